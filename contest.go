@@ -36,7 +36,7 @@ func limit(p Plan, own *shard.Shard, e tune.Extent) (int64, error) {
 
 // extent is what one peer adds to the extent of a contest between candidates.
 func extent(p Plan, own *shard.Shard, all []plan.Candidate) tune.Extent {
-	e := tune.Extent{Peers: 1, Nodes: int64(own.Owned), Halo: int64(own.Halo()), Labels: labels.Numbers(own, p.Seed), Barred: make([]int64, len(all))}
+	e := tune.Extent{Peers: 1, Nodes: int64(own.Owned), Halo: int64(own.Halo()), Labels: labels.Numbers(own, labels.Draw{Seed: p.Seed}), Barred: make([]int64, len(all))}
 	for i, c := range all {
 		if c.Fault != nil {
 			e.Barred[i] = 1

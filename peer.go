@@ -27,6 +27,7 @@ import (
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
+	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
@@ -73,6 +74,7 @@ type trainer struct {
 	model    func() (*nn.Model, error) // once the model is final
 	config   any
 	metric   eval.Metric
+	draw     labels.Draw // which nodes validate if none are marked for it
 	measured func() train.Result
 	logits   func() mat.Dense                       // of own nodes, once the model is final; empty: this process has not computed them
 	hidden   func() mat.Dense                       // the rows that they are made of; empty if nobody asked for them
@@ -146,7 +148,7 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 		if err != nil {
 			return nil, input(err)
 		}
-		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Seed: p.plan.Seed, Shard: p.shard, Store: p.store, Publish: p.publish}
+		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Draw: t.draw, Shard: p.shard, Store: p.store, Publish: p.publish}
 	}
 	t.final = p.final
 	return t, nil
@@ -179,7 +181,7 @@ func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
 		return nil, input(err)
 	}
 	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
-	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed, LastRound: c.LastRound()}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if c.Links != nil {
 		one.ranks = t.Ranks
 	}
@@ -202,7 +204,7 @@ func (p *peer) sampled(m *session.Member) (*trainer, error) {
 	}
 	t.Cluster = clusters
 	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
-	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}, nil
+	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed, LastRound: c.LastRound()}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}, nil
 }
 
 // clusters are those of sampled training: parts by the policy that the workers of a cluster take.
@@ -235,7 +237,7 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 	}
 	t.Checkpoints, t.OnEvent, t.Edges, t.KeepHidden = p.store, m.Note, p.edges, p.embed
 	t.Leaves = p.plan.Leaves > 0
-	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if p.plan.LeafEdges {
 		one.beyond = func(n closedform.Neighbours) { t.Beyond = n }
 	}
@@ -256,7 +258,7 @@ func (p *peer) layerwise(m *session.Member) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: t.Model, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: t.Model, config: c, metric: c.Metric, draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if p.stop != nil {
 		one.Stop = func(e Event) bool { return p.stop(e, t.Result()) }
 	}

@@ -98,7 +98,7 @@ func (t *Trainer) learnDegrees(ctx context.Context, a *graphView) (err error) {
 
 // countLabels counts the training labels of all workers, class by class.
 func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
-	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.whole, t.config.Seed)
+	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.whole, labels.Draw{Seed: t.config.Seed, LastRound: t.config.LastRound()})
 	if err != nil {
 		return err
 	}

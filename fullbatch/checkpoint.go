@@ -92,7 +92,7 @@ func (t *Trainer) take(s recovery.Snapshot) error {
 	copy(t.slab.Value, s.Slab)
 	copy(t.best, s.Best)
 	if len(s.Labels) > 0 {
-		t.learnUnits(labels.Read(s.Labels, t.whole.Labels.Kind(), 0)) // units do not depend on the seed
+		t.learnUnits(labels.Read(s.Labels, t.whole.Labels.Kind(), labels.Draw{})) // units do not depend on the seed
 	}
 	t.at = s.At
 	return nil

@@ -24,7 +24,7 @@ import (
 
 // Config says how the peers compute predictions together. All must have the same one.
 type Config struct {
-	Seed       uint64      // of the training run: where no node was marked for validation it says which training nodes validated
+	Draw       labels.Draw // of the training run: says which training nodes validated where no node was marked for it
 	Rows       wire.Coding // of rows that travel
 	Exchange   string      // one of train.Exchanges
 	LeastInSum int         // of a model in closed form: as in its training
@@ -173,7 +173,7 @@ func (p *run) learnSplit(ctx context.Context) (err error) {
 	if p.shard.Labels.Classes == 0 {
 		p.shard = unlabelled(p.shard, p.model.Spec)
 	}
-	if p.labels, err = labels.Count(ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Seed); err != nil {
+	if p.labels, err = labels.Count(ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Draw); err != nil {
 		return err
 	}
 	p.labels.Units = p.model.Spec.Units // labels are in the units of the model, whoever trained it

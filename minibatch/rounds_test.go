@@ -88,11 +88,11 @@ func TestRoundsOfSteps(t *testing.T) {
 		}
 	}
 	c := of(t, "gcn", g)
-	c.Schedule, c.Rounds = optim.Schedule{Kind: "cosine"}, 3
+	c.Schedule, c.Rounds, c.EvalEvery = optim.Schedule{Kind: "cosine"}, 3, 1000
 	shards := cut(t, g, 3)
 	whole := trained(t, c, shards)[0]
 	total := c.Rounds * whole.steps
-	c.Rounds, c.EvalEvery, c.Checkpoint = total, 1000, 1
+	c.Rounds, c.Checkpoint = total, 1
 	for c.RoundSteps = 1; c.RoundSteps < total; c.RoundSteps++ {
 		if c.Rounds = total / c.RoundSteps; c.Rounds*c.RoundSteps != total || c.Rounds == 1 {
 			continue

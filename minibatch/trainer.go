@@ -111,7 +111,7 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 
 // begin makes what a run needs before its first epoch. Every peer takes part in each step.
 func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.Whole, t.config.Seed)
+	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.Whole, labels.Draw{Seed: t.config.Seed, LastRound: t.config.LastRound()})
 	if err != nil {
 		return err
 	}
@@ -425,7 +425,7 @@ func (t *Trainer) head(k int) rows.Operator {
 
 // logits computes those of own nodes from all edges of the whole graph.
 func (t *Trainer) logits(ctx context.Context, g *comm.Group) (logits, hidden mat.Dense, err error) {
-	c := infer.Config{Seed: t.config.Seed, Rows: t.config.Rows, Exchange: t.config.Exchange, Metric: t.config.Metric}
+	c := infer.Config{Rows: t.config.Rows, Exchange: t.config.Exchange, Metric: t.config.Metric}
 	return infer.Logits(ctx, c, t.Model, t.shard, g)
 }
 

@@ -13,19 +13,39 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 )
+
+// setting is what predictions need of the configuration of a model's trainer.
+type setting struct {
+	Seed       uint64      `json:"seed"`
+	Rows       wire.Coding `json:"rows"`
+	Exchange   string      `json:"exchange"`
+	LeastInSum int         `json:"least_in_sum"`
+	Rounds     int         `json:"rounds"`
+	EvalEvery  int         `json:"eval_every"` // 0: not a trainer of rounds
+	KeepLast   bool        `json:"keep_last"`
+	Solver     string      `json:"solver"`
+}
+
+// draw returns which nodes validated in training if none were marked for it.
+func (s setting) draw(layerwise bool) labels.Draw {
+	c := retexo.Config{KeepLast: s.KeepLast, Solver: s.Solver}
+	c.Seed, c.Rounds, c.EvalEvery = s.Seed, s.Rounds, s.EvalEvery
+	if layerwise {
+		return c.Draw()
+	}
+	return labels.Draw{Seed: s.Seed, LastRound: s.EvalEvery > 0 && c.Config.LastRound()}
+}
 
 // Inference returns how the members of p compute predictions by m together, and p with those settings as they are for that:
 // what the policy of a site judges. How rows travel is what the model's card says of its training, so that predictions are
 // those of the run; where the card does not say, it is p's. Members, secure sums, relays and timeouts are p's.
 func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, error) {
-	setting := struct {
-		Seed       uint64      `json:"seed"`
-		Rows       wire.Coding `json:"rows"`
-		Exchange   string      `json:"exchange"`
-		LeastInSum int         `json:"least_in_sum"`
-	}{p.Seed, p.coding(), p.Exchange, p.LeastInSum}
+	var setting setting
+	setting.Seed, setting.Rows, setting.Exchange, setting.LeastInSum = p.Seed, p.coding(), p.Exchange, p.LeastInSum
 	var errs faults
 	if card.Setting != nil {
 		setting.Rows = wire.Coding{}
@@ -37,7 +57,7 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 	if !slices.Contains(train.Exchanges, setting.Exchange) {
 		errs.add("the model's exchange must be one of %q (got %q)", train.Exchanges, setting.Exchange)
 	}
-	c := infer.Config{Seed: setting.Seed, Rows: setting.Rows, Exchange: setting.Exchange, LeastInSum: max(1, setting.LeastInSum),
+	c := infer.Config{Draw: setting.draw(card.Mode == "retexo"), Rows: setting.Rows, Exchange: setting.Exchange, LeastInSum: max(1, setting.LeastInSum),
 		Layerwise: card.Mode == "retexo", Metric: eval.Metric(card.Metric),
 		Temperature: cmp.Or(card.Temperature, 1), Threshold: card.Threshold}
 	if card.Metric == "" {

@@ -21,7 +21,7 @@ import (
 // countLabels counts the labels of all peers, finds out which nodes validate, and returns how many training nodes have
 // labels.
 func (t *Trainer) countLabels(ctx context.Context, w work) (float64, error) {
-	all, err := labels.Count(ctx, t.reducer, t.id(ofLabels, w), t.whole, t.config.Seed)
+	all, err := labels.Count(ctx, t.reducer, t.id(ofLabels, w), t.whole, t.config.Draw())
 	if err != nil {
 		return 0, err
 	}

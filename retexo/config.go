@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/updates"
 )
 
@@ -82,6 +83,14 @@ func (c Config) rounds(k int) int {
 	}
 	return max(k, 0) * c.Rounds
 }
+
+// LastRound reports whether all layers are taken as they are after their last round.
+func (c Config) LastRound() bool {
+	return c.Config.LastRound() && c.KeepLast && c.Solver != "ridge"
+}
+
+// Draw says which nodes validate if none are marked for it.
+func (c Config) Draw() labels.Draw { return labels.Draw{Seed: c.Seed, LastRound: c.LastRound()} }
 
 // headsBefore is how many values the heads have of the stages before k whose hidden rows travel. The model goes without
 // them unless it ends there.

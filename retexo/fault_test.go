@@ -145,7 +145,7 @@ func TestHeldOutNodesValidate(t *testing.T) {
 			}
 			marked := *g
 			marked.Split = slices.Clone(g.Split)
-			counts, err := labels.Count(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), c.Seed)
+			counts, err := labels.Count(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), c.Draw())
 			if err != nil || counts.HeldOut < 3 {
 				t.Fatalf("%+v, %v", counts, err)
 			}

@@ -242,7 +242,7 @@ func TestLocalStepsAverage(t *testing.T) {
 func nobodyValidates(t *testing.T, g *graph.Graph) uint64 {
 	t.Helper()
 	for seed := range uint64(1000) {
-		if counts, err := labels.Count(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), seed); err == nil && counts.HeldOut == 0 {
+		if counts, err := labels.Count(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), labels.Draw{Seed: seed}); err == nil && counts.HeldOut == 0 {
 			return seed
 		}
 	}

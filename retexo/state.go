@@ -76,7 +76,7 @@ func (t *Trainer) take(s recovery.Snapshot) error {
 		params = params[copy(p.Value.Data, params[:p.Value.Rows*p.Value.Cols]):]
 	}
 	t.pending = nil
-	t.learnFrom(labels.Read(s.Labels, t.whole.Labels.Kind(), t.config.Seed))
+	t.learnFrom(labels.Read(s.Labels, t.whole.Labels.Kind(), t.config.Draw()))
 	if len(s.Slab) > 0 {
 		t.pending = &s
 	}

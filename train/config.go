@@ -112,6 +112,9 @@ func (c Config) fitsEdges(s *shard.Shard) (errs []error) {
 	return errs
 }
 
+// LastRound reports whether the state of the last round is taken, whatever validates.
+func (c Config) LastRound() bool { return c.EvalEvery >= c.Rounds }
+
 // NewModel returns the model that c describes, with the initial parameters of c.Seed: the same at every peer.
 func (c Config) NewModel() (*nn.Model, error) {
 	return nn.New(c.Spec, rng.New(c.Seed).FoldString("init"))

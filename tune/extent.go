@@ -42,5 +42,5 @@ func (e Extent) Counts(k target.Kind, seed uint64) labels.Counts {
 	for k, n := range e.Labels {
 		sums[k] = float64(n)
 	}
-	return labels.Read(sums, k, seed)
+	return labels.Read(sums, k, labels.Draw{Seed: seed})
 }

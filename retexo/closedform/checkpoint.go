@@ -110,7 +110,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 	if err := json.Unmarshal(c.Header, &h); err != nil {
 		return err
 	}
-	if err := t.resolve(labels.Read(c.Labels, t.whole.Labels.Kind(), t.config.Seed)); err != nil {
+	if err := t.resolve(labels.Read(c.Labels, t.whole.Labels.Kind(), labels.Draw{Seed: t.config.Seed})); err != nil {
 		return err
 	}
 	t.at, t.nodes, t.before = c.At, h.Nodes, c.Sent

@@ -38,11 +38,11 @@ func (t *Trainer) fitsLeaves() error {
 
 // countLabels counts the labels of all peers.
 func (t *Trainer) countLabels(ctx context.Context) (labels.Counts, error) {
-	id := t.id("label counts", 0, 0)
+	id, draw := t.id("label counts", 0, 0), labels.Draw{Seed: t.config.Seed}
 	if !t.Leaves {
-		return labels.Count(ctx, t.reducer, id, t.whole, t.config.Seed)
+		return labels.Count(ctx, t.reducer, id, t.whole, draw)
 	}
-	c := &comm.Contribution{ID: id, Counts: labels.Numbers(t.whole, t.config.Seed)}
+	c := &comm.Contribution{ID: id, Counts: labels.Numbers(t.whole, draw)}
 	if _, err := t.reducer.Reduce(ctx, c); err != nil {
 		return labels.Counts{}, err
 	}
@@ -50,7 +50,7 @@ func (t *Trainer) countLabels(ctx context.Context) (labels.Counts, error) {
 	for k, n := range c.Counts {
 		sums[k] = float64(n)
 	}
-	return labels.Read(sums, t.whole.Labels.Kind(), t.config.Seed), nil
+	return labels.Read(sums, t.whole.Labels.Kind(), draw), nil
 }
 
 // residualUnit returns what a map of residuals is multiplied by before its columns are standardised: with leaves, whose sums

@@ -25,7 +25,7 @@ import (
 type Exchange struct {
 	Metric eval.Metric
 	Goal   eval.Goal
-	Seed   uint64
+	Draw   labels.Draw
 	Shard  *shard.Shard
 	Store  *checkpoint.Store // keeps the sums for a restart; nil: nowhere
 
@@ -116,7 +116,7 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 	}
 	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
 	bits, counted, reals := comm.CountBits(max(e.Shard.Nodes, int64(g.Size()))), 1+labels.Len(kind, classes), 1+labels.Reals(kind, classes)
-	first := append([]int64{0}, labels.Numbers(e.Shard, e.Seed)...)
+	first := append([]int64{0}, labels.Numbers(e.Shard, e.Draw)...)
 	if e.sums != nil {
 		first[0] = 1
 	}
@@ -210,7 +210,7 @@ func (e *Exchange) split(s *sums) (*shard.Shard, labels.Counts) {
 	for i := range numbers {
 		numbers[i] = float64(s.Labels[i])
 	}
-	counts := labels.Read(numbers, e.Shard.Labels.Kind(), e.Seed)
+	counts := labels.Read(numbers, e.Shard.Labels.Kind(), e.Draw)
 	return counts.HoldOut(e.Shard), counts
 }
 

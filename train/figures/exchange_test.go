@@ -20,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -117,7 +118,7 @@ func together(t *testing.T, all []*Exchange, logits mat.Dense, without int) {
 
 func exchanges(shards []*shard.Shard, metric eval.Metric, goal eval.Goal) (all []*Exchange) {
 	for _, s := range shards {
-		all = append(all, &Exchange{Metric: metric, Goal: goal, Seed: 3, Shard: s})
+		all = append(all, &Exchange{Metric: metric, Goal: goal, Draw: labels.Draw{Seed: 3}, Shard: s})
 	}
 	return all
 }

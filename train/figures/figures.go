@@ -199,7 +199,7 @@ func (e *Exchange) set(t *eval.Table, f *Figures, counts labels.Counts) Set {
 	if f.Threshold != nil {
 		t = t.Cut(eval.CurveBin(f.Threshold.LogOdds))
 	}
-	s := measured(t, e.Metric, e.Shard.Labels, e.Seed)
+	s := measured(t, e.Metric, e.Shard.Labels, e.Draw.Seed)
 	s.Baseline = Value(t.Baseline(e.Metric, counts.Classes, counts.Labelled))
 	for c := range s.Targets {
 		one := &s.Targets[c]

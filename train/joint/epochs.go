@@ -165,7 +165,7 @@ func (r *Epochs) take(s recovery.Snapshot) error {
 	copy(r.Params.Value, s.Slab)
 	copy(r.Best, s.Best)
 	if len(s.Labels) > 0 {
-		r.Learn(labels.Read(s.Labels, r.Whole.Labels.Kind(), 0)) // units do not depend on the seed
+		r.Learn(labels.Read(s.Labels, r.Whole.Labels.Kind(), labels.Draw{})) // units do not depend on the seed
 	}
 	r.At = s.At
 	return nil

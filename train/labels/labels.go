@@ -14,8 +14,9 @@ import (
 )
 
 // Counts are the labels of all peers, by which a run learns and validates. Where no peer has a validation node with
-// a label, a tenth of the training nodes validate in their place: which ones follows from the seed and each node's ID,
-// so it does not depend on the partition. A class that this would leave without a training node keeps all of its nodes.
+// a label, a tenth of the training nodes validate in their place, unless a Draw says that none do: which ones follows from
+// the seed and each node's ID, so it does not depend on the partition. A class that this would leave without a training node
+// keeps all of its nodes.
 type Counts struct {
 	Classes  []float64 // [C] training nodes that have each class, or number
 	Labelled float64   // training nodes that have any label
@@ -28,7 +29,13 @@ type Counts struct {
 
 	validated bool // by nodes of the validation split
 	kind      target.Kind
-	seed      uint64
+	draw      Draw
+}
+
+// A Draw says which training nodes validate where there are no validation nodes.
+type Draw struct {
+	Seed      uint64
+	LastRound bool // none of them: the plan takes the last round, so that they would choose nothing
 }
 
 // heldOutShare is the share of training nodes that validate where there are no validation nodes.
@@ -53,8 +60,8 @@ func Reals(k target.Kind, classes int) int {
 
 // Count counts the labels of all peers; s holds those of this one. Every peer must train on HoldOut of its shard. Counts
 // that no labels have are comm.ErrRefused.
-func Count(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard, seed uint64) (Counts, error) {
-	own := Numbers(s, seed)
+func Count(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard, draw Draw) (Counts, error) {
+	own := Numbers(s, draw)
 	sums := slices.Clone(own)
 	reals := Reals(s.Labels.Kind(), s.Labels.Classes)
 	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: sums, CountLimit: limit(s, reals),
@@ -68,16 +75,16 @@ func Count(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard
 	for k, n := range sums {
 		all[k] = float64(n)
 	}
-	return Read(all, s.Labels.Kind(), seed), nil
+	return Read(all, s.Labels.Kind(), draw), nil
 }
 
 // Numbers returns the Len numbers that the holder of s adds to Sums.
-func Numbers(s *shard.Shard, seed uint64) []int64 {
+func Numbers(s *shard.Shard, draw Draw) []int64 {
 	var parts [2][]int32 // training nodes that train in any case, and those that validate if there is need
-	draw := heldOut(seed)
+	held := draw.heldOut()
 	for _, i := range s.NodesIn(graph.Train) {
 		k := 0
-		if draw(s.Global[i]) {
+		if held(s.Global[i]) {
 			k = 1
 		}
 		parts[k] = append(parts[k], i)
@@ -102,16 +109,16 @@ func Numbers(s *shard.Shard, seed uint64) []int64 {
 }
 
 // heldOut returns whether the node of that ID validates where there are no validation nodes.
-func heldOut(seed uint64) func(node int64) bool {
-	key := rng.New(seed).FoldString("held out")
-	return func(node int64) bool { return key.Float64(uint64(node)) < heldOutShare }
+func (d Draw) heldOut() func(node int64) bool {
+	key := rng.New(d.Seed).FoldString("held out")
+	return func(node int64) bool { return !d.LastRound && key.Float64(uint64(node)) < heldOutShare }
 }
 
 // Read returns the counts whose Sums those are, of labels of kind k.
-func Read(sums []float64, k target.Kind, seed uint64) Counts {
+func Read(sums []float64, k target.Kind, draw Draw) Counts {
 	last := len(sums) - 3
 	stay, held, count := sums[:last/2], sums[last/2:last], sums[last:]
-	c := Counts{Labelled: count[0] + count[1], Sums: sums, validated: count[2] > 0, kind: k, seed: seed}
+	c := Counts{Labelled: count[0] + count[1], Sums: sums, validated: count[2] > 0, kind: k, draw: draw}
 	if k != target.Single && !c.spares(0) {
 		c.HeldOut = count[1]
 	}
@@ -152,10 +159,10 @@ func (c Counts) HoldOut(s *shard.Shard) *shard.Shard {
 	if c.HeldOut == 0 {
 		return s
 	}
-	some, draw := *s, heldOut(c.seed)
+	some, held := *s, c.draw.heldOut()
 	some.Split = slices.Clone(s.Split)
 	for i, split := range s.Split {
-		if split != graph.Train || !draw(s.Global[i]) {
+		if split != graph.Train || !held(s.Global[i]) {
 			continue
 		}
 		if s.Labels.Has(i) && (c.kind != target.Single || !c.spares(int(s.Labels.Class[i]))) {
@@ -178,6 +185,8 @@ func (c Counts) Warning() string {
 	switch {
 	case c.validated:
 		return ""
+	case c.draw.LastRound:
+		return fmt.Sprintf("no peer has a validation node, and the plan takes the last round: all %g labelled training nodes are learned from", c.Labelled)
 	case c.HeldOut == 0:
 		return fmt.Sprintf("no peer has a validation node, and %g labelled training nodes are too few to hold some out: the last round is taken", c.Labelled)
 	}

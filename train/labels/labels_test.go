@@ -74,7 +74,7 @@ func validating(t *testing.T, g *graph.Graph, peers int, seed uint64) (nodes []i
 		wait.Go(func() {
 			c := comm.NewGroup(network.Transport(rank), rank, peers)
 			defer c.Close()
-			all, err := Count(t.Context(), c, comm.ReduceID{Kind: "labels"}, own, seed)
+			all, err := Count(t.Context(), c, comm.ReduceID{Kind: "labels"}, own, Draw{Seed: seed})
 			if err != nil {
 				t.Error(err)
 				return
@@ -86,7 +86,7 @@ func validating(t *testing.T, g *graph.Graph, peers int, seed uint64) (nodes []i
 			for _, i := range train.NodesIn(graph.Val) {
 				nodes = append(nodes, own.Global[i])
 			}
-			if again := Read(all.Sums, g.Labels.Kind(), seed).HoldOut(own); !slices.Equal(again.Split, train.Split) {
+			if again := Read(all.Sums, g.Labels.Kind(), Draw{Seed: seed}).HoldOut(own); !slices.Equal(again.Split, train.Split) {
 				t.Errorf("%d peers: from the sums of a checkpoint other nodes validate", peers)
 			}
 		})
@@ -136,6 +136,30 @@ func TestHoldOut(t *testing.T) {
 		got, counts := validating(t, g, 7, 4)
 		if !slices.Equal(got, []int64{200}) || counts.HeldOut != 0 || counts.Warning() != "" || counts.Labelled != training+float64(len(want)) {
 			t.Errorf("multi %t: nodes %v validate beside a validation node: %+v", multi, got, counts)
+		}
+	}
+}
+
+// TestLastRound: where the last round is taken no node is held out, which is said; a class of one node does not matter.
+func TestLastRound(t *testing.T) {
+	for _, multi := range []bool{false, true} {
+		g := labelled(t, multi)
+		s := shard.Whole(g)
+		draw := Draw{Seed: 4, LastRound: true}
+		sums := make([]float64, Len(g.Labels.Kind(), g.Labels.Classes))
+		for i, n := range Numbers(s, draw) {
+			sums[i] = float64(n)
+		}
+		counts := Read(sums, g.Labels.Kind(), draw)
+		want := float64(g.Labels.Select(g.InSplit(graph.Train)).Labelled())
+		if counts.HeldOut != 0 || counts.Validating() != 0 || counts.Labelled != want {
+			t.Errorf("multi %t: of %g labelled training nodes %g train and %g validate, all must train", multi, want, counts.Labelled, counts.HeldOut)
+		}
+		if n := len(counts.HoldOut(s).NodesIn(graph.Val)); n != 0 {
+			t.Errorf("multi %t: %d nodes validate, must be 0", multi, n)
+		}
+		if text := counts.Warning(); !strings.Contains(text, fmt.Sprintf("all %g labelled training nodes are learned from", want)) {
+			t.Errorf("multi %t: the warning is %q", multi, text)
 		}
 	}
 }
@@ -216,7 +240,7 @@ func TestFalseCounts(t *testing.T) {
 					if rank == 1 {
 						r = lying{c, test.lie}
 					}
-					_, err := Count(t.Context(), r, comm.ReduceID{Kind: "labels"}, own, 1)
+					_, err := Count(t.Context(), r, comm.ReduceID{Kind: "labels"}, own, Draw{Seed: 1})
 					if errs[rank] = c.Refuse(t.Context(), err); err == nil {
 						errs[rank] = c.Barrier(t.Context())
 					}
