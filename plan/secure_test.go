@@ -22,7 +22,7 @@ func TestSecureSums(t *testing.T) {
 		{"auto", 2, 0, false, "", "the other site sees your sums", 2},
 		{"auto", 3, 0, true, "", "unless all 2 other members", 3},
 		{"auto", 50, 0, true, "", "unless all 49 other members", 50},
-		{"auto", 501, 0, true, "must be off with more than 500 peers (got auto with 501)", "", 501},
+		{"auto", 1001, 0, true, "must be off with more than 1000 peers (got auto with 1001)", "", 1001},
 		{"auto", 64, 0, true, "", "the 24 members with which it shares masks", 64},
 		{"off", 51, 0, false, "", "in the clear", 1},
 		{"off", 3, 0, false, "", "in the clear", 1},
