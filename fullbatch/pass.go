@@ -36,7 +36,7 @@ func (t *Trainer) pass(v *view, on *tape.Tape, add func(x []float32) error) *pas
 	}
 	for r, n := range size {
 		if n > 0 {
-			p.room[r] = on.Scratch(1, n)
+			p.room[r] = on.Raw(1, n)
 		}
 	}
 	return p
@@ -107,7 +107,7 @@ func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 	if r := p.shares(k); r >= 0 {
 		h = mat.View(q.dst, u.layer.Spec.Out, p.room[r].Data)
 	} else {
-		h = p.tape.Scratch(q.dst, u.layer.Spec.Out)
+		h = p.tape.Raw(q.dst, u.layer.Spec.Out)
 	}
 	p.in[k] = in
 	f := &p.forwards
@@ -127,7 +127,7 @@ func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 		return h, h, nil
 	}
 	_, c := u.head.Dims()
-	scores := p.tape.Scratch(q.dst, c)
+	scores := p.tape.Raw(q.dst, c)
 	u.head.Forward(scores, h, p.tape)
 	return h, scores, nil
 }
@@ -159,7 +159,7 @@ func (p *pass) back(k int, d mat.Dense) (dx mat.Dense, err error) {
 	case in.Again.Possible():
 		dx = in.X.Dense
 	case k > 0:
-		dx = p.tape.Scratch(len(p.v.parts[k].nodes), u.layer.Spec.In)
+		dx = p.tape.Raw(len(p.v.parts[k].nodes), u.layer.Spec.In)
 	}
 	b := &p.backwards
 	b.Begin(u.layer, dx, d, p.tape)

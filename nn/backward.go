@@ -23,7 +23,7 @@ import (
 type Backward struct {
 	l       *Layer
 	t       *tape.Tape
-	dx      mat.Dense  // what Layer.Backward was given
+	dx      mat.Dense  // what Layer.Backward writes
 	d       mat.Dense  // gradient of the rows after dropout
 	dy      mat.Dense  // of what the convolution puts out
 	kept    tape.Entry // of the layer
@@ -52,6 +52,8 @@ func (b *Backward) Begin(l *Layer, dx, dh mat.Dense, t *tape.Tape) {
 	b.dropped, b.again = l.readsX(kept.Graph) && l.Spec.Dropout > 0, againOf(kept).Possible()
 	b.over = (b.dropped || b.again) && !dx.Empty() && !l.Spec.Residual && l.Conv.fitsOver()
 	switch {
+	case !b.dropped && !b.again && !dx.Empty():
+		dx.Zero()
 	case b.over:
 		b.d = kept.X
 	case (b.dropped || b.again) && !dx.Empty():
@@ -109,7 +111,7 @@ func (b *Backward) Hop() *aggregate.HopGrad {
 	for b.done < b.hops {
 		b.done++
 		b.hop = aggregate.HopGrad{Agg: b.l.Conv.Agg, G: b.conv.Graph, DH: b.grad, OwnGrad: b.own}
-		b.hop.Grad = b.into()
+		b.hop.Grad, b.hop.Fresh = b.into()
 		if b.route() == propagation {
 			b.hop.DH = b.damped
 		}
@@ -180,9 +182,9 @@ func (b *Backward) beginConv() {
 // worker or at none.
 func (b *Backward) wantsRows() bool { return b.d.Cols > 0 || !b.l.Conv.frozen() }
 
-// into returns where the gradient of what the hop has aggregated is added; without columns: it is
-// not wanted.
-func (b *Backward) into() mat.Dense {
+// into returns where the gradient of what the hop has aggregated is added, and whether it is written
+// there first; without columns: it is not wanted.
+func (b *Backward) into() (grad mat.Dense, fresh bool) {
 	c, t, g := &b.l.Conv, b.t, b.conv.Graph
 	switch {
 	case b.route() == propagation:
@@ -191,20 +193,22 @@ func (b *Backward) into() mat.Dense {
 			copy(b.damped.Row(i), b.grad.Row(i))
 			kernels.Scale(1-c.Alpha, b.damped.Row(i))
 		}
-		b.dz.Zero()
-		return b.dz
+		return b.dz, true
 	case b.route() == projectFirst:
-		return t.Scratch(g.NumSrc, b.grad.Cols)
+		return t.Raw(g.NumSrc, b.grad.Cols), true
 	case b.done == b.hops && c.Pre == nil && b.d.Cols > 0:
-		return b.d
+		return b.d, false
 	case b.wantsRows():
 		width, _ := c.Agg.Dims()
 		if width == 0 {
 			width = b.grad.Cols
 		}
-		return t.Scratch(g.NumSrc, width)
+		if c.Agg.Properties().Sum {
+			return t.Raw(g.NumSrc, width), true
+		}
+		return t.Scratch(g.NumSrc, width), false
 	}
-	return mat.Dense{}
+	return mat.Dense{}, false
 }
 
 // endConv computes the gradients of what stands before the hops.
@@ -300,10 +304,7 @@ func (b *Backward) End() {
 	}
 	switch {
 	case b.dropped:
-		if b.again {
-			b.dx.Zero()
-		}
-		l.dropX.Backward(b.dx, b.d, t)
+		l.dropX.BackwardTo(b.dx, b.d, t)
 	case l.readsX(b.kept.Graph):
 		t.Pop()
 		if b.again && !b.over {

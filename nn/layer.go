@@ -176,8 +176,8 @@ func (l *Layer) Forward(h mat.Dense, in Input, t *tape.Tape) {
 	f.End()
 }
 
-// Backward takes what Forward kept, adds to the parameters' gradients and, unless dx is empty, to
-// dx the gradient of the rows of X. Z is a constant. dh is used up. Given in.Again, X is made again
+// Backward takes what Forward kept, adds to the parameters' gradients and, unless dx is empty,
+// writes to dx the gradient of the rows of X. Z is a constant. dh is used up. Given in.Again, X is made again
 // where that is needed, and dx, unless it is empty, must be X: its gradient takes its place.
 func (l *Layer) Backward(dx, dh mat.Dense, t *tape.Tape) {
 	var b Backward

@@ -83,7 +83,8 @@ type HopGrad struct {
 	Agg     Aggregator
 	G       *graph.CSR
 	DH      mat.Dense // gradient of the aggregate
-	Grad    mat.Dense // gradient of the near rows, to which this worker adds what others find of them
+	Grad    mat.Dense // gradient of the near rows, to which this worker adds what others find of them after Near
+	Fresh   bool      // Grad holds nothing yet: Near writes it (of a sum only)
 	OwnGrad mat.Dense // of the destinations' rows; empty: the first of Grad
 	Rows    mat.Dense // near rows, which others may read again; empty where NeedsSource is false
 
@@ -122,12 +123,18 @@ func (p *HopGrad) Begin(t *tape.Tape) (wanted bool) {
 func (p *HopGrad) NeedsSource() bool { return p.Agg.Properties().NeedsSource }
 
 // Near adds to the gradient of the near rows what the near block brings.
-func (p *HopGrad) Near() { p.Add(p.G, p.nodes, p.Grad, p.Rows) }
+func (p *HopGrad) Near() {
+	if p.acc == nil {
+		sumGrad(p.Grad, p.G, p.dh, p.t.Patterns(), !p.Fresh)
+		return
+	}
+	p.Add(p.G, p.nodes, p.Grad, p.Rows)
+}
 
 // Add adds to dz the gradient of the rows z of a block of sources; z is empty where it is not read.
 func (p *HopGrad) Add(g *graph.CSR, nodes []int64, dz, z mat.Dense) {
 	if p.acc == nil {
-		sumGrad(dz, g, p.dh, p.t.Patterns())
+		sumGrad(dz, g, p.dh, p.t.Patterns(), true)
 		return
 	}
 	p.acc.Src = nodes

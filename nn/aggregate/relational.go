@@ -151,7 +151,7 @@ func (a *relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc 
 		if dz.Cols > 0 {
 			a.inputGrad(ds, d, acc.weight, r.kind)
 			from := acc.tape.Mark()
-			sumGrad(dz, &r.g, acc.tape.Operand(ds), acc.patterns())
+			sumGrad(dz, &r.g, acc.tape.Operand(ds), acc.patterns(), true)
 			acc.tape.Release(from)
 		}
 	}
@@ -195,9 +195,8 @@ func (a *relational) SumSparseGrad(dh mat.Dense, g *graph.CSR, t *tape.Tape) {
 		r := &of[k]
 		d := d.RowRange(0, len(r.dst))
 		r.gather(d, dh)
-		dz.Zero()
 		at := t.Mark()
-		sumGrad(dz, &r.g, t.Operand(d), acc.patterns())
+		sumGrad(dz, &r.g, t.Operand(d), acc.patterns(), false)
 		t.Release(at)
 		a.sparseWeightGrad(dacc.weight, x, dz, r.kind, t)
 	}

@@ -23,17 +23,20 @@ func (Sum) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 
 // AddGrad adds Σ_i w_ij dh_i to each source's dz_j. z may be empty.
 func (Sum) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
-	sumGrad(dz, g, acc.tape.Operand(dacc.sum), acc.patterns())
+	sumGrad(dz, g, acc.tape.Operand(dacc.sum), acc.patterns(), true)
 }
 
 func sumInto(h mat.Dense, g *graph.CSR, z tape.Operand, add bool) {
 	tape.WeightedSum(h, g.RowPtr, g.Col, g.Weight, z, add)
 }
 
-func sumGrad(dz mat.Dense, g *graph.CSR, dh tape.Operand, ps *tape.Patterns) {
+func sumGrad(dz mat.Dense, g *graph.CSR, dh tape.Operand, ps *tape.Patterns, add bool) {
 	if len(g.Col) == 0 {
+		if !add {
+			dz.Zero()
+		}
 		return
 	}
 	tr := ps.Transpose(g.RowPtr, g.Col, g.NumSrc)
-	tape.WeightedSum(dz, tr.RowPtr, tr.Col, tr.Values(g.Weight), dh, true)
+	tape.WeightedSum(dz, tr.RowPtr, tr.Col, tr.Values(g.Weight), dh, add)
 }

@@ -251,6 +251,7 @@ func (p problem) run(back bool) (h, dx mat.Dense, params []mat.Dense) {
 	}
 	if p.in.X.Sparse == nil && p.in.Z.Rows() == 0 {
 		dx = mat.New(p.in.X.Rows(), l.Spec.In)
+		dx.Data[len(dx.Data)-1] = float32(math.NaN()) // Backward overwrites
 	}
 	l.Backward(dx, p.weight.Clone(), tape)
 	return h, dx, grads(l.Params())

@@ -148,8 +148,10 @@ func backward(all []*worker) {
 		if hops[0] == nil {
 			break
 		}
+		for _, hop := range hops {
+			hop.Near()
+		}
 		for r, w := range all {
-			hops[r].Near()
 			for q, from := range all {
 				if q == r {
 					continue

@@ -51,6 +51,14 @@ func (d *Dropout) Backward(dx, dy mat.Dense, t *tape.Tape) {
 	}
 }
 
+// BackwardTo writes to dx dy times the mask.
+func (d *Dropout) BackwardTo(dx, dy mat.Dense, t *tape.Tape) {
+	e := t.Pop()
+	if !dx.Empty() {
+		tape.DropRows(dx, dy, false, d.P, e.Key, e.Nodes)
+	}
+}
+
 // Features is Forward into the tape's own memory, dense or sparse; x itself in inference. Of a
 // sparse matrix the stored values are dropped as Forward would drop them, and the pattern stays.
 func (d *Dropout) Features(x graph.Features, t *tape.Tape) graph.Features {
