@@ -31,6 +31,15 @@ func reluAVX2(x, y []float32)
 func reluGradAVX2(y, dy, dx []float32)
 
 //go:noescape
+func leakyDotAVX2(slope float32, v, x, y []float32) float32
+
+//go:noescape
+func leakyGradAVX2(d, slope float32, v, x, y, dv, dy []float32)
+
+//go:noescape
+func leakySourceAVX2(p, d, slope float32, dh, v, x, y, dx []float32)
+
+//go:noescape
 func eluAVX2(x, y []float32)
 
 //go:noescape
@@ -68,6 +77,15 @@ func reluAVX512(x, y []float32)
 
 //go:noescape
 func reluGradAVX512(y, dy, dx []float32)
+
+//go:noescape
+func leakyDotAVX512(slope float32, v, x, y []float32) float32
+
+//go:noescape
+func leakyGradAVX512(d, slope float32, v, x, y, dv, dy []float32)
+
+//go:noescape
+func leakySourceAVX512(p, d, slope float32, dh, v, x, y, dx []float32)
 
 //go:noescape
 func eluAVX512(x, y []float32)

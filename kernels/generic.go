@@ -13,6 +13,7 @@ var generic = &set{
 	scale:    scaleGeneric,
 	relu:     reluGeneric,
 	reluGrad: reluGradGeneric,
+	leakyDot: leakyDotGeneric, leakyGrad: leakyGradGeneric, leakySource: leakySourceGeneric,
 	elu:      eluGeneric,
 	eluGrad:  eluGradGeneric,
 	adam:     adamGeneric,

@@ -12,22 +12,25 @@ import (
 type set struct {
 	name string
 
-	axpy     func(a float32, x, y []float32)
-	dot      func(x, y []float32) float32
-	add      func(x, y []float32)
-	scale    func(a float32, x []float32)
-	relu     func(x, y []float32)
-	reluGrad func(y, dy, dx []float32)
-	elu      func(x, y []float32)
-	eluGrad  func(y, dy, dx []float32)
-	adam     func(p, g, m, v []float32, c adam)
-	dropout  func(lo, hi, limit uint32, up float32, x, y []float32, add, past bool) // past the caches, whole lines that is, unless add
-	dropCols func(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
-	compact  func(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int // those of x that are not 0
-	addWide  func(x []float32, sum []float64)                                                      // sum += x
-	sumWide  func(dst []float32, terms [][]float32)                                                // dst = Σ terms in float64
-	integers func(bits int, x, y []byte, minus bool)                                               // y ± x, packed integers modulo 2^bits
-	maxIndex func(col []int32) uint32                                                              // greatest, as unsigned, so that a negative one is greatest of all
+	axpy        func(a float32, x, y []float32)
+	dot         func(x, y []float32) float32
+	add         func(x, y []float32)
+	scale       func(a float32, x []float32)
+	relu        func(x, y []float32)
+	reluGrad    func(y, dy, dx []float32)
+	elu         func(x, y []float32)
+	eluGrad     func(y, dy, dx []float32)
+	leakyDot    func(slope float32, v, x, y []float32) float32
+	leakyGrad   func(d, slope float32, v, x, y, dv, dy []float32)
+	leakySource func(p, d, slope float32, dh, v, x, y, dx []float32)
+	adam        func(p, g, m, v []float32, c adam)
+	dropout     func(lo, hi, limit uint32, up float32, x, y []float32, add, past bool) // past the caches, whole lines that is, unless add
+	dropCols    func(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
+	compact     func(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int // those of x that are not 0
+	addWide     func(x []float32, sum []float64)                                                      // sum += x
+	sumWide     func(dst []float32, terms [][]float32)                                                // dst = Σ terms in float64
+	integers    func(bits int, x, y []byte, minus bool)                                               // y ± x, packed integers modulo 2^bits
+	maxIndex    func(col []int32) uint32                                                              // greatest, as unsigned, so that a negative one is greatest of all
 
 	toBF16   func(x []float32, y []uint16)
 	fromBF16 func(x []uint16, y []float32)

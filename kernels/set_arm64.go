@@ -23,6 +23,7 @@ var neon = &set{
 	scale:    scaleNEON,
 	relu:     reluNEON,
 	reluGrad: reluGradNEON,
+	leakyDot: leakyDotGeneric, leakyGrad: leakyGradGeneric, leakySource: leakySourceGeneric,
 	elu:      eluNEON,
 	eluGrad:  eluGradNEON,
 	adam:     adamNEON,

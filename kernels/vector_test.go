@@ -61,6 +61,12 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 		{"ELU", func(y []float32) { ELU(x, y) }, func(y []float32) { eluGeneric(x, y) }},
 		{"ELU in place", func(y []float32) { ELU(y, y) }, func(y []float32) { eluGeneric(y, y) }},
 		{"ELUGrad", func(y []float32) { ELUGrad(x, z, y) }, func(y []float32) { eluGradGeneric(x, z, y) }},
+		{"LeakySourceGrad", func(y []float32) { LeakySourceGrad(0.7, -0.3, 0.2, z, y0, x, z, y) },
+			func(y []float32) { leakySourceGeneric(0.7, -0.3, 0.2, z, y0, x, z, y) }},
+		{"LeakyDotGrad of v", func(y []float32) { LeakyDotGrad(-0.3, 0.2, y0, x, z, y, slices.Clone(y)) },
+			func(y []float32) { leakyGradGeneric(-0.3, 0.2, y0, x, z, y, slices.Clone(y)) }},
+		{"LeakyDotGrad of y", func(y []float32) { LeakyDotGrad(1.3, 0.2, y0, x, z, slices.Clone(y), y) },
+			func(y []float32) { leakyGradGeneric(1.3, 0.2, y0, x, z, slices.Clone(y), y) }},
 		{"Dropout", func(y []float32) { dropRow(0x123456789abcdef0, 0.6, x, y, false) },
 			func(y []float32) { times(x, dropped(0x123456789abcdef0, 0.6, y)) }},
 		{"Dropout in place", func(y []float32) { dropRow(0x123456789abcdef0, 0.6, y, y, false) },
@@ -99,6 +105,43 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 		checks[k]()
 		same(t, "AdamStep", got[k], want[k])
 	}
+}
+
+// TestLeakyDot: it is that of plain Go in float64, and its gradients are those of its differences.
+func TestLeakyDot(t *testing.T) {
+	const slope, step = 0.2, 1e-3
+	each(t, func(t *testing.T) {
+		for _, n := range lengths() {
+			v, x, y := noise(1, make([]float32, n+1))[1:], noise(2, make([]float32, n+3))[3:], noise(3, make([]float32, n))
+			leaky := func(c int, v, y float32) float64 {
+				u := float64(x[c]) + float64(y)
+				return float64(v) * max(u, slope*u)
+			}
+			var want, abs float64
+			for c := range n {
+				want += leaky(c, v[c], y[c])
+				abs += math.Abs(leaky(c, v[c], y[c]))
+			}
+			if got := float64(LeakyDot(slope, v, x, y)); !(math.Abs(got-want) <= float64(n)*0x1p-23*abs+1e-6) {
+				t.Fatalf("%d values: %g, must be %g", n, got, want)
+			}
+			dv, dy := make([]float32, n), make([]float32, n)
+			LeakyDotGrad(2, slope, v, x, y, dv, dy)
+			for c := range n {
+				if u := x[c] + y[c]; math.Abs(float64(u)) < 2*step {
+					continue // the kink
+				}
+				mustV := (leaky(c, v[c]+step, y[c]) - leaky(c, v[c]-step, y[c])) / step
+				mustY := (leaky(c, v[c], y[c]+step) - leaky(c, v[c], y[c]-step)) / step
+				if !(math.Abs(float64(dv[c])-mustV) <= 1e-3*(1+math.Abs(mustV)) && math.Abs(float64(dy[c])-mustY) <= 1e-3*(1+math.Abs(mustY))) {
+					t.Fatalf("%d values: gradients of value %d are %g and %g, must be %g and %g", n, c, dv[c], dy[c], mustV, mustY)
+				}
+			}
+		}
+	})
+	panics(t, "x of LeakyDot", func() { LeakyDot(slope, make([]float32, 2), nil, nil) })
+	panics(t, "rows of LeakyDotGrad", func() { LeakyDotGrad(1, slope, make([]float32, 2), nil, nil, nil, nil) })
+	panics(t, "rows of LeakySourceGrad", func() { LeakySourceGrad(1, 1, slope, nil, make([]float32, 2), nil, nil, nil) })
 }
 
 func TestDot(t *testing.T) {

@@ -170,9 +170,10 @@ func (w *loop) logit(i, j, k int, edge []float32) float32 {
 	v := w.vector.Value.Row(k)
 	lo := k * len(v)
 	z, own := w.z.Row(j)[lo:lo+len(v)], w.acc.dst.Row(i)[lo:lo+len(v)]
-	if edge != nil {
-		edge = edge[lo : lo+len(v)]
+	if edge == nil {
+		return kernels.LeakyDot(attentionSlope, v, z, own)
 	}
+	edge = edge[lo : lo+len(v)]
 	var s float32
 	for c, x := range v {
 		u := input(z, own, edge, c)
@@ -184,14 +185,23 @@ func (w *loop) logit(i, j, k int, edge []float32) float32 {
 	return s
 }
 
-// kept returns what dropout makes of head k's α on the edge (j, i), divided by it: 0, or the
+// edgeKey returns the key of dropout of the edge (j, i).
+func (w *loop) edgeKey(i, j int) rng.Key {
+	acc := w.acc
+	if !acc.Train || w.softmax.dropout == 0 {
+		return rng.Key(0)
+	}
+	return acc.key.Fold(tape.NodeID(acc.Dst, i)).Fold(tape.NodeID(acc.Src, j))
+}
+
+// kept returns what dropout makes of head k's α on the edge with a key, divided by it: 0, or the
 // inverse of its probability.
-func (w *loop) kept(i, j, k int) float32 {
+func (w *loop) kept(key rng.Key, k int) float32 {
 	p := w.softmax.dropout
-	switch acc := w.acc; {
-	case !acc.Train || p == 0:
+	switch {
+	case !w.acc.Train || p == 0:
 		return 1
-	case acc.key.Fold(tape.NodeID(acc.Dst, i)).Fold(tape.NodeID(acc.Src, j)).Float64(uint64(k)) < float64(p):
+	case key.Float64(uint64(k)) < float64(p):
 		return 0
 	}
 	return 1 / (1 - p)
@@ -203,6 +213,7 @@ func (w *loop) add(i, _ int) {
 	sum, top, norm := w.acc.sum.Row(i), w.acc.stat.Row(i), w.acc.norm.Row(i)
 	for at := w.rowPtr[i]; at < w.rowPtr[i+1]; at++ {
 		j, edge := w.col[at], w.edge(at)
+		key := w.edgeKey(i, int(j))
 		for k := range heads {
 			h := sum[k*dim : (k+1)*dim]
 			s := w.logit(i, int(j), k, edge)
@@ -214,9 +225,8 @@ func (w *loop) add(i, _ int) {
 			}
 			p := float32(math.Exp(float64(s - top[k])))
 			norm[k] += p
-			p *= w.kept(i, int(j), k)
-			for c, x := range w.z.Row(int(j))[k*dim : (k+1)*dim] {
-				h[c] += float32(p * x)
+			if p *= w.kept(key, k); p != 0 {
+				kernels.Axpy(p, w.z.Row(int(j))[k*dim:(k+1)*dim], h)
 			}
 		}
 	}
@@ -224,11 +234,13 @@ func (w *loop) add(i, _ int) {
 
 // gradient returns α, what dropout makes of it, and the gradient of the logit of head k on the edge
 // (j, i).
-func (w *loop) gradient(i, j, k int, edge []float32) (alpha, dropped, d float32) {
+func (w *loop) gradient(i, j, k int, edge []float32, key rng.Key) (alpha, dropped, d float32) {
 	dim := w.softmax.dim
 	alpha = float32(math.Exp(float64(w.logit(i, j, k, edge) - w.acc.stat.Row(i)[k])))
-	dropped = w.kept(i, j, k)
-	along := float32(dropped * dot(w.dacc.sum.Row(i)[k*dim:(k+1)*dim], w.z.Row(j)[k*dim:(k+1)*dim]))
+	var along float32
+	if dropped = w.kept(key, k); dropped != 0 {
+		along = float32(dropped * kernels.Dot(w.dacc.sum.Row(i)[k*dim:(k+1)*dim], w.z.Row(j)[k*dim:(k+1)*dim]))
+	}
 	return alpha, dropped * alpha, alpha * (along - w.dacc.stat.Row(i)[k])
 }
 
@@ -238,9 +250,13 @@ func (w *loop) destinationGrad(i, band int) {
 	own, down, vectors := w.acc.dst.Row(i), w.dacc.dst.Row(i), w.vectors[band*n:(band+1)*n]
 	for place := w.rowPtr[i]; place < w.rowPtr[i+1]; place++ {
 		j, edge := int(w.col[place]), w.edge(place)
-		z := w.z.Row(j)
+		z, key := w.z.Row(j), w.edgeKey(i, j)
 		for k := range heads {
-			_, _, d := w.gradient(i, j, k, edge)
+			_, _, d := w.gradient(i, j, k, edge, key)
+			if lo, hi := k*dim, (k+1)*dim; edge == nil {
+				kernels.LeakyDotGrad(d, attentionSlope, w.vector.Value.Row(k), z[lo:hi], own[lo:hi], vectors[lo:hi], down[lo:hi])
+				continue
+			}
 			for c, x := range w.vector.Value.Row(k) {
 				at := k*dim + c
 				u, slope := input(z, own, edge, at), float32(1)
@@ -260,9 +276,13 @@ func (w *loop) sourceGrad(j, _ int) {
 	z, dz := w.z.Row(j), w.dz.Row(j)
 	for place := w.rowPtr[j]; place < w.rowPtr[j+1]; place++ {
 		i, edge := int(w.col[place]), w.edge(place)
-		own, dh := w.acc.dst.Row(i), w.dacc.sum.Row(i)
+		own, dh, key := w.acc.dst.Row(i), w.dacc.sum.Row(i), w.edgeKey(i, j)
 		for k := range heads {
-			_, dropped, d := w.gradient(i, j, k, edge)
+			_, dropped, d := w.gradient(i, j, k, edge, key)
+			if lo, hi := k*dim, (k+1)*dim; edge == nil {
+				kernels.LeakySourceGrad(dropped, d, attentionSlope, dh[lo:hi], w.vector.Value.Row(k), z[lo:hi], own[lo:hi], dz[lo:hi])
+				continue
+			}
 			for c, x := range w.vector.Value.Row(k) {
 				at := k*dim + c
 				slope := float32(1)
@@ -312,9 +332,9 @@ func (w *loop) edgeGrad(n, _ int) {
 	edge, down := w.acc.edges.Row(row), w.dacc.edges.Row(row)
 	for at := w.uses.ptr[n]; at < w.uses.ptr[n+1]; at++ {
 		i, j := int(w.uses.dst[at]), int(w.col[w.uses.place[at]])
-		z, own := w.z.Row(j), w.acc.dst.Row(i)
+		z, own, key := w.z.Row(j), w.acc.dst.Row(i), w.edgeKey(i, j)
 		for k := range heads {
-			_, _, d := w.gradient(i, j, k, edge)
+			_, _, d := w.gradient(i, j, k, edge, key)
 			for c, x := range w.vector.Value.Row(k) {
 				c += k * dim
 				slope := float32(1)
