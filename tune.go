@@ -64,7 +64,7 @@ func ofCandidates(onEvent func(Event)) func(Event) {
 
 // verdict is what became of a candidate whose run gave r and for which all peers sent so many bytes.
 func (r *Result) verdict(sent int64) tune.Verdict {
-	v := tune.Verdict{Val: r.Val, Sent: sent, Seconds: r.Seconds}
+	v := tune.Verdict{Val: r.Validated(), Sent: sent, Seconds: r.Seconds}
 	if r.stopped {
 		v.Ended, v.Val = "stopped: its validation stayed behind the best", tune.BestOf(r.Stages)
 	}

@@ -77,6 +77,10 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 		}
 		l.penalties(c, metric, reals)
 	}
+	if first, second := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
+		l.counts("classes that the model gives to validation nodes and to nodes without a label", 1, int64(first), 0)
+		l.counts("right validation nodes of each class, after each move of the logits", 1, int64(second), 0)
+	}
 	l.counts("validation and test metrics", 1, 2*final, 2*reals)
 	l.figures(kind, c.Classes)
 	return l.List

@@ -213,7 +213,7 @@ func (e experiment) measured(ctx context.Context, g *graph.Graph, ask record) (r
 		return r, nil
 	}
 	one := o.Runs[0]
-	r.Val, r.Trips = measure(one.Val), one.Load.Trips
+	r.Val, r.Trips = measure(one.Validated()), one.Load.Trips
 	if len(one.Tried) > 0 {
 		r.Seconds = 0
 	}

@@ -329,8 +329,8 @@ func (h *Head) Logits(cols mat.Dense) mat.Dense {
 	return y
 }
 
-// sharpness makes soft labels of logits that are regressions on zeros and ones.
-const sharpness = 8
+// Sharpness makes soft labels of logits that are regressions on zeros and ones.
+const Sharpness = 8
 
 // Present returns the training nodes, and the other nodes that training sees; a training node without
 // a label is one of the others.
@@ -405,10 +405,10 @@ const Half = 0.5
 func softmax(p, logits []float32) {
 	top, sum := float64(slices.Max(logits)), 0.0
 	for _, v := range logits {
-		sum += math.Exp(sharpness * (float64(v) - top))
+		sum += math.Exp(Sharpness * (float64(v) - top))
 	}
 	for c, v := range logits {
-		p[c] = float32(math.Exp(sharpness*(float64(v)-top)) / sum)
+		p[c] = float32(math.Exp(Sharpness*(float64(v)-top)) / sum)
 	}
 }
 

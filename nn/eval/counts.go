@@ -49,7 +49,7 @@ func CountBins(scores mat.Dense, labels graph.Labels, rows []int32, bins int) Co
 	eachRow(scores, labels, rows, func(row []float32, class int, bits []uint8) {
 		c.n[0]++
 		if bits == nil {
-			c.countOne(class, argMax(row))
+			c.countOne(class, ArgMax(row))
 		} else {
 			c.countBits(bits, row)
 		}
@@ -137,7 +137,8 @@ func eachRow(scores mat.Dense, labels graph.Labels, rows []int32, f func(row []f
 	}
 }
 
-func argMax(row []float32) int {
+// ArgMax returns the place of the largest number of a row, the first of several.
+func ArgMax(row []float32) int {
 	best := 0
 	for k, s := range row {
 		if s > row[best] {

@@ -39,7 +39,7 @@ func logOdds(dst []float64, row []float32, multi bool) {
 		dst[0] = float64(row[1]) - float64(row[0])
 		return
 	}
-	top := argMax(row)
+	top := ArgMax(row)
 	first, second := float64(row[top]), math.Inf(-1)
 	for k, s := range row {
 		if k != top {

@@ -83,7 +83,7 @@ func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, temperatu
 	c := newCounts(s.none, 0)
 	eachRow(logits, labels, nil, func(row []float32, class int, bits []uint8) {
 		v[0]++
-		said := argMax(row)
+		said := ArgMax(row)
 		switch {
 		case bits != nil:
 			c.countBits(bits, row)

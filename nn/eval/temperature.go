@@ -44,7 +44,7 @@ func lossAt(row []float32, class int, bits []uint8, temperature float64) (sum fl
 		}
 		return sum
 	}
-	top := float64(row[argMax(row)])
+	top := float64(row[ArgMax(row)])
 	for _, x := range row {
 		sum += math.Exp((float64(x) - top) / temperature)
 	}

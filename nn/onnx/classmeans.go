@@ -118,7 +118,7 @@ func (e *exporter) leaveOut(s closed.Layout, o ownPart, r int, z, logits value) 
 	target := e.add("Where", []value{o.train, given, e.float(0)})
 	if r > 0 {
 		someTrain := e.add("ReduceMax", []value{e.add("Cast", []value{o.train}, attribute{"to", typeFloat})}, attribute{"keepdims", 0})
-		soft := e.binary("Mul", e.softmax(e.binary("Mul", logits, e.float(sharpness))), someTrain)
+		soft := e.binary("Mul", e.softmax(e.binary("Mul", logits, e.float(closed.Sharpness))), someTrain)
 		target = e.add("Where", []value{o.train, given, e.add("Where", []value{o.rest, soft, e.float(0)})})
 	}
 	rest := e.binary("Sub", n, target)
@@ -128,9 +128,6 @@ func (e *exporter) leaveOut(s closed.Layout, o ownPart, r int, z, logits value) 
 	counted := e.binary("And", e.binary("Greater", target, e.float(0)), e.binary("Greater", n, e.float(0)))
 	return e.binary("Add", z, e.add("Where", []value{counted, added, e.float(0)}))
 }
-
-// sharpness makes soft labels of logits, as in package closed.
-const sharpness = 8
 
 // grids returns the step to which the columns of each node are rounded, [N, 1]; 0: they are not.
 func (e *exporter) grids(s closed.Layout, x value) value {
@@ -160,7 +157,7 @@ func (e *exporter) coarse(z, grids value, deviation, fine float64) value {
 
 // sums returns the columns of a round that sums the class rows of neighbours.
 func (e *exporter) sums(s closed.Layout, grids, logits value) []value {
-	soft := e.softmax(e.binary("Mul", logits, e.float(sharpness)))
+	soft := e.softmax(e.binary("Mul", logits, e.float(closed.Sharpness)))
 	rows := e.unit(e.binary("Sub", soft, e.float(1/float64(e.spec.Classes))))
 	if s.Coarse > 0 {
 		rows = e.coarse(rows, grids, 1/math.Sqrt(float64(e.spec.Classes)), 1.0/64)

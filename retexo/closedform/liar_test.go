@@ -80,6 +80,10 @@ var lies = map[string]struct {
 	"negative right":        {"labels", in("validation", 0, func(c *comm.Contribution) { c.Counts[2] = -1 }), "a count of validation nodes must be at most 19 (got 65535)", true},
 	"more right than there": {"labels", in("validation", 0, func(c *comm.Contribution) { c.Counts[2] = 1e6 }), "a count of validation nodes must be at most", true},
 	"validation nodes":      {"labels", in("validation", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-1]-- }), "the labelled validation nodes must be", false},
+	"predicted classes":     {"labels", in("predicted classes", 0, func(c *comm.Contribution) { c.Counts[0]++ }), "the labelled validation nodes of the other peers must be", false},
+	"many predicted":        {"labels", in("predicted classes", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-1] = 1e4 }), "a count of nodes without a label must be at most", true},
+	"right nodes":           {"labels", in("moved logits", 0, func(c *comm.Contribution) { c.Counts[0]++ }), "must be", false},
+	"many right":            {"labels", in("moved logits", 0, func(c *comm.Contribution) { c.Counts[4] = 1e4 }), "a count of validation nodes must be at most", true},
 	"test nodes":            {"labels", in("finished model", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-1]++ }), "the counts of the other peers", false},
 	"several: bins":         {"several classes", in("validation", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-4] = -3 }), "must be at most 77 (got 65533)", true},
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
@@ -148,8 +149,15 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 	}
 	if t.at.Stage == 0 {
-		if err := t.measure(ctx); err != nil {
+		by, err := t.moved(ctx)
+		if err != nil {
+			return fmt.Errorf("shares of the classes: %w", err)
+		}
+		if err := t.measure(ctx, by); err != nil {
 			return fmt.Errorf("test: %w", err)
+		}
+		if by != nil { // once, whatever failed before
+			kernels.Add(by, t.model.Closed.Heads[t.at.BestRound].Bias.Value.Data)
 		}
 		t.at = train.Position{Stage: 1, Best: t.at.Best, BestLoss: t.at.BestLoss, BestRound: t.at.BestRound}
 		if err := t.save(); err != nil {
@@ -404,14 +412,19 @@ func (t *Trainer) bestColumns() mat.Dense {
 // asked for them before Run.
 func (t *Trainer) Hidden() mat.Dense { return t.hidden }
 
-// measure sums the metric of the best round's logits over all validation and test nodes, and reports
-// the end of the run.
-func (t *Trainer) measure(ctx context.Context) error {
+// measure sums the metric of the best round's logits, moved by so much of each class (nil: nothing), over all validation and
+// test nodes, and reports the end of the run.
+func (t *Trainer) measure(ctx context.Context, by []float32) error {
 	a := eval.NewAccumulator(t.config.Metric, t.shard.Labels, resultBins)
 	size := a.Size()
 	v := make([]int64, 2*size)
 	if t.final = t.best().Clone(); t.KeepHidden {
 		t.hidden = t.bestColumns().Clone()
+	}
+	for i := range t.final.Rows {
+		if by != nil {
+			kernels.Add(by, t.final.Row(i))
+		}
 	}
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		rows := t.shard.NodesIn(split)
