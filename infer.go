@@ -75,11 +75,15 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 	return out, one.attend(ctx, s)
 }
 
-// Embed returns the hidden rows of all nodes of g, [N × H]: those that m's last linear map reads (infer.Run); empty if there
-// are none. If m and g do not fit, the error is an *InputError.
+// Embed returns the hidden rows of all nodes of g, [N × H]: those that m's last linear map reads (infer.Run), or its
+// decoder of links; empty if there are none. If m and g do not fit, the error is an *InputError.
 func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 	if m.Decoder != nil {
-		return mat.Dense{}, input(infer.ErrLinks)
+		z, err := m.Infer(g.Numbered())
+		if err != nil {
+			return mat.Dense{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
+		}
+		return z, nil
 	}
 	whole := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 	defer whole.Close()

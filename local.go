@@ -175,6 +175,9 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 		if sum.Figures != nil && r.Figures != nil {
 			sum.Figures.Sites = append(sum.Figures.Sites, r.Figures.Sites...)
 		}
+		if sum.Links != nil && r.Links != nil {
+			sum.Links.Sites = append(sum.Links.Sites, r.Links.Sites...)
+		}
 		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
 	if sum.Link = network; l.stop == nil {

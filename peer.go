@@ -28,6 +28,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/labels"
+	"github.com/heddle-gnn/heddle/train/links"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
@@ -76,11 +77,11 @@ type trainer struct {
 	metric   eval.Metric
 	draw     labels.Draw // which nodes validate if none are marked for it
 	measured func() train.Result
-	logits   func() mat.Dense                       // of own nodes, once the model is final; empty: this process has not computed them
-	hidden   func() mat.Dense                       // the rows that they are made of; empty if nobody asked for them
-	ranks    func() (val, test eval.Ranks, ok bool) // of links; nil: nodes have labels
-	final    *figures.Exchange                      // nil: of links
-	beyond   func(closedform.Neighbours)            // nil unless leaves have edges
+	logits   func() mat.Dense                          // of own nodes, once the model is final; empty: this process has not computed them
+	hidden   func() mat.Dense                          // the rows that they are made of; empty if nobody asked for them
+	ranks    func() (val, test links.Figures, ok bool) // of links; nil: nodes have labels
+	final    *figures.Exchange                         // nil: of links
+	beyond   func(closedform.Neighbours)               // nil unless leaves have edges
 	note     func(Event)
 }
 
@@ -288,7 +289,12 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 		err = p.measured(r, t, model)
 	} else {
 		r.Own = []Predictions{{kind: target.Links}}
-		r.rank(t.ranks())
+		if p.embed {
+			r.Hidden = []mat.Dense{t.logits()} // what the decoder reads
+		}
+		if val, test, ok := t.ranks(); ok {
+			r.Links = linksOf(val, test, model.Decoder.Spec.Relations, p.name)
+		}
 	}
 	if err != nil {
 		return nil, err

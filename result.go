@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
+	"github.com/heddle-gnn/heddle/train/links"
 	"github.com/heddle-gnn/heddle/tune"
 )
 
@@ -75,18 +76,26 @@ type Result struct {
 
 // Links are the figures of links that were held out, each ranked among drawn pairs.
 type Links struct {
-	Val  *eval.Ranks `json:"val"`
-	Test *eval.Ranks `json:"test"` // nil: there are none
+	Name      string      `json:"name,omitempty"` // of a relation or a site
+	Val       *eval.Ranks `json:"val"`            // nil: there are none
+	Test      *eval.Ranks `json:"test"`
+	Relations []Links     `json:"relations,omitempty"` // of all sites, where there are several relations
+	Sites     []Links     `json:"sites,omitempty"`     // of this process, by rank: of the links of their own nodes
 }
 
-// rank completes r by the figures of its links.
-func (r *Result) rank(val, test eval.Ranks, ok bool) {
-	if !ok {
-		return
+// linksOf returns the figures of a model for relations of these names, as one site measured them.
+func linksOf(val, test links.Figures, relations []string, site string) *Links {
+	some := func(r eval.Ranks) *eval.Ranks {
+		if r.Links == 0 {
+			return nil
+		}
+		return &r
 	}
-	if r.Links = (&Links{Val: &val}); test.Links > 0 {
-		r.Links.Test = &test
+	l := &Links{Val: some(val.All), Test: some(test.All), Sites: []Links{{Name: site, Val: some(val.Own), Test: some(test.Own)}}}
+	for k := range val.Relations {
+		l.Relations = append(l.Relations, Links{Name: relations[k], Val: some(val.Relations[k]), Test: some(test.Relations[k])})
 	}
+	return l
 }
 
 // Traffic counts what a peer sent: bytes by purpose and, in Wire, as the network carried them.

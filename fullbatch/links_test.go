@@ -71,10 +71,11 @@ func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 			alone := trained(t, c, cut(t, k.g, "", 1))[0]
 			must := alone.Result().Final()
 			_, ranks, ok := alone.Ranks()
-			if !ok || ranks.Links == 0 || !(must.Curve[19].Loss < must.Curve[0].Loss) {
-				t.Fatalf("%d links are ranked (%t), losses %v and %v", ranks.Links, ok, must.Curve[0].Loss, must.Curve[19].Loss)
+			if !ok || ranks.All.Links == 0 || !(must.Curve[19].Loss < must.Curve[0].Loss) {
+				t.Fatalf("%d links are ranked (%t), losses %v and %v", ranks.All.Links, ok, must.Curve[0].Loss, must.Curve[19].Loss)
 			}
 			for _, parts := range []int{2, 4} {
+				own, mean := int64(0), 0.0
 				for r, tr := range trained(t, c, cut(t, k.g, "uneven", parts)) {
 					is := tr.Result().Final()
 					if c.Links.Near { // what is drawn depends on who sees which nodes
@@ -87,9 +88,21 @@ func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 						within(t, at+"validation loss", is.Curve[i].ValLoss, w.ValLoss, 1e-4)
 					}
 					_, theirs, _ := tr.Ranks()
-					within(t, "ranked links", float64(theirs.Links), float64(ranks.Links), 0)
-					within(t, "mean reciprocal rank", theirs.MRR, ranks.MRR, 1e-3)
-					within(t, "area under the curve", theirs.AUC, ranks.AUC, 1e-3)
+					own, mean = own+theirs.Own.Links, mean+theirs.Own.MRR*float64(theirs.Own.Links)
+					relations := theirs.All.Links
+					for _, one := range theirs.Relations {
+						relations -= one.Links
+					}
+					if many := len(k.relations) > 1; many != (len(theirs.Relations) == len(k.relations)) || many && relations != 0 {
+						t.Errorf("%d relations have figures, of %d links less than all: must be all of %q", len(theirs.Relations), relations, k.relations)
+					}
+					within(t, "ranked links", float64(theirs.All.Links), float64(ranks.All.Links), 0)
+					within(t, "mean reciprocal rank", theirs.All.MRR, ranks.All.MRR, 1e-3)
+					within(t, "area under the curve", theirs.All.AUC, ranks.All.AUC, 1e-3)
+				}
+				if !c.Links.Near {
+					within(t, "links of all workers' own nodes", float64(own), float64(ranks.All.Links), 0)
+					within(t, "their mean reciprocal rank", mean/float64(own), ranks.All.MRR, 1e-3)
 				}
 			}
 		})

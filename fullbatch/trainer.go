@@ -61,7 +61,7 @@ type Trainer struct {
 	hidden mat.Dense   // of own nodes, with KeepHidden
 	before comm.Counts // sent before an interruption
 	done   bool        // the model is final
-	ranks  map[graph.Split]eval.Ranks
+	ranks  map[graph.Split]links.Figures
 
 	links  *links.Task // nil: nodes have labels
 	labels []float64   // labels.Counts.Sums, where they say in which units the model learns numbers; nil: labels are classes
@@ -88,7 +88,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	}
 	steps := tape.New()
 	steps.Half = c.Precision == tape.BF16
-	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}, ranks: make(map[graph.Split]eval.Ranks)}
+	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}, ranks: make(map[graph.Split]links.Figures)}
 	if c.Links != nil {
 		var err error
 		if t.links, err = links.New(*c.Links, c.Seed, s, m.Decoder); err != nil {
@@ -308,8 +308,8 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 		return 0, 0, err
 	}
 	if t.links != nil {
-		ranks, err := t.links.Measure(ctx, r, t.id(ofValidation, 0), graph.Val, scores, train.SelectionBins)
-		return ranks.Of(t.config.Metric), ranks.Loss, err
+		ranks, err := t.links.Measure(ctx, r, t.id(ofValidation, 0), graph.Val, scores, train.SelectionBins, false)
+		return ranks.All.Of(t.config.Metric), ranks.All.Loss, err
 	}
 	if v.rows != nil {
 		scores = t.pick(scores, v.rows, t.infer)
@@ -349,9 +349,9 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 	t.logits = scores.Clone()
 	of := func(split graph.Split) (metric, loss float64, err error) {
 		if t.links != nil {
-			ranks, err := t.links.Measure(ctx, r, t.id(ofResult, int(split)), split, scores, eval.DefaultBins)
+			ranks, err := t.links.Measure(ctx, r, t.id(ofResult, int(split)), split, scores, eval.DefaultBins, true)
 			t.ranks[split] = ranks
-			return ranks.Of(t.config.Metric), ranks.Loss, err
+			return ranks.All.Of(t.config.Metric), ranks.All.Loss, err
 		}
 		return t.compare(ctx, r, t.id(ofResult, int(split)), t.pick(scores, t.split[split], t.infer), t.shard.Labels.Select(t.split[split]), eval.DefaultBins)
 	}
@@ -393,7 +393,7 @@ func (t *Trainer) Hidden() mat.Dense { return t.hidden }
 
 // Ranks returns where the links that are held out rank by the final model, validation and test; ok is false where this process
 // has not measured them.
-func (t *Trainer) Ranks() (val, test eval.Ranks, ok bool) {
+func (t *Trainer) Ranks() (val, test links.Figures, ok bool) {
 	_, ok = t.ranks[graph.Test]
 	return t.ranks[graph.Val], t.ranks[graph.Test], ok
 }

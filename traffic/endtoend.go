@@ -77,7 +77,7 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 	l.add(Message{What: "gradients of all layers", Kind: Sums, Times: steps * int64(len(c.Spec.Layers)), Format: "float32", head: framesOfSum * comm.HeaderLen})
 	if c.Links != nil {
 		l.sum("ranks of links that are held out", validations-1, 0, int64(len(eval.NewRanking(train.SelectionBins).Vector())))
-		l.sum("ranks of links that are held out, at last", 2, 0, int64(len(eval.NewRanking(eval.DefaultBins).Vector())))
+		l.sum("ranks of links that are held out, at last", 2, 0, int64(len(m.Decoder.Spec.Relations)*len(eval.NewRanking(eval.DefaultBins).Vector())))
 		return l.List, nil
 	}
 	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)

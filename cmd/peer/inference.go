@@ -24,6 +24,9 @@ const embeddingsHelp = ".npz or .parquet file for the nodes' last hidden rows"
 
 // together predicts with the other members of a plan.
 func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Writer) (err error) {
+	if q.out == "" {
+		return cli.Invalidf("with --plan --out must be given")
+	}
 	if q.data != "" || q.nodes != "" || q.shard == "" {
 		return cli.Invalidf("with --plan each peer predicts for its own part: give --shard, and neither --data nor --nodes")
 	}
@@ -111,7 +114,7 @@ func writeEmbeddings(path string, all []guessed) error {
 		if g.hidden.Empty() && g.p.Logits.Rows > 0 {
 			return fmt.Errorf("%s: there are no hidden rows: the model has one layer and no head, or this process resumed a finished run; peer predict --embeddings may have them", path)
 		}
-		ids := make([]string, g.p.Logits.Rows)
+		ids := make([]string, g.hidden.Rows)
 		for i := range ids {
 			ids[i] = g.name(i)
 		}

@@ -73,3 +73,35 @@ func TestPredictAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestEmbeddingsOfLinks: a run of links and peer predict write the rows that the decoder reads, of the same nodes; without one of the files
+// that it may write predict says so.
+func TestEmbeddingsOfLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, "train", "--data", sites(t), "--mode", "standalone", "--task", "links", "--hidden", "6", "--rounds", "2", "--out", at("run"), "--embeddings", at("run.parquet"))
+	must(t, "predict", "--model", at("run/model.safetensors"), "--data", sites(t), "--embeddings", at("predict.parquet"))
+	type row struct {
+		ID        string    `parquet:"id"`
+		Embedding []float32 `parquet:"embedding,list"`
+	}
+	trained, err := parquet.ReadFile[row](at("run.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	predicted, err := parquet.ReadFile[row](at("predict.parquet"))
+	if err != nil || len(trained) != 600 || len(predicted) != 600 {
+		t.Fatalf("%d rows are written by train, %d by predict (%v), must be of 600 nodes", len(trained), len(predicted), err)
+	}
+	for k, a := range trained { // no message of the run went along links that were held out
+		if b := predicted[k]; a.ID != b.ID || len(a.Embedding) != 6 || len(b.Embedding) != 6 {
+			t.Fatalf("row %d is %v by train, %v by predict, must be of one node, of 6 numbers", k, a, b)
+		}
+	}
+	for _, args := range [][]string{{}, {"--out", at("p.csv")}, {"--out", at("p.csv"), "--embeddings", at("e.npz")}} {
+		if exit, _, stderr := call(t.Context(), append([]string{"predict", "--model", at("run/model.safetensors"), "--data", sites(t)}, args...)...); exit != 2 || !strings.Contains(stderr, "must") {
+			t.Errorf("predict %v of a model of links ends with %d and says %q, must say what must be given", args, exit, stderr)
+		}
+	}
+}

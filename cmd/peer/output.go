@@ -168,6 +168,9 @@ func name(o *heddle.Result, shards []*shard.Shard, sites []string) {
 		if o.Figures != nil {
 			o.Figures.Sites[k].Name = site
 		}
+		if o.Links != nil {
+			o.Links.Sites[k].Name = site
+		}
 	}
 }
 
@@ -204,6 +207,10 @@ func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 			cli.WriteFile(out.stdout, out.predictions("parquet"), func(w io.Writer) error { return writeParquet(w, names, all) }),
 			writeEmbeddings(out.rows, all),
 		); err != nil {
+			return err
+		}
+	} else if o.Links != nil {
+		if err := writeEmbeddings(out.rows, nodesOf(o, shards)); err != nil {
 			return err
 		}
 	}

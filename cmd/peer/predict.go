@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +44,7 @@ type question struct {
 func newPredict() *cobra.Command {
 	var q question
 	c := &cobra.Command{
-		Use:   "predict --model FILE (--data D | --shard S [--plan P] | --nodes TABLE) --out FILE",
+		Use:   "predict --model FILE (--data D | --shard S [--plan P] | --nodes TABLE) (--out FILE | --embeddings FILE)",
 		Short: "Predict the classes of nodes with a trained model",
 		Long: `Predict the classes of nodes with a trained model. The CSV has one line per node: its ID, the class and the
 probability of that class, its split and label if there are any, and the probability of every class. An --out that ends
@@ -57,7 +58,9 @@ With --secret a scheduler starts them, as those of peer join: they share all fla
 With --shard alone a peer predicts for its own nodes from its own rows and edges, without its neighbours at other peers.
 With --nodes and --edges tables are read like those that the model was trained on; --on-error skip leaves out rows at
 fault, which skipped.csv beside --out has with their reasons. --report writes a page about the
-predictions: how many of each class, how sure, how often right where labels are known, and what left the site.`,
+predictions: how many of each class, how sure, how often right where labels are known, and what left the site. With
+--embeddings in place of --out it writes the nodes' last hidden rows alone: of a model of links those that its decoder reads,
+by which peer recommend ranks new links.`,
 		Example: "  peer predict --model runs/cora-retexo-gcn-1/model.safetensors --data data/cora --out predictions.csv\n" +
 			"  peer predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv\n" +
 			"  mpirun -n 4 peer predict --plan plan.yaml --secret secret --model model.safetensors --shard parts --out 'rank-{rank}.parquet'",
@@ -89,7 +92,7 @@ predictions: how many of each class, how sure, how often right where labels are 
 	f.BoolVar(&q.Site.LAN, "lan", false, "search of the local network by mDNS, with --plan")
 	f.StringVar(&q.Link, "link", "", linkHelp)
 	q.launch.Bind(f)
-	cli.Required(c, "model", "out")
+	cli.Required(c, "model")
 	return c
 }
 
@@ -108,8 +111,11 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
 		return err
 	}
-	if err := graphs.WriteSkipped(filepath.Dir(q.out), q.cells.Faults); err != nil {
+	if err := graphs.WriteSkipped(filepath.Dir(cmp.Or(q.out, q.embeddings)), q.cells.Faults); err != nil {
 		return err
+	}
+	if q.out == "" {
+		return q.embed(m, g, text)
 	}
 	p, err := heddle.Predict(m, g)
 	if err != nil {
@@ -151,6 +157,21 @@ func (q question) answer(stdout, text io.Writer) error {
 		page.Notes = append(page.Notes, "The predictions were made "+of.unseen+".")
 	}
 	return q.writeReport(stdout, text, page)
+}
+
+// embed writes the hidden rows alone.
+func (q question) embed(m *nn.Model, g *graph.Graph, text io.Writer) error {
+	if q.embeddings == "" || q.report != "" {
+		return cli.Invalidf("--out must be given, or --embeddings alone")
+	}
+	hidden, err := heddle.Embed(m, g)
+	if err == nil {
+		err = writeEmbeddings(q.embeddings, []guessed{{ids: g.IDs, split: g.Split, hidden: hidden}})
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(text, "%s: %d nodes\n", q.embeddings, g.N())
+	}
+	return err
 }
 
 // writable checks that all files can be written before anything is computed.

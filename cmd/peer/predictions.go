@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,11 +32,13 @@ type guessed struct {
 
 // guessedBy returns the predictions of the peers of this process for their own nodes, by shard; those of a peer that has
 // none are left out.
-func guessedBy(o *heddle.Result, shards []*shard.Shard) (all []guessed) {
+func guessedBy(o *heddle.Result, shards []*shard.Shard) []guessed {
+	return slices.DeleteFunc(nodesOf(o, shards), func(g guessed) bool { return g.p.Logits.Empty() })
+}
+
+// nodesOf returns what o says of the nodes of each part.
+func nodesOf(o *heddle.Result, shards []*shard.Shard) (all []guessed) {
 	for k, s := range shards {
-		if o.Own[k].Logits.Empty() {
-			continue
-		}
 		site := strconv.Itoa(s.Rank)
 		if o.Members != nil {
 			site = o.Members[s.Rank]

@@ -135,7 +135,8 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 	var err error
 	run.Result = t.Result()
 	if of, is := t.(*fullbatch.Trainer); is {
-		_, run.Ranks, _ = of.Ranks()
+		_, test, _ := of.Ranks()
+		run.Ranks = test.All
 	}
 	run.Model, err = model()
 	return err

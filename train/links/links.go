@@ -192,30 +192,64 @@ func (t *Task) Learn(ctx context.Context, epoch int, dz, z mat.Dense) (float64, 
 	return loss, t.back(ctx, e, dz, d, what)
 }
 
-// Measure ranks the links of a split, of all peers, by own rows z of each.
-func (t *Task) Measure(ctx context.Context, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int) (eval.Ranks, error) {
+// Figures are where the links of a split rank.
+type Figures struct {
+	All       eval.Ranks
+	Own       eval.Ranks   // of this peer's nodes
+	Relations []eval.Ranks // of all peers, by relation; nil where there is one, or nobody asked
+}
+
+// Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.
+func (t *Task) Measure(ctx context.Context, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f Figures, err error) {
 	h := t.held[split]
 	x, err := t.table(ctx, h.ends, z, "links that are held out")
 	if err != nil {
-		return eval.Ranks{}, err
+		return f, err
 	}
-	scores := t.decoder.Scores(x, h.ends.of)
-	sum := eval.NewRanking(bins)
+	apart = apart && len(t.cut.Relations) > 1
+	sums := []*eval.Ranking{eval.NewRanking(bins)}
+	for apart && len(sums) < len(t.cut.Relations) {
+		sums = append(sums, eval.NewRanking(bins))
+	}
+	scores, of := t.decoder.Scores(x, h.ends.of), h.ends.of
 	for _, n := range h.drawn {
 		if n > 0 {
-			one := pairs.Groups{Pairs: h.ends.of[:1+n], Negatives: n}
+			sum := sums[0]
+			if apart {
+				sum = sums[of[0].Relation]
+			}
 			sum.Add(scores[0], scores[1:1+n])
-			sum.Lost(one.Loss(nil, scores[:1+n]))
+			sum.Lost(pairs.Groups{Pairs: of[:1+n], Negatives: n}.Loss(nil, scores[:1+n]))
 		}
-		scores = scores[1+n:]
+		scores, of = scores[1+n:], of[1+n:]
 	}
-	v := sum.Vector()
+	var v []int64
+	for _, sum := range sums {
+		v = append(v, sum.Vector()...)
+	}
+	if f.Own, err = sums[0].Read(added(v, len(sums))); err != nil {
+		return f, err
+	}
 	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: v}); err != nil {
-		return eval.Ranks{}, err
+		return f, err
 	}
-	ranks, err := sum.Read(v)
+	f.All, err = sums[0].Read(added(v, len(sums)))
+	for k := 0; apart && err == nil && k < len(sums); k++ {
+		var one eval.Ranks
+		one, err = sums[k].Read(v[k*len(v)/len(sums) : (k+1)*len(v)/len(sums)])
+		f.Relations = append(f.Relations, one)
+	}
 	if err != nil {
-		return ranks, fmt.Errorf("the summed counts of all peers: %w", err)
+		return f, fmt.Errorf("the summed counts of all peers: %w", err)
 	}
-	return ranks, nil
+	return f, nil
+}
+
+// added returns the sum of n vectors that stand behind one another.
+func added(v []int64, n int) []int64 {
+	sum := make([]int64, len(v)/n)
+	for k, x := range v {
+		sum[k%len(sum)] += x
+	}
+	return sum
 }

@@ -15,14 +15,16 @@ func Print(w io.Writer, o *heddle.Result, model string) error {
 		_, err := fmt.Fprintln(w, "links: not ranked, since this peer received the model from another peer")
 		return err
 	}
-	for _, of := range []struct {
-		name  string
-		ranks *eval.Ranks
-	}{{"validation", o.Links.Val}, {"test", o.Links.Test}} {
-		if r := of.ranks; r != nil && r.Links > 0 {
+	line := func(name string, r *eval.Ranks) {
+		if r != nil {
 			fmt.Fprintf(w, "%s links: MRR %.4f, hits@1 %.4f, hits@10 %.4f, AUC %.4f (%d ends, each among 100 drawn nodes or fewer)\n",
-				of.name, r.MRR, r.Hits[1], r.Hits[10], r.AUC, r.Links)
+				name, r.MRR, r.Hits[1], r.Hits[10], r.AUC, r.Links)
 		}
+	}
+	line("validation", o.Links.Val)
+	line("test", o.Links.Test)
+	for _, of := range o.Links.Relations {
+		line(of.Name+": test", of.Test)
 	}
 	_, err := fmt.Fprintf(w, "new links: peer recommend --model %s --data … --node …\n", model)
 	return err

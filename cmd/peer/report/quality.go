@@ -32,6 +32,10 @@ type confusionCell struct {
 // quality is how good the model is, in detail: over the test nodes or, where there are none, the validation nodes.
 func (r Run) quality() (all []section, err error) {
 	f := r.Result.Figures
+	if l := r.Result.Links; l != nil {
+		s, err := r.ranks(l)
+		return []section{s}, err
+	}
 	if f == nil {
 		return nil, nil
 	}

@@ -143,7 +143,7 @@ func metricName(m eval.Metric) string {
 		return "macro F1"
 	case "r2":
 		return "R²"
-	case "mae", "rmse":
+	case "mae", "rmse", "mrr":
 		return strings.ToUpper(string(m))
 	}
 	return string(m)

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
 )
@@ -102,6 +103,26 @@ func TestWrite(t *testing.T) {
 		if strings.Contains(strings.ReplaceAll(body, "fill:none", ""), "#") {
 			t.Errorf("all colours of a chart must come from the style sheet:\n%.300s", body)
 		}
+	}
+}
+
+// TestRanks: the page of a run of links has their ranks, of all, by relation and by site.
+func TestRanks(t *testing.T) {
+	r := sample(t)
+	of := func(mrr float64) *eval.Ranks {
+		return &eval.Ranks{Links: 40, MRR: mrr, Hits: map[int]float64{1: 0.21, 3: 0.32, 10: 0.43, 50: 0.54}, AUC: 0.91}
+	}
+	r.Result.Figures, r.Result.Metric, r.Result.Plan.Task, r.Result.Test = nil, "mrr", "links", 0.512
+	r.Result.Links = &heddle.Links{Val: of(0.45), Test: of(0.512), Relations: []heddle.Links{{Name: "takes", Val: of(0.4), Test: of(0.611)}, {Name: "sees"}},
+		Sites: []heddle.Links{{Name: "peer 0", Val: of(0.4), Test: of(0.477)}, {Name: "peer 1", Val: of(0.3), Test: of(0.533)}}}
+	html := written(t, r)
+	for _, must := range []string{"Where held-out links rank", "MRR 0.512 among drawn pairs", "takes", "0.6110", "sees", "0.4770", "a hospital with a very long name", "0.5330", "all together", "0.5400", "0.9100"} {
+		if !strings.Contains(html, must) {
+			t.Errorf("the page has no %q", must)
+		}
+	}
+	if strings.Contains(html, "class by class") || strings.Contains(html, "NaN") {
+		t.Error("the page has classes or NaN, must have ranks alone")
 	}
 }
 

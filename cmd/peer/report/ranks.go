@@ -1,0 +1,48 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/nn/eval"
+)
+
+// ranks is where links that were held out rank: of all, by relation and by site.
+func (r Run) ranks(l *heddle.Links) (section, error) {
+	t := Table{Name: "Ranks", Head: []string{"links", "test ends", "test MRR", "hits@1", "hits@3", "hits@10", "hits@50", "AUC", "validation MRR"}}
+	metric := r.Result.Metric
+	var bars []Bar
+	row := func(name string, of heddle.Links) {
+		cells, mrr := []string{name, "0", "–", "–", "–", "–", "–", "–"}, "–"
+		if x := of.Test; x != nil {
+			cells[1], cells[2], cells[7] = fmt.Sprint(x.Links), figure(x.MRR), figure(x.AUC)
+			for k, most := range eval.Hits {
+				cells[3+k] = figure(x.Hits[most])
+			}
+			bars = append(bars, Bar{name, x.Of(metric), math.NaN(), math.NaN()})
+		}
+		if of.Val != nil {
+			mrr = figure(of.Val.MRR)
+		}
+		t.Rows = append(t.Rows, append(cells, mrr))
+	}
+	for _, of := range l.Relations {
+		row(of.Name, of)
+	}
+	for k, of := range l.Sites {
+		if r.parts() > 1 && k < len(r.Shards) {
+			row(r.site(r.Shards[k].Rank), of)
+		}
+	}
+	row("all together", *l)
+	chart, err := barsOf("Test "+metricName(metric)+" of links", metricName(metric), bars, math.NaN(), "")
+	if err != nil {
+		return section{}, fmt.Errorf("report: chart of the ranks: %w", err)
+	}
+	return section{Title: "Where held-out links rank", Chart: charts(chart), Tables: []Table{t},
+		Notes: []string{"Each link is ranked twice, from each end, among 100 drawn pairs, or all where a type has fewer nodes. MRR is the mean of " +
+			"1/rank, hits@K the fraction of ranks up to K, AUC the probability that a link scores above a drawn pair. A site's links are those of its own nodes."}}, nil
+}
+
+func figure(x float64) string { return fmt.Sprintf("%.4f", x) }
