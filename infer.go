@@ -38,6 +38,9 @@ type Inference struct {
 //
 // The error is an *InputError if plan, model, shard or gate is at fault, and a *comm.PeerError if another peer is.
 func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card) (*Inference, error) {
+	if m.Decoder != nil {
+		return nil, input(infer.ErrLinks)
+	}
 	q, config, err := p.Inference(m, card)
 	if err != nil {
 		return nil, input(err)

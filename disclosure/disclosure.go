@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
@@ -53,11 +54,7 @@ type Line struct {
 // Of returns what the site that holds own sends in a run by p, or all faults of p for these data.
 func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 	d := &Disclosure{Plan: p, Reads: make([]int, own.Parts)}
-	if p.Mode == "minibatch" || p.Task == "links" && p.NegativesFrom == "all" {
-		d.countAll(own)
-	} else {
-		d.count(own)
-	}
+	d.reach(p, own)
 	run := func(p plan.Plan) (Run, error) {
 		lists, err := sent(p, own)
 		return d.run(p, own, lists), err
@@ -92,8 +89,15 @@ func OfModel(p plan.Plan, m *nn.Model, card modelfile.Card, own *shard.Shard) (*
 		return nil, err
 	}
 	d := &Disclosure{Plan: q, Reads: make([]int, own.Parts)}
-	d.count(own)
-	d.Runs = []Run{d.run(q, own, []traffic.List{traffic.Inference(c, m, own.X.Sparse != nil, traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: q.Secure(own.Parts)})})}
+	if m.Decoder != nil {
+		if p.Task != target.Links.String() {
+			return nil, fmt.Errorf("the plan must be of task links, as the model is (got %s)", p.Task)
+		}
+		d.reach(p, own)
+	} else {
+		d.count(own)
+	}
+	d.Runs = []Run{d.run(q, own, []traffic.List{traffic.Inference(c, m, own.X.Sparse != nil, traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Types: own.Types.Count(), Secure: q.Secure(own.Parts)})})}
 	return d, nil
 }
 
@@ -115,6 +119,15 @@ func (d *Disclosure) run(p plan.Plan, own *shard.Shard, lists []traffic.List) Ru
 		r.Sends[k].Times, r.Sends[k].Sum = r.Sends[k].Times*seeds, r.Sends[k].Sum*seeds
 	}
 	return r
+}
+
+// reach counts who may read which rows of own in a run by p.
+func (d *Disclosure) reach(p plan.Plan, own *shard.Shard) {
+	if p.Mode == "minibatch" || p.Task == target.Links.String() && p.NegativesFrom == "all" {
+		d.countAll(own)
+	} else {
+		d.count(own)
+	}
 }
 
 // count counts who reads which rows of own.

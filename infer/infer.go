@@ -70,6 +70,9 @@ func Run(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Gro
 }
 
 func compute(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer) (*Answer, error) {
+	if m.Decoder != nil {
+		return nil, ErrLinks
+	}
 	if err := Fits(m, s); err != nil {
 		return nil, err
 	}
@@ -113,12 +116,9 @@ func (p *run) logits(ctx context.Context) (logits mat.Dense, err error) {
 	return logits, err
 }
 
-// Fits returns why m cannot predict for s; nil: it can.
+// Fits returns why the layers of m cannot be applied to s; nil: they can.
 func Fits(m *nn.Model, s *shard.Shard) error {
 	var errs []error
-	if m.Decoder != nil {
-		errs = append(errs, ErrLinks)
-	}
 	if got, must := s.X.Cols(), m.Spec.Features; got != must {
 		errs = append(errs, fmt.Errorf("nodes must have %d features, as the model has (got %d)", must, got))
 	}

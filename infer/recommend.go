@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // ErrLinks is the fault of a model that predicts links where one of nodes is wanted.
@@ -25,7 +29,7 @@ type Recommendation struct {
 // empty, in the order of the nodes, best first. The other ends are nodes of those types that such links of g have.
 func Recommend(ctx context.Context, m *nn.Model, g *graph.Graph, nodes []int32, relation string, k int) (all []Recommendation, err error) {
 	if m.Decoder == nil {
-		return nil, fmt.Errorf("the model must be of task links (got %s): peer predict gives its predictions", m.Spec.Task)
+		return nil, notLinks(m)
 	}
 	names := m.Decoder.Spec.Relations
 	if relation != "" && !slices.Contains(names, relation) {
@@ -49,7 +53,7 @@ func Recommend(ctx context.Context, m *nn.Model, g *graph.Graph, nodes []int32, 
 			}
 			of := known.without(i, int32(r))
 			scores := m.Decoder.Scores(z, of)
-			for _, at := range best(scores, k) {
+			for _, at := range pairs.Best(scores, k) {
 				all = append(all, Recommendation{i, of[at].V, name, scores[at]})
 			}
 		}
@@ -115,21 +119,32 @@ func (l knownLinks) without(i, relation int32) (all []pairs.Pair) {
 	return all
 }
 
-// best returns the places of the k highest scores, highest first; of equals the first.
-func best(scores []float32, k int) (top []int) {
-	for at, s := range scores {
-		if len(top) == k && !(s > scores[top[k-1]]) {
-			continue
-		}
-		where, _ := slices.BinarySearchFunc(top, s, func(other int, s float32) int {
-			if scores[other] >= s {
-				return -1
-			}
-			return 1
-		})
-		if top = slices.Insert(top, where, at); len(top) > k {
-			top = top[:k]
+// Together returns the k best new links of wanted nodes of s by a model of links, whose other ends may be those of other peers:
+// of their rows those travel that c, by which the peers train, lets travel. All peers call it.
+func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer, wanted []links.Wanted, k int) (all []links.NewLink, err error) {
+	if err = errors.Join(Known(m, s), Fits(m, s)); err != nil {
+		return nil, err
+	}
+	z, _, err := Logits(ctx, c, m, s, g)
+	if err == nil {
+		all, err = links.Recommend(ctx, by, s, m.Decoder, g, train.NewSender(g, s, c.Rows), r, z, wanted, k)
+	}
+	return all, g.Refuse(ctx, err)
+}
+
+// Known returns why m cannot recommend links of s; nil: it can.
+func Known(m *nn.Model, s *shard.Shard) error {
+	if m.Decoder == nil {
+		return notLinks(m)
+	}
+	for _, name := range m.Decoder.Spec.Relations {
+		if name != "" && !slices.Contains(s.Typed.Names, name) {
+			return fmt.Errorf("%s must have the model's relation %q (got %q)", s.Name, name, s.Typed.Names)
 		}
 	}
-	return top
+	return nil
+}
+
+func notLinks(m *nn.Model) error {
+	return fmt.Errorf("the model must be of task links (got %s): peer predict gives its predictions", m.Spec.Task)
 }

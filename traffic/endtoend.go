@@ -95,12 +95,17 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 // edges from it or, where pairs are drawn from all nodes, all.
 func (l *sending) links(c fullbatch.Config, steps, validations int64) {
 	l.sum("counts of links", 1, 0, 3)
-	l.add(Message{What: "ID and type of each node", Kind: Rows, Times: 1, Numbers: 2, Format: "int64", Over: 1, payload: 11, head: 2*comm.HeaderLen + 8})
-	l.add(Message{What: "which ends of links are wanted", Kind: Rows, Times: steps + 2, Format: "float32", Over: 1, head: 2*comm.HeaderLen + 8 + 4*l.Nodes})
+	l.ends(steps + 2)
 	width := c.Spec.Classes
 	l.rows("rows of ends of links", steps+validations+2, width, true, c.Rows)
 	l.add(Message{What: "gradients of others' rows of ends of links", Kind: Errors, Times: steps, Numbers: int64(width), Format: formatOf(c.Rows),
 		payload: int64(c.Rows.RowLen(width)), head: 2*comm.HeaderLen + 8})
+}
+
+// ends adds how peers tell one another their nodes, and so often those that they read.
+func (l *sending) ends(times int64) {
+	l.add(Message{What: "ID and type of each node", Kind: Rows, Times: 1, Numbers: 2, Format: "int64", Over: 1, payload: 11, head: 2*comm.HeaderLen + 8})
+	l.add(Message{What: "which ends of links are wanted", Kind: Rows, Times: times, Format: "float32", Over: 1, head: 2*comm.HeaderLen + 8 + 4*l.Nodes})
 }
 
 // weighs reports whether weights of edges are made of the degrees of both their ends.

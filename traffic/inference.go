@@ -27,6 +27,12 @@ func Inference(c infer.Config, m *nn.Model, sparse bool, members Members) List {
 		l.rows("errors of the training nodes, and logits, to be smoothed", 2*int64(k.Steps), s.Classes, false, exactly)
 		l.sum("scale of the errors", 2, 4, 0)
 	}
+	if m.Decoder != nil {
+		l.ends(1)
+		l.rows("rows of ends of links", 1, s.Classes, true, c.Rows)
+		l.sum("types of the ends of links", 1, 0, int64(len(m.Decoder.Spec.Relations)*max(members.Types, 1)*max(members.Types, 1)))
+		return l.List
+	}
 	none := graph.Labels{Classes: s.Classes}.None(s.Kind(), 0)
 	l.sum("test metric", 1, 0, int64(eval.NewAccumulator(c.Metric, none, infer.Bins(s)).Size()))
 	return l.List

@@ -65,6 +65,7 @@ type Members struct {
 	Nodes  int64 // of the whole graph
 	Train  int64 // of them, those that may be training nodes
 	Secure bool  // their sums are (package secagg)
+	Types  int   // of nodes, where a model of links is asked; 0: they have none
 }
 
 // sending is a list that is being made, in which rows are averages over so many nodes.

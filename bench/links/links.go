@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -57,7 +58,7 @@ type options struct {
 func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	root := f.String("root", cmp.Or(os.Getenv("HEDDLE_DATA"), "../shared/data"), "folder of the data sets; default: $HEDDLE_DATA")
 	names := f.String("graph", "cora,citeseer,lastfm-asia,dblp-citation", "graphs to measure")
-	python := f.String("python", "python3", "Python with torch and torch_geometric")
+	python := f.String("python", "python3", "Python with torch_geometric; none: Heddle alone")
 	o := options{}
 	f.IntVar(&o.seeds, "seeds", 5, "seeds: of split, pairs and parameters")
 	f.IntVar(&o.rounds, "rounds", 200, "epochs")
@@ -75,11 +76,16 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 				}
 			}
 		}
-		py, err := baselines.Start(*python, "bench/baselines/links_pyg.py", *threads)
-		if err != nil {
-			return err
+		about := "Heddle alone"
+		var py *baselines.Process
+		if *python != "none" {
+			var err error
+			if py, err = baselines.Start(*python, "bench/baselines/links_pyg.py", *threads); err != nil {
+				return err
+			}
+			defer py.Stop()
+			about = py.About
 		}
-		defer py.Stop()
 		p.Table("graph %s", "method %s", "system %s", "width, dropout, rate %s", "validation MRR %.3f", "MRR %.3f", "± %.3f", "hits@10 %.3f", "± %.3f", "AUC %.3f", "± %.3f")
 		var tried [][]any
 		for name := range strings.SplitSeq(*names, ",") {
@@ -87,7 +93,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		p.Text("%s. %d seeds; ± is the deviation over seeds. Validation MRR of the first seed, by width, dropout and learning rate:", py.About, o.seeds)
+		p.Text("%s. %d seeds; ± is the deviation over seeds. Validation MRR of the first seed, by width, dropout and learning rate:", about, o.seeds)
 		p.Table(heads...)
 		for _, row := range tried {
 			p.Row(row...)
@@ -116,22 +122,20 @@ func compare(ctx context.Context, p *page.Page, py *baselines.Process, data stri
 		}
 	}
 	for _, m := range methods {
-		for _, system := range []struct {
-			name string
-			run  run
-		}{
-			{"Heddle", func(at point, seed int) (val, test eval.Ranks, err error) { return own(ctx, g, m, o, at, seed) }},
-			{"PyG", func(at point, seed int) (val, test eval.Ranks, err error) {
+		systems := map[string]run{"Heddle": func(at point, seed int) (val, test eval.Ranks, err error) { return own(ctx, g, m, o, at, seed) }}
+		if py != nil {
+			systems["PyG"] = func(at point, seed int) (val, test eval.Ranks, err error) {
 				return theirs(py, data, filepath.Join(dir, fmt.Sprint(seed)), m, o, at, seed)
-			}},
-		} {
-			best, err := choose(o, system.run)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(systems)) {
+			best, err := choose(o, systems[name])
 			if err != nil {
 				return err
 			}
-			row := []any{g.Name, m.name, system.name}
+			row := []any{g.Name, m.name, name}
 			*tried = append(*tried, append(slices.Clone(row), best.all...))
-			if err := measure(p, o, best, system.run, row); err != nil {
+			if err := measure(p, o, best, systems[name], row); err != nil {
 				return err
 			}
 		}

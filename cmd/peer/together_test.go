@@ -78,3 +78,44 @@ func TestPartitionTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestRecommendPlan: two sites train a model of links and recommend new ones together, between their own nodes and each
+// other's; a plan without links, and data of one owner beside a plan, are refused.
+func TestRecommendPlan(t *testing.T) {
+	t.Parallel()
+	c := newCrew(t, 2)
+	plan := c.plan(t, c.members, "--port", freePorts(t, 2), "--mode", "fullbatch", "--task", "links")
+	both := func(args func(r int) []string) (said [2]string) {
+		done := make(chan func(), 2)
+		for r := range 2 {
+			go func() {
+				exit, stdout, stderr := call(t.Context(), args(r)...)
+				done <- func() {
+					if said[r] = stdout; exit != 0 {
+						t.Errorf("site %d ends with %d, must with 0: %s", r, exit, stderr)
+					}
+				}
+			}()
+		}
+		for range 2 {
+			(<-done)()
+		}
+		return said
+	}
+	both(func(r int) []string { return c.join(r, plan) })
+	model := filepath.Join(c.dir, "out-0", "model.safetensors")
+	recommend := func(r int, plan string) []string {
+		return []string{"recommend", "--plan", plan, "--model", model, "--shard", filepath.Join(c.parts, fmt.Sprintf("part-%d", r)), "--identity", c.key(r), "--wait", "20s", "--k", fmt.Sprint(4 * (1 - r))}
+	}
+	said := both(func(r int) []string { return recommend(r, plan) })
+	lines := strings.Split(strings.TrimSpace(said[0]), "\n")
+	if len(lines) < 5 || lines[0] != "node,relation,rank,other,score,site" || !strings.Contains(lines[1], ",,1,") || !strings.Contains(said[0], ",site-0\n") || !strings.Contains(said[0], ",site-1\n") {
+		t.Errorf("site 0 is recommended %d lines, %.200s, must be links of its own nodes with those of both sites", len(lines), said[0])
+	}
+	if said[1] != "node,relation,rank,other,score,site\n" {
+		t.Errorf("site 1 wants nothing and is recommended %.200s", said[1])
+	}
+	other := c.plan(t, c.members, "--port", freePorts(t, 2))
+	refuse(t, 2, []string{"the plan must be of task links"}, recommend(0, other)...)
+	refuse(t, 2, []string{"give --shard"}, append(recommend(0, plan), "--data", sites(t))...)
+}

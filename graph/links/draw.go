@@ -113,3 +113,20 @@ func (d *Drawer) Rivals(to []int64, key rng.Key, l Link, n int) []int64 {
 	}
 	return to
 }
+
+// Fresh appends the nodes of the pool, of those types, that node at is not linked with under a relation, whatever the links are
+// used for.
+func (d *Drawer) Fresh(to []int64, at, relation int32, types []bool) []int64 {
+	known := d.linked(Link{At: at, Relation: relation, Split: graph.Test})
+	for kind, nodes := range d.pool.nodes {
+		if !types[kind] {
+			continue
+		}
+		for _, id := range nodes {
+			if _, is := slices.BinarySearch(known, id); !is {
+				to = append(to, id)
+			}
+		}
+	}
+	return to
+}

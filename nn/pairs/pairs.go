@@ -6,6 +6,7 @@ package pairs
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
@@ -157,4 +158,23 @@ func (d *Decoder) backward(dz mat.Dense, ds []float32, z mat.Dense, of []Pair, t
 			dw[c] += g * uc * vc
 		}
 	}
+}
+
+// Best returns the places of the k highest scores, highest first; of equals the first.
+func Best(scores []float32, k int) (top []int) {
+	for at, s := range scores {
+		if len(top) == k && !(s > scores[top[k-1]]) {
+			continue
+		}
+		where, _ := slices.BinarySearchFunc(top, s, func(other int, s float32) int {
+			if scores[other] >= s {
+				return -1
+			}
+			return 1
+		})
+		if top = slices.Insert(top, where, at); len(top) > k {
+			top = top[:k]
+		}
+	}
+	return top
 }

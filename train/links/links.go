@@ -105,9 +105,22 @@ func (t *Task) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r
 	if n[0] == 0 || n[1] == 0 {
 		return 0, fmt.Errorf("there must be links to learn from and to validate by (got %d and %d)", n[0], n[1])
 	}
-	var err error
-	if t.dir, err = learnDirectory(ctx, g, t.shard); err != nil {
+	if err := t.learn(ctx); err != nil {
 		return 0, err
+	}
+	var err error
+	for _, split := range []graph.Split{graph.Val, graph.Test} {
+		if t.held[split], err = t.hold(ctx, split); err != nil {
+			return 0, err
+		}
+	}
+	return n[0], nil
+}
+
+// learn finds who owns which nodes, and which of them pairs are drawn from.
+func (t *Task) learn(ctx context.Context) (err error) {
+	if t.dir, err = learnDirectory(ctx, t.group, t.shard); err != nil {
+		return err
 	}
 	t.seen = make([]int32, len(t.dir.owner))
 	near := make(map[int64]bool)
@@ -125,12 +138,7 @@ func (t *Task) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r
 	}
 	pool := edges.NewPool(t.dir.kind, t.shard.Types.Count(), func(id int64) bool { return t.dir.owner[id] != nobody && (!t.config.Near || near[id]) })
 	t.drawer = edges.NewDrawer(pool, t.cut, t.shard)
-	for _, split := range []graph.Split{graph.Val, graph.Test} {
-		if t.held[split], err = t.hold(ctx, split); err != nil {
-			return 0, err
-		}
-	}
-	return n[0], nil
+	return nil
 }
 
 // ask returns the question of a link with that other end.

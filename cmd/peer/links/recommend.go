@@ -2,6 +2,7 @@ package links
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,16 +11,20 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // request has the flags of peer recommend.
 type request struct {
+	cli.Seat                                // with --plan
 	model, data, shard, relation, kind, out string
 	nodes                                   []string
 	k                                       int
@@ -29,17 +34,28 @@ type request struct {
 func Command() *cobra.Command {
 	var q request
 	c := &cobra.Command{
-		Use:   "recommend --model FILE (--data D | --shard S) [--node ID …] [--out FILE]",
+		Use:   "recommend --model FILE (--data D | --shard S [--plan P]) [--node ID …] [--out FILE]",
 		Short: "Recommend new links of nodes with a model of task links",
 		Long: `Recommend the best new links of nodes with a model that was trained with --task links. Each node gets --k of them under
 each relation that the model knows, or under --relation: other ends are nodes of the types that such links join, and
 links that the data have are left out. Scores are log-odds: a higher one is a better link.
 
 Without --node all nodes, or those of --type, get recommendations. The CSV has a line for each: node, relation, rank, other
-end and score. With --shard a peer recommends links between its own nodes alone.`,
+end and score. With --shard alone a peer recommends links between its own nodes.
+
+With --plan all members of a plan of task links run this command with the same model file, each with its own part. Each gets
+links of its own nodes, whose other ends may be nodes of other members, or with negatives_from near those next to its own:
+their owners send the rows that the decoder reads, no names. The CSV then has the name of an own node and the number of
+another member's node in the partition, and that member as site. --k 0 gets none and only answers.`,
 		Example: "  peer recommend --model runs/cora-standalone-gcn-1/model.safetensors --data data/cora --node 12 --node 40\n" +
-			"  peer recommend --model model.safetensors --data data/clinic --type patient --relation takes --k 3 --out new.csv",
-		RunE: func(c *cobra.Command, _ []string) error { return q.answer(c) },
+			"  peer recommend --model model.safetensors --data data/clinic --type patient --relation takes --k 3 --out new.csv\n" +
+			"  peer recommend --plan plan.yaml --model model.safetensors --shard parts/part-0 --node 12 --out new.csv",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if q.Plan != "" {
+				return q.together(c)
+			}
+			return q.answer(c)
+		},
 	}
 	f := c.Flags()
 	f.StringVar(&q.model, "model", "", "model.safetensors of a run with task links")
@@ -50,13 +66,16 @@ end and score. With --shard a peer recommends links between its own nodes alone.
 	f.StringVar(&q.relation, "relation", "", "relation of the links; empty: each of the model's")
 	f.IntVar(&q.k, "k", 10, "links for each node and relation")
 	f.StringVarP(&q.out, "out", "o", "-", "CSV file to write; - for standard output")
+	q.Bind(f, "plan whose members recommend together", "wait for the other peers, with --plan")
+	q.BindGate(f)
+	f.StringVar(&q.Link, "link", "", "other connections, simulated, with --plan")
 	cli.Required(c, "model")
 	return c
 }
 
 func (q request) answer(c *cobra.Command) error {
-	if q.k < 1 || q.k > 1_000_000 {
-		return cli.Invalidf("--k must be 1 to 1000000 (got %d)", q.k)
+	if err := q.bounded(1); err != nil {
+		return err
 	}
 	m, card, err := modelfile.Read(q.model)
 	if err != nil {
@@ -82,6 +101,71 @@ func (q request) answer(c *cobra.Command) error {
 		return cli.Invalid(fmt.Errorf("%s: %w", q.model, err))
 	}
 	return cli.WriteFile(c.OutOrStdout(), q.out, func(w io.Writer) error { return write(w, g, all) })
+}
+
+// bounded returns what is wrong with --k.
+func (q request) bounded(least int) error {
+	if q.k < least || q.k > 1_000_000 {
+		return cli.Invalidf("--k must be %d to 1000000 (got %d)", least, q.k)
+	}
+	return nil
+}
+
+// together recommends with the other members of a plan.
+func (q request) together(c *cobra.Command) (err error) {
+	if err := q.bounded(0); err != nil {
+		return err
+	}
+	if q.data != "" || q.shard == "" {
+		return cli.Invalidf("with --plan each peer recommends links of its own part: give --shard, and not --data")
+	}
+	m, card, err := modelfile.Read(q.model)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	p, _, err := q.Sit(cli.NewWatch(c.ErrOrStderr(), false))
+	if err != nil {
+		return err
+	}
+	own, closer, err := cli.ReadParts(q.shard, len(p.Members))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	g := own.Alone()
+	nodes, err := q.wanted(g)
+	if err = errors.Join(err, cli.Writable(q.out)); err != nil {
+		return err
+	}
+	if q.k == 0 {
+		nodes = nil
+	}
+	q.Site.Shard = own
+	r, err := heddle.Recommend(c.Context(), *p, q.Site, m, card, nodes, q.relation, q.k)
+	if err != nil {
+		return err
+	}
+	if err := cli.WriteFile(c.OutOrStdout(), q.out, func(w io.Writer) error {
+		lines := [][]string{{"node", "relation", "rank", "other", "score", "site"}}
+		at := make(map[int64]int32)
+		for i, id := range own.Global[:own.Owned] {
+			at[id] = int32(i)
+		}
+		for k, rank := range ranked(r.Links, func(l links.NewLink) links.Wanted { return l.Wanted }) {
+			l := r.Links[k]
+			other := strconv.FormatInt(l.Other, 10)
+			if i, is := at[l.Other]; is {
+				other = name(g, i)
+			}
+			lines = append(lines, []string{name(g, l.Node), m.Decoder.Spec.Relations[l.Relation], rank, other, score(l.Score), p.Members[l.Owner].Name})
+		}
+		return csv.NewWriter(w).WriteAll(lines)
+	}); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, ""), "sent: halo %s, reduce %s, control %s; on the wire %s\n",
+		report.Bytes(r.Sent.Halo), report.Bytes(r.Sent.Reduce), report.Bytes(r.Sent.Control), report.Bytes(r.Sent.Wire))
+	return err
 }
 
 // graph returns the data whose links are known, and what ends their use.
@@ -138,14 +222,28 @@ func name(g *graph.Graph, i int32) string {
 }
 
 func write(w io.Writer, g *graph.Graph, all []infer.Recommendation) error {
-	to := csv.NewWriter(w)
+	type asked struct {
+		node     int32
+		relation string
+	}
 	lines := [][]string{{"node", "relation", "rank", "other", "score"}}
+	for k, rank := range ranked(all, func(r infer.Recommendation) asked { return asked{r.Node, r.Relation} }) {
+		r := all[k]
+		lines = append(lines, []string{name(g, r.Node), r.Relation, rank, name(g, r.Other), score(r.Score)})
+	}
+	return csv.NewWriter(w).WriteAll(lines)
+}
+
+func score(s float32) string { return strconv.FormatFloat(float64(s), 'f', 4, 32) }
+
+// ranked returns the place of each of all among those for the same node and relation, from 1.
+func ranked[T any, K comparable](all []T, of func(T) K) (ranks []string) {
 	rank := 0
-	for k, r := range all {
-		if rank++; k == 0 || all[k-1].Node != r.Node || all[k-1].Relation != r.Relation {
+	for k, one := range all {
+		if rank++; k == 0 || of(all[k-1]) != of(one) {
 			rank = 1
 		}
-		lines = append(lines, []string{name(g, r.Node), r.Relation, strconv.Itoa(rank), name(g, r.Other), strconv.FormatFloat(float64(r.Score), 'f', 4, 32)})
+		ranks = append(ranks, strconv.Itoa(rank))
 	}
-	return to.WriteAll(lines)
+	return ranks
 }
