@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // Inference is what a site learns when all members of a plan compute predictions together.
@@ -41,26 +42,11 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 	if m.Decoder != nil {
 		return nil, input(infer.ErrLinks)
 	}
-	q, config, err := p.Inference(m, card)
+	one, config, err := inferring("predict", p, &s, m, card, sameClasses(card.Classes, s.Shard))
 	if err != nil {
-		return nil, input(err)
+		return nil, err
 	}
-	rank, err := p.Rank(s.Identity.PeerID())
-	if err = errors.Join(err, CheckMembers(p)); err == nil {
-		err = seated(p, s.Shard, rank)
-	}
-	if err = errors.Join(err, infer.Fits(m, s.Shard), sameClasses(card.Classes, s.Shard), modelfile.SameColumns(card.Encoding, s.Shard.Encoding)); err != nil {
-		return nil, input(err)
-	}
-	print, err := modelfile.Fingerprint(m, card)
-	if err != nil {
-		return nil, input(err)
-	}
-	s.Gate.PlanText = InferenceText(s.Gate.PlanText, print)
-	text := string(InferenceText([]byte(q.Agreed()), print))
 	var out *Inference
-	one := meeting{plan: p, what: "predict", hello: p2p.Hello{Plan: sha256.Sum256([]byte(text)), Partition: s.Shard.Fingerprint, PlanText: text}}
-	one.sends = func() (*disclosure.Disclosure, error) { return disclosure.OfModel(p, m, card, s.Shard) }
 	one.do = func(ctx context.Context, with *Session) error {
 		a, err := infer.Run(ctx, config, m, s.Shard, with.Group, with.Sums)
 		with.Left("predict")
@@ -72,10 +58,66 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 		}
 		out = &Inference{Predictions: predictionsOf(m, a.Logits).By(card), Hidden: a.Hidden,
 			Metric: config.Metric, Test: a.Test, Tested: a.Tested}
-		out.Sent = Traffic{Name: p.Members[rank].Name, Counts: with.Group.Bytes(), Wire: with.wire()}
+		out.Sent = with.sent(p)
 		return nil
 	}
 	return out, one.attend(ctx, s)
+}
+
+// Recommend finds, as one of p's members, the k best new links of each of some nodes of the site's shard by m, a model of
+// links, under a relation, or under each that the model knows where it is empty. The other ends are nodes of all sites or, where
+// p draws pairs from near nodes, the site's own nodes and their neighbours: their owners send the rows that the decoder reads.
+// All members call it as Infer, with a plan of task links; a site may want no links.
+func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile.Card, nodes []int32, relation string, k int) (all []links.NewLink, sent Traffic, err error) {
+	if p.Task != target.Links.String() {
+		return nil, sent, input(fmt.Errorf("the plan must be of task links (got %s): it says which rows travel", p.Task))
+	}
+	wanted, err := infer.Wants(m, s.Shard, nodes, relation)
+	by, fault := p.EndToEnd(s.Shard)
+	one, config, err := inferring("recommend", p, &s, m, card, errors.Join(err, fault))
+	if err != nil {
+		return nil, sent, err
+	}
+	one.do = func(ctx context.Context, with *Session) (err error) {
+		all, err = infer.Together(ctx, config, *by.Links, m, s.Shard, with.Group, with.Sums, wanted, k)
+		with.Left("recommend")
+		if err == nil {
+			err = with.Group.Barrier(ctx)
+		}
+		sent = with.sent(p)
+		return err
+	}
+	err = one.attend(ctx, s)
+	return all, sent, err
+}
+
+// inferring returns the session in which the members of p apply m, and how. Another fault is reported with those of its own.
+func inferring(what string, p Plan, s *Site, m *nn.Model, card modelfile.Card, fault error) (one meeting, c infer.Config, err error) {
+	q, c, err := p.Inference(m, card)
+	if err != nil {
+		return one, c, input(errors.Join(fault, err))
+	}
+	rank, err := p.Rank(s.Identity.PeerID())
+	if err = errors.Join(err, CheckMembers(p)); err == nil {
+		err = seated(p, s.Shard, rank)
+	}
+	if err = errors.Join(err, infer.Fits(m, s.Shard), fault, modelfile.SameColumns(card.Encoding, s.Shard.Encoding)); err != nil {
+		return one, c, input(err)
+	}
+	print, err := modelfile.Fingerprint(m, card)
+	if err != nil {
+		return one, c, input(err)
+	}
+	s.Gate.PlanText = InferenceText(s.Gate.PlanText, print)
+	text := string(InferenceText([]byte(q.Agreed()), print))
+	hello := p2p.Hello{Plan: sha256.Sum256([]byte(text)), Partition: s.Shard.Fingerprint, PlanText: text}
+	own := s.Shard
+	return meeting{plan: p, what: what, hello: hello, sends: func() (*disclosure.Disclosure, error) { return disclosure.OfModel(p, m, card, own) }}, c, nil
+}
+
+// sent is what this member of p sent in the session.
+func (s *Session) sent(p Plan) Traffic {
+	return Traffic{Name: p.Members[s.Rank].Name, Counts: s.Group.Bytes(), Wire: s.wire()}
 }
 
 // Embed returns the hidden rows of all nodes of g, [N × H]: those that m's last linear map reads (infer.Run), or its

@@ -171,13 +171,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	sum := results[0]
 	for _, r := range results[1:] {
 		sum.Seconds, sum.Waited = max(sum.Seconds, r.Seconds), max(sum.Waited, r.Waited)
-		sum.Peers, sum.Own, sum.Hidden = append(sum.Peers, r.Peers...), append(sum.Own, r.Own...), append(sum.Hidden, r.Hidden...)
-		if sum.Figures != nil && r.Figures != nil {
-			sum.Figures.Sites = append(sum.Figures.Sites, r.Figures.Sites...)
-		}
-		if sum.Links != nil && r.Links != nil {
-			sum.Links.Sites = append(sum.Links.Sites, r.Links.Sites...)
-		}
+		sum.add(r)
 		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
 	if sum.Link = network; l.stop == nil {

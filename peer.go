@@ -293,7 +293,7 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 			r.Hidden = []mat.Dense{t.logits()} // what the decoder reads
 		}
 		if val, test, ok := t.ranks(); ok {
-			r.Links = linksOf(val, test, model.Decoder.Spec.Relations, p.name)
+			r.Links = links.NewRanked(val, test, model.Decoder.Spec.Relations, p.name)
 		}
 	}
 	if err != nil {

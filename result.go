@@ -55,7 +55,7 @@ type Result struct {
 	Hidden []mat.Dense
 
 	// Links say where links that were held out rank; nil: nodes have labels, or this process has not ranked them.
-	Links *Links
+	Links *links.Ranked
 
 	Peers   []Traffic     // of this process, by rank
 	Members []string      // names of all peers by rank; nil: they have none
@@ -74,28 +74,15 @@ type Result struct {
 	unmeasured string // why there are no figures; empty: there are, or nobody tried
 }
 
-// Links are the figures of links that were held out, each ranked among drawn pairs.
-type Links struct {
-	Name      string      `json:"name,omitempty"` // of a relation or a site
-	Val       *eval.Ranks `json:"val"`            // nil: there are none
-	Test      *eval.Ranks `json:"test"`
-	Relations []Links     `json:"relations,omitempty"` // of all sites, where there are several relations
-	Sites     []Links     `json:"sites,omitempty"`     // of this process, by rank: of the links of their own nodes
-}
-
-// linksOf returns the figures of a model for relations of these names, as one site measured them.
-func linksOf(val, test links.Figures, relations []string, site string) *Links {
-	some := func(r eval.Ranks) *eval.Ranks {
-		if r.Links == 0 {
-			return nil
-		}
-		return &r
+// add adds what another peer of this process sent, has and measured by itself.
+func (r *Result) add(o *Result) {
+	r.Peers, r.Own, r.Hidden = append(r.Peers, o.Peers...), append(r.Own, o.Own...), append(r.Hidden, o.Hidden...)
+	if r.Figures != nil && o.Figures != nil {
+		r.Figures.Sites = append(r.Figures.Sites, o.Figures.Sites...)
 	}
-	l := &Links{Val: some(val.All), Test: some(test.All), Sites: []Links{{Name: site, Val: some(val.Own), Test: some(test.Own)}}}
-	for k := range val.Relations {
-		l.Relations = append(l.Relations, Links{Name: relations[k], Val: some(val.Relations[k]), Test: some(test.Relations[k])})
+	if r.Links != nil && o.Links != nil {
+		r.Links.Sites = append(r.Links.Sites, o.Links.Sites...)
 	}
-	return l
 }
 
 // Traffic counts what a peer sent: bytes by purpose and, in Wire, as the network carried them.

@@ -122,7 +122,10 @@ func (l knownLinks) without(i, relation int32) (all []pairs.Pair) {
 // Together returns the k best new links of wanted nodes of s by a model of links, whose other ends may be those of other peers:
 // of their rows those travel that c, by which the peers train, lets travel. All peers call it.
 func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer, wanted []links.Wanted, k int) (all []links.NewLink, err error) {
-	if err = errors.Join(Known(m, s), Fits(m, s)); err != nil {
+	if m.Decoder == nil {
+		return nil, notLinks(m)
+	}
+	if err = Fits(m, s); err != nil {
 		return nil, err
 	}
 	z, _, err := Logits(ctx, c, m, s, g)
@@ -132,17 +135,29 @@ func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *sh
 	return all, g.Refuse(ctx, err)
 }
 
-// Known returns why m cannot recommend links of s; nil: it can.
-func Known(m *nn.Model, s *shard.Shard) error {
+// Wants returns the links that a site wants: of each of some nodes of s under a relation, or under each of m where it is empty. An
+// error says why m cannot recommend them.
+func Wants(m *nn.Model, s *shard.Shard, nodes []int32, relation string) (wanted []links.Wanted, err error) {
 	if m.Decoder == nil {
-		return notLinks(m)
+		return nil, notLinks(m)
 	}
-	for _, name := range m.Decoder.Spec.Relations {
+	names := m.Decoder.Spec.Relations
+	for _, name := range names {
 		if name != "" && !slices.Contains(s.Typed.Names, name) {
-			return fmt.Errorf("%s must have the model's relation %q (got %q)", s.Name, name, s.Typed.Names)
+			return nil, fmt.Errorf("%s must have the model's relation %q (got %q)", s.Name, name, s.Typed.Names)
 		}
 	}
-	return nil
+	if relation != "" && !slices.Contains(names, relation) {
+		return nil, fmt.Errorf("relation must be one of %q, which the model knows (got %q)", names, relation)
+	}
+	for _, i := range nodes {
+		for r, name := range names {
+			if relation == "" || name == relation {
+				wanted = append(wanted, links.Wanted{Node: i, Relation: int32(r)})
+			}
+		}
+	}
+	return wanted, nil
 }
 
 func notLinks(m *nn.Model) error {

@@ -58,8 +58,8 @@ func TestRecommend(t *testing.T) {
 	if _, err := heddle.Predict(r.Model, g); err == nil {
 		t.Error("classes of nodes are predicted by a model of links, must be refused")
 	}
-	if _, err := heddle.Embed(r.Model, g); err == nil {
-		t.Error("rows before a last linear map are given of a model of links, must be refused")
+	if z, err := heddle.Embed(r.Model, g); err != nil || z.Rows != g.N() || z.Cols != r.Model.Decoder.Spec.Width {
+		t.Errorf("embeddings are %d×%d (%v), must be the rows that the decoder reads", z.Rows, z.Cols, err)
 	}
 	if near < 12 {
 		t.Errorf("%d of 15 recommended links are within a community, must be 12 or more", near)

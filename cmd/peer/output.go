@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
+	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
 // result is the object of --json. Fields are added and never removed.
@@ -57,12 +58,12 @@ type result struct {
 	Sums    plan.SumTerms `json:"sums"`              // who sees what of the sums over the peers
 	Privacy *dp.Statement `json:"privacy,omitempty"` // what the run kept private, and how
 
-	Figures  *heddle.Figures `json:"figures"`         // null: a peer failed before they were summed
-	Warnings []string        `json:"warnings"`        // what whoever reads the figures must know first
-	Ranks    *heddle.Links   `json:"ranks,omitempty"` // of task links, in place of figures
-	Data     dataFacts       `json:"data"`
-	Versions versions        `json:"versions"`
-	Date     time.Time       `json:"date"` // when this was written
+	Figures  *heddle.Figures    `json:"figures"`         // null: a peer failed before they were summed
+	Warnings []string           `json:"warnings"`        // what whoever reads the figures must know first
+	Ranks    *trainlinks.Ranked `json:"ranks,omitempty"` // of task links, in place of figures
+	Data     dataFacts          `json:"data"`
+	Versions versions           `json:"versions"`
+	Date     time.Time          `json:"date"` // when this was written
 
 	Tried []tried `json:"tried,omitempty"` // by preset auto; the other fields are those of the chosen plan
 

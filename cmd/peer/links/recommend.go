@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
@@ -141,7 +140,7 @@ func (q request) together(c *cobra.Command) (err error) {
 		nodes = nil
 	}
 	q.Site.Shard = own
-	r, err := heddle.Recommend(c.Context(), *p, q.Site, m, card, nodes, q.relation, q.k)
+	all, sent, err := q.Site.Recommend(c.Context(), *p, m, card, nodes, q.relation, q.k)
 	if err != nil {
 		return err
 	}
@@ -151,8 +150,8 @@ func (q request) together(c *cobra.Command) (err error) {
 		for i, id := range own.Global[:own.Owned] {
 			at[id] = int32(i)
 		}
-		for k, rank := range ranked(r.Links, func(l links.NewLink) links.Wanted { return l.Wanted }) {
-			l := r.Links[k]
+		for k, rank := range ranked(all, func(l links.NewLink) links.Wanted { return l.Wanted }) {
+			l := all[k]
 			other := strconv.FormatInt(l.Other, 10)
 			if i, is := at[l.Other]; is {
 				other = name(g, i)
@@ -164,7 +163,7 @@ func (q request) together(c *cobra.Command) (err error) {
 		return err
 	}
 	_, err = fmt.Fprintf(cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, ""), "sent: halo %s, reduce %s, control %s; on the wire %s\n",
-		report.Bytes(r.Sent.Halo), report.Bytes(r.Sent.Reduce), report.Bytes(r.Sent.Control), report.Bytes(r.Sent.Wire))
+		report.Bytes(sent.Halo), report.Bytes(sent.Reduce), report.Bytes(sent.Control), report.Bytes(sent.Wire))
 	return err
 }
 

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // ranks is where links that were held out rank: of all, by relation and by site.
-func (r Run) ranks(l *heddle.Links) (section, error) {
+func (r Run) ranks(l *links.Ranked) (section, error) {
 	t := Table{Name: "Ranks", Head: []string{"links", "test ends", "test MRR", "hits@1", "hits@3", "hits@10", "hits@50", "AUC", "validation MRR"}}
 	metric := r.Result.Metric
 	var bars []Bar
-	row := func(name string, of heddle.Links) {
+	row := func(name string, of links.Ranked) {
 		cells, mrr := []string{name, "0", "–", "–", "–", "–", "–", "–"}, "–"
 		if x := of.Test; x != nil {
 			cells[1], cells[2], cells[7] = fmt.Sprint(x.Links), figure(x.MRR), figure(x.AUC)

@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
+	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // sample is the run of two sites, of which training knows all.
@@ -113,8 +114,8 @@ func TestRanks(t *testing.T) {
 		return &eval.Ranks{Links: 40, MRR: mrr, Hits: map[int]float64{1: 0.21, 3: 0.32, 10: 0.43, 50: 0.54}, AUC: 0.91}
 	}
 	r.Result.Figures, r.Result.Metric, r.Result.Plan.Task, r.Result.Test = nil, "mrr", "links", 0.512
-	r.Result.Links = &heddle.Links{Val: of(0.45), Test: of(0.512), Relations: []heddle.Links{{Name: "takes", Val: of(0.4), Test: of(0.611)}, {Name: "sees"}},
-		Sites: []heddle.Links{{Name: "peer 0", Val: of(0.4), Test: of(0.477)}, {Name: "peer 1", Val: of(0.3), Test: of(0.533)}}}
+	r.Result.Links = &links.Ranked{Val: of(0.45), Test: of(0.512), Relations: []links.Ranked{{Name: "takes", Val: of(0.4), Test: of(0.611)}, {Name: "sees"}},
+		Sites: []links.Ranked{{Name: "peer 0", Val: of(0.4), Test: of(0.477)}, {Name: "peer 1", Val: of(0.3), Test: of(0.533)}}}
 	html := written(t, r)
 	for _, must := range []string{"Where held-out links rank", "MRR 0.512 among drawn pairs", "takes", "0.6110", "sees", "0.4770", "a hospital with a very long name", "0.5330", "all together", "0.5400", "0.9100"} {
 		if !strings.Contains(html, must) {
