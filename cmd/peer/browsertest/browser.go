@@ -116,8 +116,8 @@ func (b *Browser) open(ctx context.Context, url, ready string, v View) error {
 	return err
 }
 
-// faults lists, in JavaScript, what cannot be read: what stands out of the window or of its chart, charts and pictures
-// without a text, and letters of a chart on one another.
+// faults lists, in JavaScript, what cannot be read: what stands out of the window or of its chart, tables of few columns that
+// are wider than the window, charts and pictures without a text, and letters of a chart on one another.
 const faults = `(() => {
 	const list = [], root = document.documentElement, cut = e => e.textContent.trim().slice(0, 40);
 	if (root.scrollWidth > root.clientWidth) list.push("the page is " + root.scrollWidth + " pixels wide, in a window of " + root.clientWidth);
@@ -128,6 +128,11 @@ const faults = `(() => {
 	}
 	for (const e of document.querySelectorAll(".scroll, pre"))
 		if (e.scrollWidth > e.clientWidth && e.tabIndex < 0) list.push("no key scrolls <" + e.localName + ">: " + cut(e));
+	for (const e of document.querySelectorAll(".scroll")) {
+		const columns = e.querySelector("tr").cells.length;
+		if (columns <= 8 && e.scrollWidth > e.clientWidth + 1)
+			list.push("a table of " + columns + " columns is cut off: " + e.getAttribute("aria-label") + ", " + e.scrollWidth + " pixels in " + e.clientWidth);
+	}
 	for (const e of document.querySelectorAll("img"))
 		if (!e.alt) list.push("a picture has no alternative text");
 	for (const svg of document.querySelectorAll("svg")) {
