@@ -130,6 +130,7 @@ func TestLivePage(t *testing.T) {
 func TestLivePageInABrowser(t *testing.T) {
 	b := browsertest.Start(t)
 	url, last, _ := watched(t, "--rounds", "100000", "--patience", "0", "--hidden", "4")
+	until(t, url+"/healthz", func(status int, _ string) bool { return status == http.StatusOK })
 	live := `document.getElementById("link").textContent == "Live."`
 	b.Check(t, url, live+` && document.getElementById("state").textContent.startsWith("Waiting")`)
 	last()

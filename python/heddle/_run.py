@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import csv
 import html
 import json
 import os
@@ -172,12 +171,10 @@ class Run(_Output):
             raise _program.InputError("this run was not trained here: give the data whose links are known")
         given = _program.flags({"k": k, "relation": relation}) + [f"--node={one}" for one in ([] if nodes is None else nodes)]
         with tempfile.TemporaryDirectory() as t:
-            out = pathlib.Path(t) / "links.csv"
+            out = pathlib.Path(t) / "links.npz"
             self._ask(data, t, "--out", str(out), *given, command="recommend")
-            with open(out, newline="", encoding="utf-8") as f:
-                rows = list(csv.DictReader(f))
-        kinds = {"node": str, "relation": str, "rank": np.int64, "other": str, "score": np.float32}
-        return {name: np.array([row[name] for row in rows]).astype(kind) for name, kind in kinds.items()}
+            with np.load(out) as z:
+                return dict(z)
 
     def report(self) -> Report:
         """Returns the page about the run, which a notebook shows."""

@@ -1,10 +1,12 @@
 package links
 
 import (
+	"archive/zip"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,10 +17,10 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
-	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // request has the flags of peer recommend.
@@ -40,7 +42,8 @@ each relation that the model knows, or under --relation: other ends are nodes of
 links that the data have are left out. Scores are log-odds: a higher one is a better link.
 
 Without --node all nodes, or those of --type, get recommendations. The CSV has a line for each: node, relation, rank, other
-end and score. With --shard alone a peer recommends links between its own nodes.
+end and score; an --out that ends in .npz has the columns as arrays. With --shard alone a peer recommends links between its
+own nodes.
 
 With --plan all members of a plan of task links run this command with the same model file, each with its own part. Each gets
 links of its own nodes, whose other ends may be nodes of other members, or with negatives_from near those next to its own:
@@ -64,7 +67,7 @@ another member's node in the partition, and that member as site. --k 0 gets none
 	f.StringVar(&q.kind, "type", "", "type of the nodes that get links; empty: all")
 	f.StringVar(&q.relation, "relation", "", "relation of the links; empty: each of the model's")
 	f.IntVar(&q.k, "k", 10, "links for each node and relation")
-	f.StringVarP(&q.out, "out", "o", "-", "CSV file to write; - for standard output")
+	f.StringVarP(&q.out, "out", "o", "-", "CSV or .npz file to write; - for standard output")
 	q.Bind(f, "plan whose members recommend together", "wait for the other peers, with --plan")
 	q.BindGate(f)
 	f.StringVar(&q.Link, "link", "", "other connections, simulated, with --plan")
@@ -99,7 +102,11 @@ func (q request) answer(c *cobra.Command) error {
 	if err != nil {
 		return cli.Invalid(fmt.Errorf("%s: %w", q.model, err))
 	}
-	return cli.WriteFile(c.OutOrStdout(), q.out, func(w io.Writer) error { return write(w, g, all) })
+	var t table
+	for _, r := range all {
+		t.add(name(g, r.Node), r.Relation, name(g, r.Other), r.Score)
+	}
+	return cli.WriteFile(c.OutOrStdout(), q.out, func(w io.Writer) error { return t.write(w, q.out) })
 }
 
 // bounded returns what is wrong with --k.
@@ -144,22 +151,20 @@ func (q request) together(c *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := cli.WriteFile(c.OutOrStdout(), q.out, func(w io.Writer) error {
-		lines := [][]string{{"node", "relation", "rank", "other", "score", "site"}}
-		at := make(map[int64]int32)
-		for i, id := range own.Global[:own.Owned] {
-			at[id] = int32(i)
+	at := make(map[int64]int32)
+	for i, id := range own.Global[:own.Owned] {
+		at[id] = int32(i)
+	}
+	t := table{site: []string{}}
+	for _, l := range all {
+		other := strconv.FormatInt(l.Other, 10)
+		if i, is := at[l.Other]; is {
+			other = name(g, i)
 		}
-		for k, rank := range ranked(all, func(l links.NewLink) links.Wanted { return l.Wanted }) {
-			l := all[k]
-			other := strconv.FormatInt(l.Other, 10)
-			if i, is := at[l.Other]; is {
-				other = name(g, i)
-			}
-			lines = append(lines, []string{name(g, l.Node), m.Decoder.Spec.Relations[l.Relation], rank, other, score(l.Score), p.Members[l.Owner].Name})
-		}
-		return csv.NewWriter(w).WriteAll(lines)
-	}); err != nil {
+		t.add(name(g, l.Node), m.Decoder.Spec.Relations[l.Relation], other, l.Score)
+		t.site = append(t.site, p.Members[l.Owner].Name)
+	}
+	if err := cli.WriteFile(c.OutOrStdout(), q.out, func(w io.Writer) error { return t.write(w, q.out) }); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, ""), "sent: halo %s, reduce %s, control %s; on the wire %s\n",
@@ -220,29 +225,51 @@ func name(g *graph.Graph, i int32) string {
 	return strconv.Itoa(int(i))
 }
 
-func write(w io.Writer, g *graph.Graph, all []infer.Recommendation) error {
-	type asked struct {
-		node     int32
-		relation string
+// table has a row for each link; site is empty where one peer recommends.
+type table struct {
+	node, relation, other, site []string
+	rank                        []int64 // among the links of a node and relation, from 1
+	score                       []float32
+}
+
+// add appends a link. Those of a node and relation follow each other, the best first.
+func (t *table) add(node, relation, other string, score float32) {
+	rank, last := int64(1), len(t.node)-1
+	if last >= 0 && t.node[last] == node && t.relation[last] == relation {
+		rank = t.rank[last] + 1
 	}
+	t.node, t.relation, t.other = append(t.node, node), append(t.relation, relation), append(t.other, other)
+	t.rank, t.score = append(t.rank, rank), append(t.score, score)
+}
+
+func (t *table) write(w io.Writer, file string) error {
+	if filepath.Ext(file) == ".npz" {
+		return t.writeNPZ(w)
+	}
+	return t.writeCSV(w)
+}
+
+func (t *table) writeCSV(w io.Writer) error {
 	lines := [][]string{{"node", "relation", "rank", "other", "score"}}
-	for k, rank := range ranked(all, func(r infer.Recommendation) asked { return asked{r.Node, r.Relation} }) {
-		r := all[k]
-		lines = append(lines, []string{name(g, r.Node), r.Relation, rank, name(g, r.Other), score(r.Score)})
+	for k := range t.node {
+		lines = append(lines, []string{t.node[k], t.relation[k], strconv.FormatInt(t.rank[k], 10), t.other[k], strconv.FormatFloat(float64(t.score[k]), 'f', 4, 32)})
+	}
+	if t.site != nil {
+		lines[0] = append(lines[0], "site")
+		for k, site := range t.site {
+			lines[1+k] = append(lines[1+k], site)
+		}
 	}
 	return csv.NewWriter(w).WriteAll(lines)
 }
 
-func score(s float32) string { return strconv.FormatFloat(float64(s), 'f', 4, 32) }
-
-// ranked returns the place of each of all among those for the same node and relation, from 1.
-func ranked[T any, K comparable](all []T, of func(T) K) (ranks []string) {
-	rank := 0
-	for k, one := range all {
-		if rank++; k == 0 || of(all[k-1]) != of(one) {
-			rank = 1
-		}
-		ranks = append(ranks, strconv.Itoa(rank))
+// writeNPZ writes the columns of the CSV as arrays of one length; scores are not rounded.
+func (t *table) writeNPZ(w io.Writer) error {
+	z, shape := zip.NewWriter(w), []int{len(t.node)}
+	err := errors.Join(npy.Write(z, "node", shape, t.node), npy.Write(z, "relation", shape, t.relation), npy.Write(z, "rank", shape, t.rank),
+		npy.Write(z, "other", shape, t.other), npy.Write(z, "score", shape, t.score))
+	if t.site != nil {
+		err = errors.Join(err, npy.Write(z, "site", shape, t.site))
 	}
-	return ranks
+	return errors.Join(err, z.Close())
 }

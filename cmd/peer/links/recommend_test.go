@@ -2,12 +2,15 @@ package links
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -68,6 +71,26 @@ func TestRecommend(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	if len(lines) != 5 || lines[0] != "node,relation,rank,other,score" || !strings.HasPrefix(lines[1], "7,,1,") || !strings.HasPrefix(lines[4], "3,,2,") {
 		t.Errorf("the file is %q, must have two links of 7, then of 3", lines)
+	}
+	arrays := filepath.Join(dir, "new.npz")
+	if _, err := run("--shard", part, "--node", "7", "--node", "3", "--k", "2", "--out", arrays); err != nil {
+		t.Fatal(err)
+	}
+	a, err := npy.Open(arrays)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	rank, _, err := npy.Read[int64](a, "rank", -1)
+	score, _, err2 := npy.Read[float32](a, "score", -1)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	for k, line := range lines[1:] {
+		cells := strings.Split(line, ",")
+		if cells[2] != fmt.Sprint(rank[k]) || cells[4] != fmt.Sprintf("%.4f", score[k]) {
+			t.Errorf("line %d is %q, must be of rank %d and score %v as in %s", k+1, line, rank[k], score[k], arrays)
+		}
 	}
 	for _, bad := range [][]string{{}, {"--shard", part, "--k", "0"}, {"--shard", part, "--node", "400"}, {"--shard", part, "--type", "drug"}, {"--shard", part, "--relation", "takes"}} {
 		if out, err := run(bad...); err == nil {
