@@ -37,9 +37,7 @@ func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) 
 	if err != nil {
 		return nil, input(err)
 	}
-	if s.State = ""; p.Leaves == 0 { // a run with leaves begins again
-		s.State = filepath.Join(dir, "state")
-	}
+	s.State = filepath.Join(dir, "state")
 	parts, until := filepath.Join(dir, "graph"), time.Now().Add(s.Wait)
 	for {
 		r, err := s.joinGraph(ctx, p, g, rank, parts)

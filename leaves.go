@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
@@ -41,12 +42,13 @@ func agreement(p Plan) leaf.Agreement {
 // collection is a site's part in the sums with leaves of one session.
 type collection struct {
 	leaves.Service
-	plan   Plan
-	rank   int
-	key    identity.Identity
-	ids    []string                                                 // of own nodes
-	secure func(context.Context, *comm.Group) (comm.Reducer, error) // of the sites; nil: their sums are in the clear
-	note   func(Event)
+	plan    Plan
+	rank    int
+	key     identity.Identity
+	ids     []string                                                 // of own nodes
+	journal *leaf.Journal                                            // nil: a run in which a site fails begins again
+	secure  func(context.Context, *comm.Group) (comm.Reducer, error) // of the sites; nil: their sums are in the clear
+	note    func(Event)
 
 	all    *leaf.Collector
 	server *leaves.Server // nil at a site that collects no shares
@@ -60,14 +62,16 @@ func (s Site) collects(p Plan, rank int, secure func(context.Context, *comm.Grou
 			return nil, input(errors.New("rules for leaves apply only to plans with leaves above 0"))
 		}
 		return nil, nil
-	case s.State != "":
-		return nil, input(errors.New("a run with leaves keeps no checkpoints: it begins again, with other leaves"))
 	case rank < p.Collecting() && s.Phones == nil:
 		return nil, input(fmt.Errorf("%s collects shares of leaves by the plan (leaf_addresses), and needs rules for whom it admits", p.Members[rank].Name))
 	case rank >= p.Collecting() && s.Phones != nil:
 		return nil, input(fmt.Errorf("rules for leaves are for members with leaf_addresses (%s has none)", p.Members[rank].Name))
 	}
 	c := &collection{plan: p, rank: rank, key: s.Identity, ids: s.Shard.IDs, secure: secure, note: note}
+	if s.State != "" {
+		kept := &checkpoint.Store{Dir: s.State}
+		c.journal = &leaf.Journal{Keep: kept.KeepNote, Kept: kept.Note}
+	}
 	if s.Phones != nil {
 		c.Service = *s.Phones
 		return c, input(errors.Join(c.Rules.Validate(), c.network().Validate()))
@@ -88,10 +92,43 @@ func (c *collection) network() node.Config {
 type leafSums struct {
 	*leaf.Collector
 	inner comm.Reducer
+	of    *collection
+}
+
+// Reduce implements comm.Reducer. Leaves are told at once of a session that has failed.
+func (l *leafSums) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+	r, err := l.Collector.Reduce(ctx, c)
+	if err != nil {
+		err = errors.Join(err, l.of.halt())
+	}
+	return r, err
+}
+
+// Gather implements closedform.Neighbours likewise.
+func (l *leafSums) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
+	sums, err := l.Collector.Gather(ctx, id, x)
+	if err != nil {
+		err = errors.Join(err, l.of.halt())
+	}
+	return sums, err
+}
+
+// halt ends what is left of the session before: leaves that wait in it come back.
+func (c *collection) halt() error {
+	if c.server == nil {
+		return nil
+	}
+	c.all.Stop(errors.New("a site has failed"))
+	err := c.server.Close()
+	c.server = nil
+	return err
 }
 
 // reducer begins to collect shares, and returns the sums of the sites of g and of the leaves.
 func (c *collection) reducer(ctx context.Context, g *comm.Group) (comm.Reducer, error) {
+	if err := c.halt(); err != nil {
+		return nil, err
+	}
 	inner, err := sumsOver(ctx, g, c.secure)
 	if err != nil {
 		return nil, err
@@ -113,12 +150,17 @@ func (c *collection) reducer(ctx context.Context, g *comm.Group) (comm.Reducer, 
 			return nil, err
 		}
 	}
+	if c.journal != nil {
+		if err := c.all.Resume(ctx, c.journal); err != nil {
+			return nil, err
+		}
+	}
 	if intake != nil {
 		if c.server, err = leaves.Serve(c.network(), c.all); err != nil {
 			return nil, err
 		}
 	}
-	return &leafSums{c.all, inner}, nil
+	return &leafSums{c.all, inner, c}, nil
 }
 
 // report returns until, which also notes how many leaves were in time.

@@ -237,7 +237,9 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 		p.edges.Spend = p.spend
 	}
 	t.Checkpoints, t.OnEvent, t.Edges, t.KeepHidden = p.store, m.Note, p.edges, p.embed
-	t.Leaves = p.plan.Leaves > 0
+	if t.Leaves = p.plan.Leaves > 0; t.Leaves {
+		t.Checkpoints = nil // sums are kept in place of states: leaf.Journal
+	}
 	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if p.plan.LeafEdges {
 		one.beyond = func(n closedform.Neighbours) { t.Beyond = n }

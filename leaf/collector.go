@@ -22,6 +22,9 @@ type Collector struct {
 	until  func(ctx context.Context, exchange int) error
 	border *border // nil: there are no edges between members, or this site collects no shares
 
+	journal *Journal // nil: none
+	next    int      // exchange that the run comes to next: what is kept of it, it goes through again
+
 	mu      sync.Mutex
 	sums    []exchange
 	err     error         // why there will be no more
@@ -38,6 +41,7 @@ type exchange struct {
 	leaves  map[Token]bool // whose shares are in it
 	width   int            // columns of rows, one for each node of the border; 0: a sum
 	list    uint32         // digest of the leaves, over neighbours
+	opened  []byte         // sums of this site's own nodes, over neighbours
 }
 
 // NewCollector returns the reducer of one of the sites in g, which sums what the sites have through inner. The first
@@ -62,6 +66,12 @@ func NewCollector(
 // The M sites send 16·len·(M−1) bytes by the door Reduce where inner is a Group, for len numbers of Update and Counts, and
 // by the door Control Agreement.ListBytes beside Meta.
 func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+	if e, is := s.replayed(); is {
+		if e.width > 0 {
+			return comm.Reduced{}, fmt.Errorf("leaf: %v: what is kept must be a sum of all: begin again with empty states", c.ID)
+		}
+		return comm.Reduced{Meta: slices.Repeat([][]byte{c.Meta}, s.group.Size())}, unpack(comm.Integers{Bits: 64, B: e.numbers}, c)
+	}
 	x, err := pack(c, s.agreed.bound(s.group.Size()))
 	if err != nil {
 		return comm.Reduced{}, err
@@ -85,7 +95,9 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 	for i, n := range sum.Counts {
 		binary.LittleEndian.PutUint64(x.B[8*i:], uint64(n))
 	}
-	s.publish(exchange{numbers: x.B, leaves: tokens(shares, list)})
+	if err := s.publish(exchange{numbers: x.B, leaves: tokens(shares, list)}); err != nil {
+		return comm.Reduced{}, err
+	}
 	return comm.Reduced{Meta: said.Meta}, unpack(x, c)
 }
 
@@ -146,7 +158,19 @@ func parseList(b []byte) (list []uint64, err error) {
 	return list, nil
 }
 
-func (s *Collector) publish(e exchange) {
+// publish keeps an exchange and lets leaves fetch it.
+func (s *Collector) publish(e exchange) error {
+	if s.journal != nil {
+		if err := s.journal.Keep(exchangeName(len(s.sums)), e.encode(s.agreed.Run)); err != nil {
+			return err
+		}
+	}
+	s.publishKept(e)
+	s.next++
+	return nil
+}
+
+func (s *Collector) publishKept(e exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sums = append(s.sums, e)

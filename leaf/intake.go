@@ -113,6 +113,13 @@ func (in *Intake) bind(b *border) {
 	in.border = b
 }
 
+// resume makes exchange k the one that opens next.
+func (in *Intake) resume(k int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.open = uint32(k)
+}
+
 // owned returns the nodes of a leaf that have edges.
 func (in *Intake) owned(t Token) []int32 {
 	in.mu.Lock()

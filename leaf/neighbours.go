@@ -36,13 +36,18 @@ func (s *Collector) Boundary() Boundary {
 // Site q sends each other collecting site 8·D bytes for each of that one's nodes by the door Halo, and by the door Control
 // Agreement.ListBytes as in Reduce.
 func (s *Collector) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
+	if e, is := s.replayed(); is {
+		return e.reopened(id, x)
+	}
 	shares, list, err := s.collect(ctx, func(t Token) int { return len(s.intake.nodes[t]) * x.Cols })
 	if err != nil {
 		return mat.Dense{}, err
 	}
 	if s.intake == nil {
 		_, err := s.group.SendRecv(ctx, comm.Halo, id.String(), make([][]byte, s.group.Size()), 0)
-		s.publish(exchange{width: x.Cols})
+		if err == nil {
+			err = s.publish(exchange{width: x.Cols})
+		}
 		return x, err
 	}
 	b := s.border
@@ -87,7 +92,10 @@ func (s *Collector) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (
 			sum.Add(in[q])
 		}
 	}
-	s.publish(e)
+	e.opened = sum.B
+	if err := s.publish(e); err != nil {
+		return mat.Dense{}, err
+	}
 	return opened(sum, x)
 }
 

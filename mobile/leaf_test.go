@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,10 @@ type sites struct {
 	parsed heddle.Plan
 	keys   []identity.Identity
 	rules  leaf.Rules
+
+	dies  string       // event at which the first site is killed, and begun again as in another process; empty: never
+	first atomic.Int32 // how often a site collected the first sum
+	lives atomic.Int32 // how often a site was begun
 }
 
 // newSites makes a plan for so many leaves, whose sums wait for all of them. settings are further lines of it.
@@ -80,9 +85,24 @@ func (s *sites) train(t *testing.T) (models func() []*nn.Model) {
 			g.IDs[i] = fmt.Sprintf("%s of site %d", g.IDs[i], r)
 		}
 		dir := t.TempDir()
-		site := heddle.Site{Identity: id, Wait: patience, Phones: &leaves.Service{Stay: patience, Rules: s.rules}}
+		site := heddle.Site{Identity: id, Wait: patience, Rejoin: patience, Phones: &leaves.Service{Stay: patience, Rules: s.rules}}
 		all.Go(func() {
-			o, err := heddle.JoinGraph(ctx, s.parsed, site, g, dir)
+			process, kill := context.WithCancel(ctx)
+			defer kill()
+			site.OnEvent = func(e heddle.Event) {
+				if strings.HasPrefix(e.Text, "sum 1:") {
+					s.first.Add(1)
+				}
+				if r == 0 && s.dies != "" && strings.HasPrefix(e.Text, s.dies) {
+					kill()
+				}
+			}
+			s.lives.Add(1)
+			o, err := heddle.JoinGraph(process, s.parsed, site, g, dir)
+			if process.Err() != nil && ctx.Err() == nil {
+				s.lives.Add(1)
+				o, err = heddle.JoinGraph(ctx, s.parsed, site, nil, dir)
+			}
 			if errs[r] = err; err == nil {
 				results[r] = o.Model
 			}
@@ -185,6 +205,58 @@ func TestLeaves(t *testing.T) {
 			}
 			if !slices.Equal(logits.Data, want) {
 				t.Errorf("model %d with a kill (%v) must have the bits of the first", k, kill)
+			}
+		}
+	}
+}
+
+// TestSiteResumes: a site that is killed while it collects, and begun again, goes through the sums that it kept, and the run on
+// from there: all end with the bits of a run in which nobody failed.
+func TestSiteResumes(t *testing.T) {
+	var want []float32
+	seen, err := contacts(t, 9, 50).snapshot("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dies := range []string{"", "sum 6:"} {
+		s := newSites(t, 2, "")
+		s.dies = dies
+		models := s.train(t)
+		var told []*watcher
+		var all []*Device
+		for range 2 {
+			d, w := s.phone(t, t.TempDir(), "invited"), newWatcher()
+			if err := d.Start(w); err != nil {
+				t.Fatal(err)
+			}
+			told, all = append(told, w), append(all, d)
+		}
+		for _, w := range told {
+			if w.until(t, Done, Failed) == Failed {
+				t.Fatalf("a phone failed: %v", w.faults)
+			}
+		}
+		of := models()
+		if n, lives := s.first.Load(), s.lives.Load(); n != 2 || (lives == 3) != (dies != "") {
+			t.Errorf("%d sites collected the first sum in %d lives (killed at %q), must be 2 in one more life after a kill", n, lives, dies)
+		}
+		for _, d := range all {
+			m, _, err := modelfile.Read(d.model())
+			if err != nil {
+				t.Fatal(err)
+			}
+			of = append(of, m)
+		}
+		for k, m := range of {
+			logits, err := m.Infer(seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want = logits.Data
+			}
+			if !slices.Equal(logits.Data, want) {
+				t.Errorf("model %d with a site killed at %q has other bits than the first, must have the same", k, dies)
 			}
 		}
 	}

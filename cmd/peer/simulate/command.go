@@ -27,6 +27,7 @@ type command struct {
 	target        string
 	labelled      float64
 	participation []float64
+	edges, single bool
 	settings
 	json bool
 }
@@ -42,19 +43,23 @@ bytes, wake-ups and accuracy beside that of pooled data. Sites and phones run th
 messages take simulated time, by the kind of connection, and nobody sleeps.
 
 Without --data each phone has a graph of 20 to 40 nodes with labels of its own, as generated from --seed. A data set is cut
-into communities of at least 20 nodes, one a member; edges between them are used by the last pooled run alone.
+into communities of at least 20 nodes, one a member; edges between them are used by the last pooled run alone, or with --edges
+by all: the sites know them. With --single each phone is one node of the data set, and the sites know all its edges.
 
 Trace always: phones are there all the time. Trace day: one in ten is there always on a LAN; six in ten charge at night on
 DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. The run begins at one in the morning.`,
 		Example: `  peer simulate --phones 10000
   peer simulate --phones 1000 --trace day --quorum 0.3 --participation 1,0.3,0.1
-  peer simulate --data data/facebook-pages --labelled 0.3`,
+  peer simulate --data data/facebook-pages --labelled 0.3
+  peer simulate --data data/cora --single`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	f := one.Flags()
 	f.StringVar(&c.data, "data", "", "data set in place of generated graphs")
 	f.IntVar(&c.phones, "phones", 0, "phones; 0: 1000, or of a data set one for 20 nodes")
 	f.IntVar(&c.sites, "sites", 3, "sites; the first 64 of them collect shares")
+	f.BoolVar(&c.edges, "edges", false, "edges between members of a data set, which the sites know")
+	f.BoolVar(&c.single, "single", false, "one node of a data set for each phone, with its edges")
 	f.IntVar(&c.rounds, "rounds", 0, "rounds of class means at most; 0: as in peer train")
 	f.BoolVar(&c.allRounds, "all-rounds", false, "run all rounds, also where they validate no better")
 	f.IntVar(&c.hops, "hops", 2, "aggregations of the columns")
@@ -77,6 +82,8 @@ func (c *command) check() error {
 		return cli.Invalidf("--sites must be 2 to %d (got %d)", secagg.MostMembers, c.sites)
 	case c.phones < 0 || c.phones == 1 || c.phones > 1<<20:
 		return cli.Invalidf("--phones must be 2 to %d (got %d)", 1<<20, c.phones)
+	case (c.edges || c.single) && c.data == "" || c.single && c.phones > 0:
+		return cli.Invalidf("--edges and --single must be with --data, and --single without --phones")
 	case c.trace != "always" && c.trace != "day":
 		return cli.Invalidf("--trace must be always or day (got %q)", c.trace)
 	case c.deadline <= 0 || c.deadline > day:
@@ -158,7 +165,7 @@ func (c *command) run(cmd *cobra.Command) error {
 // members returns the federation's data and what it is called.
 func (c *command) members() (m members, name string, err error) {
 	if c.data != "" {
-		m, err = dealt(c.data, c.sites, c.phones, c.labelled, c.seed)
+		m, err = c.dealt()
 		if err == nil {
 			name = m.pooled.Name
 		}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph"
@@ -135,58 +136,87 @@ func together(all []*graph.Graph) *graph.Graph {
 	return g
 }
 
-// dealt returns a data set in parts by communities, the first of them of sites, without the edges between parts. phones 0:
-// as many as have 20 nodes each.
-func dealt(path string, sites, phones int, labelled float64, seed uint64) (m members, err error) {
-	g, err := dataset.Read(path, 0)
+// dealt returns a data set in parts by communities, the first of them of sites. Phones have one part each, 0: as many as have
+// 20 nodes each; with single one node of the others each. The edges between members are known to the sites, or to nobody.
+func (c *command) dealt() (m members, err error) {
+	g, err := dataset.Read(c.data, 0)
 	if err != nil {
 		return m, cli.Invalid(err)
 	}
-	most := g.N()/usualNodes - sites // parts are of about the same size
-	if phones == 0 {
+	phones, most := c.phones, g.N()/usualNodes-c.sites // parts are of about the same size
+	if phones == 0 || c.single {
 		phones = most
 	}
 	if g.X.Cols() == 0 || g.Labels.Multi() || phones > most || phones < 2 {
 		return m, cli.Invalidf("%s must have features, one class a node, and for %d phones at least %d nodes (got %d)",
-			path, max(phones, 2), (max(phones, 2)+sites)*usualNodes, g.N())
+			c.data, max(phones, 2), (max(phones, 2)+c.sites)*usualNodes, g.N())
 	}
-	if labelled > 0 {
-		key := rng.New(seed).FoldString("labelled")
+	if c.labelled > 0 {
+		key := rng.New(c.seed).FoldString("labelled")
 		g.Split = make([]graph.Split, g.N())
 		for i := range g.Split {
-			g.Split[i] = splitOf(labelled, key.Float64(uint64(i)))
+			g.Split[i] = splitOf(c.labelled, key.Float64(uint64(i)))
 		}
 	}
+	g.IDs = make([]string, g.N())
+	for i := range g.IDs {
+		g.IDs[i] = strconv.Itoa(i)
+	}
 	byNodes := partition.Multilevel{Goal: partition.Goal{Vertices: 1.03}} // each has its own few nodes, whatever their edges
-	parts, err := partition.Partition(g, byNodes, sites+phones, seed)
+	parts, err := partition.Partition(g, byNodes, c.sites+phones, c.seed)
 	if err != nil {
 		return m, cli.Invalid(err)
 	}
-	all, owner := make([]*graph.Graph, len(parts)), make([]int, g.N())
+	var all []*graph.Graph
+	owner := make([]int, g.N())
 	for p, s := range parts {
-		for _, i := range s.Global[:s.Owned] {
-			owner[i] = p
-		}
 		if s.Owned < leastNodes {
-			return m, cli.Invalidf("%s: each member must have at least %d nodes (part %d got %d): ask for fewer --phones", path, leastNodes, p, s.Owned)
+			return m, cli.Invalidf("%s: each member must have at least %d nodes (part %d got %d): ask for fewer --phones", c.data, leastNodes, p, s.Owned)
 		}
-		all[p] = s.Alone()
-	}
-	var src, dst []int32
-	for i := range g.N() {
-		for _, j := range g.Adj.Col[g.Adj.RowPtr[i]:g.Adj.RowPtr[i+1]] {
-			if owner[i] == owner[j] {
-				src, dst = append(src, j), append(dst, int32(i))
+		for _, i := range s.Global[:s.Owned] {
+			if owner[i] = len(all); c.single && p >= c.sites {
+				all = append(all, single(g, int32(i)))
 			}
+		}
+		if !c.single || p < c.sites {
+			all = append(all, s.Alone())
 		}
 	}
 	alone := *g
-	if alone.Adj, err = graph.FromEdges(g.N(), src, dst, nil, graph.Build{}); err != nil {
+	var between [][2]string
+	if alone.Adj, between, err = parted(g, owner); err != nil {
 		return m, err
 	}
-	m = gather(sites, all, &alone)
+	m = gather(c.sites, all, &alone)
 	m.joined = g
-	return m, nil
+	if c.edges || c.single {
+		m.edges, err = leaf.NewEdges(between)
+	}
+	return m, err
+}
+
+// single returns the graph of one node.
+func single(g *graph.Graph, i int32) *graph.Graph {
+	return &graph.Graph{Name: g.Name, Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}}, X: g.X.Select([]int32{i}),
+		Labels: g.Labels.Select([]int32{i}), Split: []graph.Split{g.Split[i]}, IDs: []string{g.IDs[i]}}
+}
+
+// parted returns the edges of g that have one owner, and the names of the ends of the others.
+func parted(g *graph.Graph, owner []int) (inside graph.CSR, between [][2]string, err error) {
+	var src, dst []int32
+	for i := range g.N() {
+		near, _ := g.Adj.Row(i)
+		for _, j := range near {
+			switch {
+			case owner[i] == owner[j]:
+				src, dst = append(src, j), append(dst, int32(i))
+			case int(j) > i:
+				between = append(between, [2]string{g.IDs[i], g.IDs[j]})
+			}
+		}
+	}
+	inside, err = graph.FromEdges(g.N(), src, dst, nil, graph.Build{})
+	return inside, between, err
 }
 
 // gather returns the members whose graphs those are. Limits of a run follow from how many nodes there are in all.
