@@ -22,7 +22,7 @@ import (
 // phones; all members of p call it, in place of peer meet. Before they train they exchange how many nodes each has, and a digest
 // of its part. All graphs must have as many features and the same classes.
 //
-// dir keeps the part that the run began with and the checkpoints, and belongs to this run alone: JoinGraph with the same dir,
+// dir keeps the part that the run began with and the checkpoints, or the sums with leaves, and belongs to this run alone: JoinGraph with the same dir,
 // in this process or another, continues with that part; g may be nil. s.Shard and s.State are not read.
 //
 // Where p has leaves, and does not list this peer, it takes part as one: it sends shares of its part of each sum to the sites,

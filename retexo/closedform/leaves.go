@@ -31,7 +31,7 @@ func (t *Trainer) fitsLeaves() error {
 	case c.numbers():
 		return errors.New("nodes must have classes with leaves (got a numeric target): what a phone adds to a count is bounded, not a number")
 	case t.Checkpoints != nil:
-		return errors.New("a run with leaves keeps no checkpoints: it begins again, with other leaves")
+		return errors.New("a run with leaves keeps no checkpoints: its sums are kept (leaf.Journal)")
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
@@ -83,6 +85,30 @@ func TestEverybody(t *testing.T) {
 	again.Processor = o.Processor
 	if *again != *o {
 		t.Errorf("the same seed gave other results: %+v and %+v", *o, *again)
+	}
+}
+
+// Where the sites know the edges between members, accuracy is that of pooled data with all of them, for phones with a graph and
+// for phones of one node; every byte is that of the formula, also of phones that come and go.
+func TestEdges(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := dataset.Write(dir, generated(1, 8, 0.3, 1).pooled); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{"graphs": {"--edges"}, "one node": {"--single"}, "one node, by day": {"--single", "--trace", "day", "--deadline", "3m"}} {
+		r := simulated(t, append(args, "--data", dir, "--sites", "2", "--rounds", "2", "--all-rounds", "--labelled", "0.3", "--least-leaves", "2")...)
+		o := r.Runs[0]
+		if o.Bytes.Shares != o.Formula.Shares || o.Bytes.Sums != o.Formula.Sums || o.Bytes.Shares == 0 {
+			t.Errorf("%s: bytes are %+v, must be those of the formula, %+v", name, o.Bytes, o.Formula)
+		}
+		if all := len(args) < 3; all && math.Abs(o.Accuracy-r.Joined) > 0.005 {
+			t.Errorf("%s: accuracy is %.4f, must be that of pooled data with all edges, %.4f", name, o.Accuracy, r.Joined)
+		} else if all != (o.Counted == 1) {
+			t.Errorf("%s: %.2f of the phones are in a sum, all must be if and only if they are there", name, o.Counted)
+		}
+		if single := args[0] == "--single"; single != (r.Phones > 200) || o.Exchanges != 11+4 {
+			t.Errorf("%s: %d phones of %d nodes in %d exchanges, must be 15: those of two rounds, and four hops", name, r.Phones, r.Nodes, o.Exchanges)
+		}
 	}
 }
 
@@ -244,6 +270,7 @@ func TestRefuses(t *testing.T) {
 		"--labelled must be 0 to 0.5 (got 1)":                    {"--labelled", "1"},
 		"least_leaves must be between 2 and":                     {"--phones", "10", "--least-leaves", "1"},
 		"leaves admitted must be between 20 and":                 {"--phones", "10"},
+		"--single without --phones":                              {"--phones", "30", "--data", "nowhere", "--single"},
 		"stat nowhere":                                           {"--data", "nowhere"},
 	} {
 		c := Command()
