@@ -261,7 +261,7 @@ func TestPresence(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--sites must be 2 to 1000 (got 1)":                        {"--sites", "1"},
+		"--sites must be 2 to 1000 (got 1)":                      {"--sites", "1"},
 		"--phones must be 2 to 1048576 (got 1)":                  {"--phones", "1"},
 		"--trace must be always or day (got \"now\")":            {"--trace", "now"},
 		"--deadline must be above 0 and at most 24h (got 0s)":    {"--deadline", "0"},
