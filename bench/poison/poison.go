@@ -65,6 +65,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		if m.plan.Mode == "" {
 			return fmt.Errorf("plan must be one that preset auto tries (got %q)", *plan)
 		}
+		m.plan.WithholdFew = false // as without preset auto
 		m.plan.SecureSums, m.plan.Updates, m.plan.Policy = "off", "float32", "random"
 		columns := []string{"data set %s", "liars %s", "lie %s", "as it is %s"}
 		for _, d := range defencesOf(m.plan) {

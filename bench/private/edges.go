@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -30,21 +29,7 @@ func known(ctx context.Context, p *page.Page, root string, names []string, runs 
 	for _, name := range names {
 		figures := make([]figure, 8)
 		for k := range runs {
-			g, err := open(root, name, k)
-			if err != nil {
-				return err
-			}
-			plan := private(0, k+1)
-			plan.Hops, plan.HopsKept, plan.CoarseRows = 0, "last", false
-			trained, err := heddle.Train(ctx, g, plan)
-			if err != nil {
-				return err
-			}
-			logits, err := trained.Model.Infer(g)
-			if err != nil {
-				return err
-			}
-			c, err := decide(g, trained.Model.Spec.Closed.ClassRows(trained.Model.Encoder.Input(g.X), logits), rng.New(uint64(k+1)).FoldString("canaries"))
+			_, c, err := planted(ctx, root, name, k)
 			if err != nil {
 				return err
 			}

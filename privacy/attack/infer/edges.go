@@ -17,15 +17,42 @@ const mostPairs = 2000
 // Security 2021), or pairs in which one node's sum over neighbours has a direction similar to the other's row; the better
 // of the two counts. The baseline compares only rows before aggregation, since joined nodes have similar features.
 func (run *Run) Links(victim int) (Finding, error) {
-	f := Finding{Attack: "edges among boundary nodes", Holder: "a reader of the rows", Measure: "AUC"}
-	before, after, err := run.crossing(victim)
-	if err != nil {
-		return f, err
-	}
 	own, boundary := run.Shards[victim], run.Shards[victim].Boundary[run.Attacker]
 	joined, apart := pairsOf(own, boundary, rng.New(run.Plan.Seed).FoldString("pairs"))
-	if len(joined) == 0 || len(apart) == 0 {
-		return f, ErrNothing
+	return run.tellApart(victim, joined, apart)
+}
+
+// LinksAmong is Links for those of the pairs whose nodes, by their numbers in the whole graph, are both in the victim's boundary;
+// joined says which of them share an edge.
+func (run *Run) LinksAmong(victim int, pairs [][2]int32, joined []bool) (Finding, error) {
+	own, at := run.Shards[victim], map[int64]int{}
+	for i, v := range own.Boundary[run.Attacker] {
+		at[own.Global[v]] = i
+	}
+	var with, without [][2]int
+	for k, p := range pairs {
+		i, one := at[int64(p[0])]
+		j, two := at[int64(p[1])]
+		switch {
+		case !one || !two:
+		case joined[k]:
+			with = append(with, [2]int{i, j})
+		default:
+			without = append(without, [2]int{i, j})
+		}
+	}
+	return run.tellApart(victim, with, without)
+}
+
+// tellApart measures how well a victim's rows tell pairs with an edge, by place in the boundary, from those without one.
+func (run *Run) tellApart(victim int, joined, apart [][2]int) (Finding, error) {
+	f := Finding{Attack: "edges among boundary nodes", Holder: "a reader of the rows", Measure: "AUC"}
+	before, after, err := run.crossing(victim)
+	if err == nil && (len(joined) == 0 || len(apart) == 0) {
+		err = ErrNothing
+	}
+	if err != nil {
+		return f, err
 	}
 	all, first := directions(slices.Concat(before, after)), directions(before)
 	score := func(of func(i, j int) float64) float64 {
@@ -51,7 +78,14 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 		return nil, nil, ErrNothing
 	}
 	if form := run.Model.Closed; form != nil {
-		if form.Spec.Components > 0 || form.Spec.Own > 0 || form.Spec.Hops == 0 || run.Plan.LeastInSum > 1 {
+		if form.Spec.Own > 0 { // no edge has entered what crosses first
+			rows, err := run.Rows(victim, run.Shards[0].Labels.Classes)
+			if err != nil {
+				return nil, nil, err
+			}
+			return rows[:1], rows[1:], nil
+		}
+		if form.Spec.Components > 0 || form.Spec.Hops == 0 || run.Plan.LeastInSum > 1 {
 			return nil, nil, ErrNothing
 		}
 		rows, err := run.Rows(victim, form.Spec.Width(run.Shards[0].Labels.Classes))
