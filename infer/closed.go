@@ -46,10 +46,10 @@ func (p *run) closedForm(ctx context.Context) (mat.Dense, error) {
 		if leaveOut {
 			m.LeaveOwn(r, x, z, spec.Targets(r, trained, others, y, logits))
 		}
-		spec.Coarsen(x, z)
-		if r > 0 && spec.LogitHops > 0 {
+		spec.Coarsen(r, x, z)
+		if r > 0 && spec.LogitHopsOf(r) > 0 {
 			before := spec.Before(logits)
-			for k := range spec.LogitHops {
+			for k := range spec.LogitHopsOf(r) {
 				var err error
 				if before, err = aggregate(before, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
 					return logits, err
@@ -59,14 +59,15 @@ func (p *run) closedForm(ctx context.Context) (mat.Dense, error) {
 		} else if r == 0 && m.Proj != nil {
 			z = graph.Columns([]graph.Features{{Dense: closed.Times(x, m.Proj.Value)}, {Dense: z}}).Dense
 		}
-		for k := range spec.Hops + 1 {
+		hops := spec.HopsOf(r)
+		for k := range hops + 1 {
 			if k > 0 {
 				var err error
 				if z, err = aggregate(z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
 					return logits, err
 				}
 			}
-			if spec.AllHops || k == spec.Hops {
+			if spec.AllHops || k == hops {
 				add(z)
 			}
 		}
@@ -86,11 +87,10 @@ func (p *run) closedForm(ctx context.Context) (mat.Dense, error) {
 // the rounds that any run has repay asking for them.
 func (p *run) newHop(ctx context.Context, view train.GraphView) (*train.Hop, error) {
 	spec, classes, each := p.model.Spec.Closed, p.model.Spec.Classes, 0 // bytes of a row in those hops
-	for r := range 2 {
+	for r := spec.Alone; r < spec.Alone+2; r++ {
 		width := spec.Width(classes)
-		if r > 0 {
-			each += spec.LogitHops * p.sender.RowLen(width)
-		} else {
+		each += spec.LogitHopsOf(r) * p.sender.RowLen(width)
+		if r == 0 {
 			width += spec.Components
 		}
 		each += spec.Hops * p.sender.RowLen(width)

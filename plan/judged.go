@@ -49,7 +49,7 @@ func (p Plan) Judged() admission.Plan {
 		if j.InRow = p.LeastInSum; p.Hops == 0 {
 			j.InRow = 0
 		}
-		j.Rounds = closedform.Config{ClassRounds: p.ClassRounds, Hops: p.Hops, Epsilon: p.Epsilon}.MostRounds()
+		j.Rounds = closedform.Config{ClassRounds: p.ClassRounds, Alone: p.RoundsAlone, Hops: p.Hops, Epsilon: p.Epsilon}.MostRounds()
 		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
 	case p.Solver == "ridge":
 		j.Rounds = 1

@@ -56,12 +56,12 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 		}
 		l.means(what, c, int64(wide), sums)
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
-		l.columnRows(spec.Hops, views, firstWidth(r, wide, c.Components), c.Rows)
+		l.columnRows(spec.HopsOf(r), views, firstWidth(r, wide, c.Components), c.Rows)
 		if spec.Sums(r) {
 			l.rows("soft labels of the node, of which readers use sums with noise", 1, c.Classes, true, exactly)
 		}
-		if r > 0 && spec.LogitHops > 0 {
-			l.rows("logits of the round before, and their aggregates", views*int64(spec.LogitHops), wide, false, c.Rows)
+		if hops := int64(spec.LogitHopsOf(r)); hops > 0 {
+			l.rows("logits of the round before, and their aggregates", views*hops, wide, false, c.Rows)
 		}
 		added := spec.Columns(r, c.Classes)
 		if columns += added; r == 0 {

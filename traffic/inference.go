@@ -47,9 +47,9 @@ func (l *sending) closedColumns(c infer.Config, s nn.Spec) {
 	l.wanted(c.LeastInSum, c.Exchange)
 	for r := range spec.Rounds {
 		wide := spec.Width(s.Classes)
-		l.columnRows(spec.Hops, 1, firstWidth(r, wide, spec.Components), c.Rows)
-		if r > 0 && spec.LogitHops > 0 {
-			l.rows("logits of the round before, and their aggregates", int64(spec.LogitHops), wide, false, c.Rows)
+		l.columnRows(spec.HopsOf(r), 1, firstWidth(r, wide, spec.Components), c.Rows)
+		if hops := int64(spec.LogitHopsOf(r)); hops > 0 {
+			l.rows("logits of the round before, and their aggregates", hops, wide, false, c.Rows)
 		}
 	}
 }

@@ -39,6 +39,7 @@ var settings = []setting{
 	{"frugal-pca", map[string]string{"preset": "frugal-pca"}},
 	{"frugal, coarse_rows: false", map[string]string{"preset": "frugal", "coarse_rows": "false"}},
 	{"frugal (default)", map[string]string{"preset": "frugal"}},
+	{"frugal, rounds_alone: 5", map[string]string{"preset": "frugal", "rounds_alone": "5"}},
 	{"labels, usual plan of preset auto", map[string]string{"preset": "frugal", "class_target": "labels", "hops": "6", "hops_kept": "all",
 		"random_features": "128"}},
 	{union, map[string]string{"preset": plan.Auto}},

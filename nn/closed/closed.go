@@ -39,6 +39,7 @@ type Layout struct {
 	Multi       bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
 	Coarse      int  `json:"coarse,omitempty"`     // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
 
+	Alone       int  `json:"rounds_alone,omitempty"` // first rounds without hops: no row of theirs crosses
 	WithholdFew bool `json:"withhold_few,omitempty"` // the columns of nodes with at most fewest values are 0
 
 	// Own is how many rounds see each node's own features alone. Each round after them adds the sum, with
@@ -81,6 +82,9 @@ func (s Layout) Faults(features int) (all []error) {
 	if s.Random < 0 || s.Random > maxRandom {
 		bad("random must be 0 to %d (got %d)", maxRandom, s.Random)
 	}
+	if s.Alone < 0 || s.Alone > maxRounds || s.Alone > 0 && (s.Own > 0 || s.Components > 0) {
+		bad("rounds_alone must be 0 to %d, and 0 with own_rounds or components (got %d)", maxRounds, s.Alone)
+	}
 	if s.Own < 0 || s.Own > maxRounds {
 		bad("own_rounds must be 0 to %d (got %d)", maxRounds, s.Own)
 	}
@@ -104,6 +108,22 @@ func (s Layout) Edges() graph.Norm {
 	return graph.GCN
 }
 
+// HopsOf returns how often the columns of round r are aggregated.
+func (s Layout) HopsOf(r int) int {
+	if r < s.Alone {
+		return 0
+	}
+	return s.Hops
+}
+
+// LogitHopsOf returns how often the logits of the round before r are aggregated for it.
+func (s Layout) LogitHopsOf(r int) int {
+	if r == 0 || r < s.Alone {
+		return 0
+	}
+	return s.LogitHops
+}
+
 // Width returns how many columns a round maps the features to: one a class, or one less where the
 // columns add up to nothing, as residuals of one class a node do.
 func (s Layout) Width(classes int) int {
@@ -118,7 +138,7 @@ func (s Layout) Columns(r, classes int) int {
 	width := s.Width(classes)
 	n, kept := width, 1
 	if s.AllHops {
-		kept = s.Hops + 1
+		kept = s.HopsOf(r) + 1
 	}
 	if r == 0 {
 		n += s.Components
@@ -129,7 +149,7 @@ func (s Layout) Columns(r, classes int) int {
 	}
 	switch {
 	case r > 0:
-		n += s.LogitHops * width
+		n += s.LogitHopsOf(r) * width
 	case s.Degree:
 		n += 1 + s.OwnFeatures
 	default:
@@ -493,21 +513,22 @@ func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 		if leaveOut {
 			m.LeaveOwn(r, x, z, m.Spec.Targets(r, train, others, y, logits))
 		}
-		m.Spec.Coarsen(x, z)
+		m.Spec.Coarsen(r, x, z)
 		if r > 0 {
 			before := m.Spec.Before(logits)
-			for range m.Spec.LogitHops {
+			for range m.Spec.LogitHopsOf(r) {
 				before = hop(before)
 				add(before)
 			}
 		} else if m.Proj != nil {
 			z = graph.Columns([]graph.Features{{Dense: Times(x, m.Proj.Value)}, {Dense: z}}).Dense
 		}
-		for k := range m.Spec.Hops + 1 {
+		hops := m.Spec.HopsOf(r)
+		for k := range hops + 1 {
 			if k > 0 {
 				z = hop(z)
 			}
-			if m.Spec.AllHops || k == m.Spec.Hops {
+			if m.Spec.AllHops || k == hops {
 				add(z)
 			}
 		}

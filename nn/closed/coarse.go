@@ -16,18 +16,21 @@ const (
 	fewest   = 5 // values up to which perValue bits would leave nothing of a row
 )
 
-// Coarsen rounds the columns z that a round maps the features x to, N×Width, to multiples of Grid: a node with few
+// Rounded reports whether rows of nodes with few values are rounded.
+func (s Layout) Rounded() bool { return s.Coarse > 0 || s.WithholdFew }
+
+// Coarsen rounds the columns z that round r maps the features x to, N×Width, to multiples of Grid: a node with few
 // values could be found from them by enumeration. Dense features, which have no few values, and models without Coarse
-// keep their columns; with Own they do not cross, and ClassRows are rounded in their place.
-func (s Layout) Coarsen(x graph.Features, z mat.Dense) {
-	if s.Own == 0 {
+// keep their columns; those of rounds Alone do not cross, nor with Own, where ClassRows are rounded in their place.
+func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) {
+	if s.Own == 0 && r >= s.Alone {
 		s.coarsen(x, z, 1, 0)
 	}
 }
 
 // coarsen is Coarsen of columns of that deviation; no grid is finer than fine.
 func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine float64) {
-	if s.Coarse == 0 && !s.WithholdFew || x.Sparse == nil {
+	if !s.Rounded() || x.Sparse == nil {
 		return
 	}
 	grids := make(map[int]float64)

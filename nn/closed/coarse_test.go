@@ -56,7 +56,7 @@ func TestCoarsen(t *testing.T) {
 	x.Val[2] = 0 // is not a value
 	before := mat.View(2, 3, []float32{0.3, -7.7, 40, 0.3, -7.7, 40})
 	z := before.Clone()
-	s.Coarsen(graph.Features{Sparse: x}, z)
+	s.Coarsen(0, graph.Features{Sparse: x}, z)
 	grid := s.Grid(500, 2)
 	for c, v := range z.Row(0) {
 		if k := float64(v) / grid; math.Abs(k-math.Round(k)) > 1e-6 || math.Abs(float64(v-before.At(0, c))) > grid/2+1e-6 {
@@ -67,12 +67,12 @@ func TestCoarsen(t *testing.T) {
 		t.Errorf("the row of 200 values becomes %v", z.Row(1))
 	}
 	z = before.Clone()
-	Layout{WithholdFew: true}.Coarsen(graph.Features{Sparse: x}, z)
+	Layout{WithholdFew: true}.Coarsen(0, graph.Features{Sparse: x}, z)
 	if !slices.Equal(z.Row(0), []float32{0, 0, 0}) || !slices.Equal(z.Row(1), before.Row(1)) {
 		t.Errorf("withheld, the rows of 2 and 200 values become %v, must be zeros and as before", z)
 	}
 	z = before.Clone()
-	if s.Coarsen(graph.Features{Dense: mat.New(2, 500)}, z); !slices.Equal(z.Data, before.Data) {
+	if s.Coarsen(0, graph.Features{Dense: mat.New(2, 500)}, z); !slices.Equal(z.Data, before.Data) {
 		t.Errorf("rows of dense features become %v", z.Data)
 	}
 }
@@ -104,7 +104,7 @@ func TestClassRows(t *testing.T) {
 		}
 	}
 	z := mat.View(2, 1, []float32{0.123, 0.456})
-	if s.Coarsen(of, z); z.At(0, 0) != 0.123 {
+	if s.Coarsen(0, of, z); z.At(0, 0) != 0.123 {
 		t.Errorf("a column that does not cross becomes %v", z.Data)
 	}
 }

@@ -12,7 +12,7 @@ func (e *exporter) classMeans() value {
 	s := *e.spec.Closed
 	x, width, norm := e.normed(), s.Width(e.spec.Classes), s.Edges()
 	var grids value
-	if s.Coarse > 0 {
+	if s.Rounded() {
 		grids = e.grids(s, x)
 	}
 	var own ownPart
@@ -27,23 +27,24 @@ func (e *exporter) classMeans() value {
 		if s.LeaveOut {
 			z = e.leaveOut(s, own, r, z, logits)
 		}
-		if s.Coarse > 0 && s.Own == 0 {
+		if s.Rounded() && s.Own == 0 && r >= s.Alone {
 			z = e.coarse(z, grids, 1, 0)
 		}
 		if r > 0 {
 			before := e.columns(logits, 0, width)
-			for range s.LogitHops {
+			for range s.LogitHopsOf(r) {
 				before = e.aggregate(norm, before, 1)
 				columns = append(columns, before)
 			}
 		} else if s.Components > 0 {
 			z = e.concat(e.binary("MatMul", x, e.param("encoder.proj.weight")), z)
 		}
-		for k := range s.Hops + 1 {
+		hops := s.HopsOf(r)
+		for k := range hops + 1 {
 			if k > 0 {
 				z = e.aggregate(norm, z, 1)
 			}
-			if s.AllHops || k == s.Hops {
+			if s.AllHops || k == hops {
 				columns = append(columns, z)
 			}
 		}
@@ -159,7 +160,7 @@ func (e *exporter) coarse(z, grids value, deviation, fine float64) value {
 func (e *exporter) sums(s closed.Layout, grids, logits value) []value {
 	soft := e.softmax(e.binary("Mul", logits, e.float(closed.Sharpness)))
 	rows := e.unit(e.binary("Sub", soft, e.float(1/float64(e.spec.Classes))))
-	if s.Coarse > 0 {
+	if s.Rounded() {
 		rows = e.coarse(rows, grids, 1/math.Sqrt(float64(e.spec.Classes)), 1.0/64)
 	}
 	sum := e.into(e.plain, e.rows(rows, e.plain.src), "add")

@@ -127,7 +127,7 @@ func (e *exporter) inputs() {
 			e.declare(11, "held_out", typeBool, "N")
 		}
 	}
-	if closed != nil && closed.Coarse > 0 {
+	if closed != nil && closed.Rounded() {
 		e.declare(11, "sparse", typeBool)
 	}
 	e.nodes = e.add("Shape", []value{"x"}, attribute{"end", 1})

@@ -258,6 +258,11 @@ func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []in
 		return nil, err
 	}
 	for r := range a.form.Spec.Rounds {
+		if r < a.form.Spec.Alone {
+			width := a.form.Means[r].Value.Cols
+			a.z, a.step = append(a.z, mat.New(len(nodes), width)), append(a.step, make([]float64, width))
+			continue
+		}
 		z, err := asReceived(a.sent(r, x), c.Rows)
 		if err != nil {
 			return nil, err
@@ -273,7 +278,7 @@ func (a *classAttack) sent(r int, x graph.Features) mat.Dense {
 	if a.soft != nil {
 		a.form.LeaveOwn(r, x, z, a.soft[r])
 	}
-	a.form.Spec.Coarsen(x, z)
+	a.form.Spec.Coarsen(r, x, z)
 	for i, f := range a.factor {
 		for k, v := range z.Row(i) {
 			z.Set(i, k, float32(f*float64(v)))

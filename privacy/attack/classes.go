@@ -262,9 +262,11 @@ func (a *classAttack) read(run *Run, messages []Message) error {
 	a.told = graph.Columns(told).Dense
 	at := 0
 	for r := range spec.Rounds {
-		if r > 0 {
-			at += spec.LogitHops
+		if r < spec.Alone { // nothing of it crosses
+			a.z, a.step = append(a.z, mat.New(len(a.nodes), width)), append(a.step, make([]float64, width))
+			continue
 		}
+		at += spec.LogitHopsOf(r)
 		if at >= len(rows) {
 			return errors.New("rows of a round did not come: exchange must be halo")
 		}

@@ -546,6 +546,14 @@ class Settings(TypedDict, total=False):
     at most half of what it takes to name the columns of these values. It applies to sparse features.
     """
 
+    rounds_alone: int
+    """First rounds in which no row crosses.
+
+    First rounds of class means that use each node's own features only: no row crosses in them, so
+    that what other sites receive tells less of features. class_rounds is then one more, unless it is
+    given.
+    """
+
     withhold_few: bool
     """No rows of nodes with at most five values.
 

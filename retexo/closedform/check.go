@@ -142,7 +142,7 @@ func (t *Trainer) allow(r int, squares []float64) {
 	all := float64(spec.Columns(r, t.config.Classes)) + 3
 	kept := 1
 	if spec.AllHops {
-		kept = spec.Hops + 1
+		kept = spec.HopsOf(r) + 1
 	}
 	for _, q := range squares {
 		all += float64(kept) * max(q-1, 0)

@@ -48,6 +48,7 @@ type Config struct {
 	Random      int     `json:"random"`     // random features of each head; −1: Auto
 	Shrink      float64 `json:"shrink"`     // of the variances, in units of their mean
 	Coarse      bool    `json:"coarse"`     // whether rows of nodes with few values are rounded: closed.Layout.Coarsen
+	Alone       int     `json:"alone"`      // first rounds without hops
 	WithholdFew bool    `json:"withhold"`   // no rows of nodes with few values: closed.Layout.WithholdFew
 	MinClass    int     `json:"min_class"`  // a class of fewer training nodes sends no mean in the first round
 	PCAPasses   int     `json:"pca_passes"`
@@ -106,6 +107,9 @@ func (c Config) Validate() error {
 	fault(c.ClassRounds < 0 || c.ClassRounds > maxRounds, "class_rounds must be 0 (auto) to %d (got %d)", maxRounds, c.ClassRounds)
 	fault(c.Random < -1, "random_features must be at least -1 (got %d)", c.Random)
 	fault(!(c.Shrink > 0 && c.Shrink <= math.MaxFloat32), "shrink must be above 0 (got %g)", c.Shrink)
+	fault(c.Alone < 0 || c.Alone >= maxRounds, "rounds_alone must be 0 to %d (got %d)", maxRounds-1, c.Alone)
+	fault(c.Alone > 0 && (c.Hops == 0 || c.Epsilon > 0 || c.Components > 0), "rounds_alone must be 0 without hops, and with epsilon or components (got %d)", c.Alone)
+	fault(c.Alone > 0 && c.ClassRounds > 0 && c.ClassRounds <= c.Alone, "class_rounds must be more than the %d rounds_alone (got %d)", c.Alone, c.ClassRounds)
 	fault(c.MinClass < 1, "min_class must be at least 1 (got %d)", c.MinClass)
 	fault(c.LeastInSum < 1, "least_in_sum must be at least 1 (got %d)", c.LeastInSum)
 	fault(c.LeastInSum > 1 && c.Inductive, "least_in_sum must be 1 with inductive (got %d): sums of two graphs tell more than each", c.LeastInSum)
@@ -212,7 +216,7 @@ const (
 func (c Config) spec(residual bool, rounds int) nn.Spec {
 	residual = residual || c.numbers()
 	s := closed.Layout{Numbers: c.numbers(), Adjacent: c.Adjacent, Components: c.Components, Rounds: rounds, Random: max(c.Random, 0),
-		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi", WithholdFew: c.WithholdFew}
+		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi", Alone: c.Alone, WithholdFew: c.WithholdFew}
 	if c.numbers() && c.Adjacent == 0 && c.Features <= mostOwn {
 		s.OwnFeatures = c.Features
 	}
@@ -231,7 +235,7 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 		}
 	}
 	if c.Coarse {
-		s.Coarse = s.Rounds * s.Width(c.Classes)
+		s.Coarse = (s.Rounds - s.Alone) * s.Width(c.Classes)
 		if s.Own > 0 {
 			s.Coarse = (s.Rounds - s.Own) * c.Classes
 		}
@@ -245,6 +249,8 @@ func (c Config) usualRounds(residual bool) int {
 	switch {
 	case c.Epsilon > 0:
 		return ownRounds + c.Hops
+	case c.Alone > 0:
+		return c.Alone + 1
 	case residual:
 		return residualRounds
 	}

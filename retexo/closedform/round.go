@@ -54,10 +54,11 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	} else {
 		goOn = true
 	}
-	if spec.Own > 0 || t.AllRounds { // what its sums of neighbours tell is spent as the plan says: all rounds are run
+	// What its sums of neighbours tell is spent as the plan says, and rounds Alone lead to those with hops: they are all run.
+	if spec.Own > 0 || r < spec.Alone || t.AllRounds {
 		goOn = true
 	}
-	if better || spec.Own > 0 {
+	if better || spec.Own > 0 || r < spec.Alone {
 		for _, s := range t.sights() {
 			s.logits = t.model.Closed.Heads[r].Logits(withoutConstant(s.columns))
 		}
@@ -128,7 +129,7 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 			form.LeaveOwn(r, t.x, z, p)
 		}
 	}
-	form.Spec.Coarsen(t.x, z)
+	form.Spec.Coarsen(r, t.x, z)
 	if r == 0 && form.Proj != nil {
 		z = graph.Columns([]graph.Features{{Dense: closed.Times(t.x, form.Proj.Value)}, {Dense: z}}).Dense
 	}
@@ -238,7 +239,7 @@ func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, z mat.Dense) 
 	add := func(x mat.Dense) { parts = append(parts, graph.Features{Dense: x}) }
 	if r > 0 {
 		x := spec.Before(s.logits)
-		for k := range spec.LogitHops {
+		for k := range spec.LogitHopsOf(r) {
 			var err error
 			if x, err = t.hop(ctx, s, x, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
 				return err
@@ -246,14 +247,15 @@ func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, z mat.Dense) 
 			add(x)
 		}
 	}
-	for k := range spec.Hops + 1 {
+	hops := spec.HopsOf(r)
+	for k := range hops + 1 {
 		if k > 0 {
 			var err error
 			if z, err = t.hop(ctx, s, z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
 				return err
 			}
 		}
-		if spec.AllHops || k == spec.Hops {
+		if spec.AllHops || k == hops {
 			add(z)
 		}
 	}
@@ -292,11 +294,10 @@ func (t *Trainer) hop(ctx context.Context, s *sight, x mat.Dense, what string) (
 // run has repay asking for them. A run that is resumed agrees on the same.
 func (t *Trainer) agreeHop(ctx context.Context, s *sight) (err error) {
 	spec, each := t.model.Spec.Closed, 0 // bytes of a row in those hops
-	for r := range min(spec.Rounds, 2) {
+	for r := spec.Alone; r < min(spec.Rounds, spec.Alone+2); r++ {
 		width := spec.Width(t.config.Classes)
-		if r > 0 {
-			each += spec.LogitHops * t.sender.RowLen(width)
-		} else {
+		each += spec.LogitHopsOf(r) * t.sender.RowLen(width)
+		if r == 0 {
 			width += t.config.Components
 		}
 		each += spec.Hops * t.sender.RowLen(width)

@@ -126,9 +126,12 @@ func (run *Run) unweighed(mine *shard.Shard) (mat.Dense, []float64) {
 	form := run.Model.Closed
 	x := run.Model.Encoder.Input(mine.X)
 	var all []mat.Dense
-	for _, u := range form.Means {
+	for r, u := range form.Means {
+		if r < form.Spec.Alone {
+			continue // nothing of it crosses
+		}
 		z := closed.Times(x, u.Value)
-		form.Spec.Coarsen(x, z)
+		form.Spec.Coarsen(r, x, z)
 		all = append(all, z)
 	}
 	own := beside(all)

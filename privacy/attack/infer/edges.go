@@ -94,13 +94,11 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 		}
 		at := 0
 		for r := range form.Spec.Rounds {
-			if r > 0 {
-				for range form.Spec.LogitHops {
-					after = append(after, rows[at])
-					at++
-				}
+			for range form.Spec.LogitHopsOf(r) {
+				after = append(after, rows[at])
+				at++
 			}
-			for k := range form.Spec.Hops {
+			for k := range form.Spec.HopsOf(r) {
 				if at == len(rows) {
 					return nil, nil, ErrNothing
 				}
