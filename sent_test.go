@@ -32,6 +32,7 @@ func TestSentAsDisclosed(t *testing.T) {
 		{"preset: frugal; epsilon: 4; class_target: labels", true, 2, 2 * 7, 2 * 7},
 		{"rounds: 4; model: gcn; encoder: raw; hidden: 12; exchange: halo; keep_last: true", false, 8, 600 + 2 + 12, 600 + 12},
 		{"preset: frugal", false, 20, 4*2*6 + 3*2*6, 4 * 6},
+		{"preset: frugal; rounds_alone: 3", false, 20, 2*6 + 2*6, 7},
 		{"mode: fullbatch; model: gcn; hidden: 8; layers: 2; rounds: 3; exchange: halo", false, 12, 600 + 1 + (3+5)*7, 600 + (3+5)*7},
 		{"mode: fullbatch; model: gat; heads: 2; hidden: 8; layers: 2; rounds: 3; fetch: sar; eval_every: 2", false, 12, 600 + (6+4)*7, 600 + (6+4)*7},
 		{"mode: fullbatch; model: sage; hidden: 8; layers: 3; rounds: 3; norm: batch; boundary: sample:0.5", false, 6, -1, -1},

@@ -35,6 +35,7 @@ var judgements = []judgement{
 	{"solver", "model: gcn\nsolver: sgd", "solver: sgd", "policy.solvers", func(p *admission.Policy) { p.Solvers = []string{"adam"} }},
 	{"rounds", "rounds: 201", "rounds: 201", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 200 }},
 	{"class_rounds", "preset: frugal\nclass_rounds: 5", "class_rounds: 5", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 4 }},
+	{"rounds_alone", "preset: frugal\nrounds_alone: 5", "rounds_alone: 5", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 5 }},
 	{"pca_passes", "pca_passes: 2", "pca_passes: 2", "policy.max_pca_passes", func(p *admission.Policy) { p.MaxPasses = 1 }},
 	{"leave_one_out", "preset: frugal\nclass_target: labels\nleave_one_out: false", "leave_one_out: false", "policy.leave_one_out",
 		func(p *admission.Policy) { p.LeaveOneOut = true }},

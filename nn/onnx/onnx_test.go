@@ -92,6 +92,9 @@ func TestFiles(t *testing.T) {
 	checkFile(t, nn.Spec{Task: "single", Features: 5, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3},
 		Closed: &closed.Layout{Rounds: 2, Hops: 1, LogitHops: 2, AllHops: true, Degree: true, Random: 4, LeaveOut: true, Coarse: 9, Components: 2}},
 		"edge_index", "edge_weight", "labels", "train_mask", "sparse")
+	checkFile(t, nn.Spec{Task: "single", Features: 5, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3},
+		Closed: &closed.Layout{Rounds: 4, Hops: 2, LogitHops: 2, AllHops: true, Residual: true, Alone: 2, WithholdFew: true}},
+		"edge_index", "edge_weight", "sparse")
 }
 
 // checkFile compares the inputs behind x with those that are given.

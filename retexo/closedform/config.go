@@ -235,7 +235,8 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 		}
 	}
 	if c.Coarse {
-		s.Coarse = (s.Rounds - s.Alone) * s.Width(c.Classes)
+		// With rounds alone fewer numbers cross, which may each tell no more: our attack found nodes of which they did.
+		s.Coarse = max(s.Rounds-s.Alone, min(s.Rounds, labelRounds)) * s.Width(c.Classes)
 		if s.Own > 0 {
 			s.Coarse = (s.Rounds - s.Own) * c.Classes
 		}
