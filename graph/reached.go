@@ -2,11 +2,12 @@ package graph
 
 // WithReached returns g, the stacked relations between D destinations and their sources, and behind
 // them for each relation one more: an edge of weight 1 from every destination that it reaches to
-// itself. Destination i must be source i.
-func (g *CSR) WithReached(destinations int) *CSR {
+// itself. Destination i must be source i. reached says of each row whether the relation reaches its destination; nil: where
+// the row has an edge.
+func (g *CSR) WithReached(destinations int, reached []bool) *CSR {
 	own := &CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: make([]int64, 1, g.NumDst+1)}
 	for k := range g.NumDst {
-		if g.RowPtr[k+1] > g.RowPtr[k] {
+		if g.RowPtr[k+1] > g.RowPtr[k] || reached != nil && reached[k] {
 			own.Col, own.Weight = append(own.Col, int32(k%destinations)), append(own.Weight, 1)
 			if g.Edge != nil {
 				own.Edge = append(own.Edge, -1)

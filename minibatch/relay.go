@@ -192,7 +192,8 @@ func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err e
 	return ids, b[4*n:], nil
 }
 
-// serve answers a request. For each batch an answer is: of each node a uvarint, its number of edges; u32 IDs of their
+// serve answers a request. For each batch an answer is: of each node a uvarint, its number of edges, of each relation; where
+// a layer reads which relations reach a node, twice that, plus 1 if this one does; u32 IDs of their
 // sources; and, where samples have weights, f32 of each edge and, where nodes have edges from themselves, f32 of each node.
 func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, err error) {
 	for b, key := range keys {
@@ -202,8 +203,14 @@ func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, e
 		}
 		d := r.draw(b, key, hop, ids)
 		before := int32(0)
-		for _, end := range d.End {
-			answer = binary.AppendUvarint(answer, uint64(end-before))
+		for i, end := range d.End {
+			n := uint64(end - before)
+			if r.edges.Reached {
+				if n <<= 1; d.Reached[i] {
+					n |= 1
+				}
+			}
+			answer = binary.AppendUvarint(answer, n)
 			before = end
 		}
 		for _, id := range d.Src {
@@ -231,6 +238,10 @@ func (r *relay) read(b []byte, nodes int) (d sample.Drawn, rest []byte, err erro
 	edges := uint64(0)
 	for i := range d.End {
 		n, k := binary.Uvarint(b)
+		if r.edges.Reached {
+			d.Reached = append(d.Reached, n&1 != 0)
+			n >>= 1
+		}
 		if k <= 0 || n > uint64(len(r.dir.owner)) {
 			return d, nil, comm.Refused("row %d of a sample must have from 0 to %d edges (got %d)", i, len(r.dir.owner), n)
 		}

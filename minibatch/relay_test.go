@@ -124,18 +124,19 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, set := range map[string]func(c *Config){
-		"batch_size must be at least 1":       func(c *Config) { c.BatchSize = 0 },
-		"group must be from 0":                func(c *Config) { c.Group = MostGroup + 1 },
-		"for each of 2 layers (got 1)":        func(c *Config) { c.Sample.Fanouts = []int{3} },
-		"norm must be none or layer":          func(c *Config) { c.Spec.Layers[0].BatchNorm, c.Spec.Layers[0].Norm = true, false },
-		"hops must be 1":                      func(c *Config) { c.Spec.Layers[0].Hops = 2 },
-		"whose samples would be the whole":    func(c *Config) { c.Spec.Layers[0].Conv, c.Spec.Layers[1].Conv = "appnp", "appnp" },
-		"sampler must be neighbour with rgcn": func(c *Config) { c.Spec.Layers[1].Conv, c.Sample.Kind = "rgcn", "labor" },
-		"reads no edges":                      func(c *Config) { c.Spec.Layers[0].Conv = "mlp" },
-		"must be of one convolution":          func(c *Config) { c.Spec.Layers[1].Conv = "gcn" },
-		"encoder must be raw":                 func(c *Config) { c.Spec.Encoder.Kind = "mlp" },
-		"label_augmentation must be 0":        func(c *Config) { c.Spec.Encoder.Labels = 0.5 },
-		"fanouts must be -1 (all) or from 1":  func(c *Config) { c.Sample.Fanouts = []int{0, 3} },
+		"batch_size must be at least 1":      func(c *Config) { c.BatchSize = 0 },
+		"group must be from 0":               func(c *Config) { c.Group = MostGroup + 1 },
+		"for each of 2 layers (got 1)":       func(c *Config) { c.Sample.Fanouts = []int{3} },
+		"norm must be none or layer":         func(c *Config) { c.Spec.Layers[0].BatchNorm, c.Spec.Layers[0].Norm = true, false },
+		"hops must be 1":                     func(c *Config) { c.Spec.Layers[0].Hops = 2 },
+		"whose samples would be the whole":   func(c *Config) { c.Spec.Layers[0].Conv, c.Spec.Layers[1].Conv = "appnp", "appnp" },
+		"must not be saint-edge with rgcn":   func(c *Config) { c.Spec.Layers[1].Conv = "rgcn"; induced(c, "saint-edge") },
+		"must be of relations of layers[0]":  func(c *Config) { c.Sample.Relations = map[int][]int{1: {3, 4}} },
+		"reads no edges":                     func(c *Config) { c.Spec.Layers[0].Conv = "mlp" },
+		"must be of one convolution":         func(c *Config) { c.Spec.Layers[1].Conv = "gcn" },
+		"encoder must be raw":                func(c *Config) { c.Spec.Encoder.Kind = "mlp" },
+		"label_augmentation must be 0":       func(c *Config) { c.Spec.Encoder.Labels = 0.5 },
+		"fanouts must be -1 (all) or from 1": func(c *Config) { c.Sample.Fanouts = []int{0, 3} },
 	} {
 		c := of(t, "sage", g)
 		set(&c)

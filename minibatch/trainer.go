@@ -244,7 +244,7 @@ func (t *Trainer) edges(ctx context.Context, g *comm.Group) (view train.GraphVie
 		adj = &plain
 	}
 	e = sample.NewEdges(adj, t.shard.Global, loops, conv.Linear)
-	e.Relations, e.EdgeX = layer.Spec.Relations, t.shard.EdgeX
+	e.Relations, e.EdgeX, e.Reached = layer.Spec.Relations, t.shard.EdgeX, layer.Conv.Reached
 	return view, e, nil
 }
 
@@ -362,7 +362,7 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 		block := batch.Blocks[k]
 		dst := block.NumDst / max(1, l.Spec.Relations)
 		if l.Conv.Reached {
-			block = block.WithReached(dst)
+			block = block.WithReached(dst, batch.Reached[k])
 		}
 		h := t.tape.Scratch(dst, l.Spec.Out)
 		l.Forward(h, nn.Input{G: block, EdgeX: batch.EdgeX[k], X: x, Nodes: nodes[:block.NumSrc]}, t.tape)

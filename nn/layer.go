@@ -71,7 +71,7 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 func (l *Layer) Typed(g *graph.CSR, destinations int) *graph.CSR {
 	g = graph.Normalise(g, g.Degrees(), l.Edges)
 	if l.Conv.Reached {
-		g = g.WithReached(destinations)
+		g = g.WithReached(destinations, nil)
 	}
 	return g
 }

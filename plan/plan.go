@@ -188,6 +188,8 @@ type Plan struct {
 	BatchSize int `yaml:"batch_size" to:"BatchSize" group:"sampling" when:"mode=minibatch sampler=neighbour,labor" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
 	// In-edges that are sampled of a node, hop by hop; one number stands for all layers, -1 takes every edge.
 	Fanouts []int `yaml:"fanouts" when:"mode=minibatch sampler=neighbour,labor" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
+	// Fan-outs of single relations in place of fanouts, as NAME=10 or, hop by hop, NAME=15/10.
+	RelationFanouts []string `yaml:"relation_fanouts" when:"mode=minibatch sampler=neighbour,labor model=relations" help:"fan-outs of relations, NAME=N or NAME=N/N"`
 	// Which end fanouts begin at: seeds, as in PyTorch Geometric, or input, as in DGL.
 	FanoutOrder string `yaml:"fanout_order" when:"mode=minibatch sampler=neighbour,labor" default:"seeds" choices:"seeds, input" help:"where fanouts begin"`
 	// neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on average, by

@@ -136,6 +136,38 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
+// TestRelationFanouts: relations are found by their names, and what is no fan-out of one is refused.
+func TestRelationFanouts(t *testing.T) {
+	p := Defaults(Plan{Mode: "minibatch", Model: "rgcn"})
+	p.RelationFanouts, p.FanoutOrder = []string{"a=b=3", "cites=5/-1"}, "input"
+	one := task{Kind: target.Single, Features: 3, Classes: 2, Relations: 3, Related: []string{"cites", "a=b", "c"}}
+	c, err := p.sampledConfig(one)
+	if want := map[int][]int{0: {-1, 5}, 1: {3, 3}}; err != nil || !reflect.DeepEqual(c.Sample.Relations, want) {
+		t.Errorf("%v, %v, must be %v", c.Sample.Relations, err, want)
+	}
+	if err := p.Validate(); err != nil {
+		t.Errorf("without data: %v", err)
+	}
+	for text, want := range map[string]string{
+		"d=3": `must name relations of the data, of ["cites" "a=b" "c"] (got "d")`, "cites": "must be NAME=N", "c=x": "must be NAME=N",
+		"c=1/2/3": "for each of 2 layers (got 3", "c=0": "must be -1 (all) or",
+	} {
+		p.RelationFanouts = []string{text}
+		if _, err := p.sampledConfig(one); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, must contain %q", text, err, want)
+		}
+	}
+	p.RelationFanouts = []string{"c=1", "c=2"}
+	if _, err := p.sampledConfig(one); err == nil || !strings.Contains(err.Error(), "once") {
+		t.Errorf("a relation twice: %v", err)
+	}
+	p = Defaults(Plan{Mode: "minibatch", Model: "sage"})
+	p.RelationFanouts = []string{"c=1"}
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "relation_fanouts applies only") {
+		t.Errorf("a model without relations: %v", err)
+	}
+}
+
 // TestFanouts: one number stands for all layers, and a list may begin at the input.
 func TestFanouts(t *testing.T) {
 	for _, k := range []struct {

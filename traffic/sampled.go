@@ -89,7 +89,10 @@ func (l *sending) samples(c minibatch.Config, steps, relations, columns int64) (
 	}
 	read = int64(c.BatchSize) // nodes whose edges a batch draws in a hop, its seeds among them
 	for hop := range c.Sample.Fanouts {
-		k := relations * mostDrawn(c.Sample, hop, l.Nodes)
+		k := int64(0)
+		for r := range relations {
+			k += mostDrawn(c.Sample, hop, int(r), l.Nodes)
+		}
 		if hop > 0 { // seeds are sampled by their owners
 			message(over(hop+1), read-int64(c.BatchSize), k)
 		}
@@ -119,9 +122,9 @@ func (l *sending) subgraphs(c sample.Config, steps int64) int64 {
 	return min(n, l.Nodes)
 }
 
-// mostDrawn returns the most in-edges that a hop draws of one of so many nodes.
-func mostDrawn(c sample.Config, hop int, nodes int64) int64 {
-	k := int64(c.Fanouts[hop])
+// mostDrawn returns the most in-edges of a relation that a hop draws of one of so many nodes.
+func mostDrawn(c sample.Config, hop, relation int, nodes int64) int64 {
+	k := int64(c.Fanout(hop, relation))
 	if k < 0 || c.Kind != "neighbour" { // labor draws so many on average
 		return nodes
 	}

@@ -16,6 +16,8 @@ type Batch struct {
 	Blocks []*graph.CSR
 	EdgeX  []mat.Dense // columns of the edges of each block, which number their rows; without rows where edges have none
 	Nodes  []int32     // sources of Blocks[0]; the seeds come first
+
+	Reached [][]bool // of each block, which of its rows' relations reach the destinations; nil unless Edges.Reached
 }
 
 // Builder makes blocks of what was drawn. It is not safe for concurrent use.
@@ -24,6 +26,7 @@ type Builder struct {
 	loops   bool
 	kinds   int // relations
 	columns int // of edges
+	reached bool
 	keys    []uint64
 	old     []float32
 	oldEdge []int32
@@ -32,7 +35,7 @@ type Builder struct {
 // NewBuilder returns a builder of blocks over n vertices, of edges drawn from such as e; where these have loops each
 // destination has an edge from itself.
 func NewBuilder(n int, e *Edges) *Builder {
-	b := &Builder{place: make([]int32, n), loops: e.Loops, kinds: e.relations()}
+	b := &Builder{place: make([]int32, n), loops: e.Loops, kinds: e.relations(), reached: e.Reached}
 	if e.Edge != nil {
 		b.columns = e.EdgeX.Cols
 	}
@@ -41,7 +44,7 @@ func NewBuilder(n int, e *Edges) *Builder {
 
 // Begin makes b a batch of the seeds, which are distinct, without a block so far.
 func (b *Batch) Begin(seeds []int32, hops int) {
-	*b = Batch{Blocks: make([]*graph.CSR, hops), EdgeX: make([]mat.Dense, hops), Nodes: append(make([]int32, 0, 2*len(seeds)), seeds...)}
+	*b = Batch{Blocks: make([]*graph.CSR, hops), EdgeX: make([]mat.Dense, hops), Reached: make([][]bool, hops), Nodes: append(make([]int32, 0, 2*len(seeds)), seeds...)}
 }
 
 // Hop adds to batch the block of the given hop, whose destinations are all nodes so far. part[i] says in which of drawn
@@ -73,6 +76,10 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 		b.place[v] = int32(i) + 1
 	}
 	next := make([]int32, 2*len(drawn)) // of each: rows and edges that were taken
+	var reached []bool
+	if b.reached {
+		reached = make([]bool, g.NumDst)
+	}
 	for i := range dst {
 		p := 0
 		if part != nil {
@@ -81,7 +88,10 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 		d := &drawn[p]
 		row := next[2*p]
 		next[2*p] += int32(b.kinds)
-		for _, hi := range d.End[row : int(row)+b.kinds] {
+		for r, hi := range d.End[row : int(row)+b.kinds] {
+			if reached != nil {
+				reached[r*dst+i] = d.Reached[int(row)+r]
+			}
 			f.row(d, i, int(row), int(next[2*p+1]), int(hi))
 			next[2*p+1] = hi
 		}
@@ -93,7 +103,7 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 		b.place[v] = 0
 	}
 	k := len(batch.Blocks) - 1 - hop
-	batch.Nodes, batch.Blocks[k] = f.nodes[:f.n:f.n], g
+	batch.Nodes, batch.Blocks[k], batch.Reached[k] = f.nodes[:f.n:f.n], g, reached
 	if b.columns > 0 {
 		batch.EdgeX[k] = mat.View(len(f.x)/b.columns, b.columns, f.x)
 	}

@@ -16,11 +16,14 @@ type Drawn struct {
 	Weight []float32 // as Edges.Scaled says; nil: none
 	Loop   []float32 // [vertices] weights of the edges from a vertex to itself; nil: none have weights
 	EdgeX  []float32 // [edges × columns] columns of the edges, row by row; nil: they have none
+
+	// Reached [vertices·R] says which relations reach a vertex by any edge, drawn or not; nil unless Edges.Reached.
+	Reached []bool
 }
 
 // Reset makes d that of no vertex, in the same memory.
 func (d *Drawn) Reset() {
-	d.End, d.Src, d.Weight, d.Loop, d.EdgeX = d.End[:0], d.Src[:0], d.Weight[:0], d.Loop[:0], d.EdgeX[:0]
+	d.End, d.Src, d.Weight, d.Loop, d.EdgeX, d.Reached = d.End[:0], d.Src[:0], d.Weight[:0], d.Loop[:0], d.EdgeX[:0], d.Reached[:0]
 }
 
 // Append adds what was drawn of other vertices.
@@ -30,7 +33,7 @@ func (d *Drawn) Append(o *Drawn) {
 		d.End = append(d.End, before+end)
 	}
 	d.Src, d.Weight = append(d.Src, o.Src...), append(d.Weight, o.Weight...)
-	d.Loop, d.EdgeX = append(d.Loop, o.Loop...), append(d.EdgeX, o.EdgeX...)
+	d.Loop, d.EdgeX, d.Reached = append(d.Loop, o.Loop...), append(d.EdgeX, o.EdgeX...), append(d.Reached, o.Reached...)
 }
 
 // Sampler draws in-edges. It is not safe for concurrent use; several may share their Edges.
@@ -70,21 +73,20 @@ const chunk = 256
 // and step.
 func (s *Sampler) Draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 	key = key.Fold(uint64(hop))
-	k := s.config.Fanouts[hop]
-	if k > 0 && cap(d.Src) == 0 {
+	if k := s.config.Fanouts[hop]; k > 0 && cap(d.Src) == 0 {
 		d.Src = make([]int32, 0, len(vertices)*min(k, 64))
 		d.End = make([]int32, 0, len(vertices))
 	}
 	for len(vertices) > 0 {
 		n := min(max(1, chunk/s.edges.relations()), len(vertices))
-		s.draw(key, k, vertices[:n])
+		s.draw(key, hop, vertices[:n], d)
 		s.put(vertices[:n], d)
 		vertices = vertices[n:]
 	}
 }
 
-// draw fills in at, factor and count.
-func (s *Sampler) draw(key rng.Key, k int, vertices []int32) {
+// draw fills in at, factor, count and d.Reached.
+func (s *Sampler) draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 	s.at, s.factor, s.lo, s.count = s.at[:0], s.factor[:0], s.lo[:0], s.count[:0]
 	e, kinds := s.edges, s.edges.relations()
 	n := (len(e.RowPtr) - 1) / kinds
@@ -93,10 +95,17 @@ func (s *Sampler) draw(key rng.Key, k int, vertices []int32) {
 			row := r*n + int(v)
 			lo := e.RowPtr[row]
 			s.lo, s.count = append(s.lo, lo), append(s.count, int32(e.RowPtr[row+1]-lo))
+			if e.Reached {
+				d.Reached = append(d.Reached, e.RowPtr[row+1] > lo)
+			}
 		}
 	}
+	k := s.config.Fanouts[hop]
 	for i := range s.count {
 		lo, n := s.lo[i], int(s.count[i])
+		if s.config.Relations != nil {
+			k = s.config.Fanout(hop, i%kinds)
+		}
 		before := len(s.at)
 		if s.within != nil {
 			s.inside(e.id(vertices[i/kinds]), lo, n)

@@ -24,6 +24,9 @@ type Edges struct {
 	// Relations is R, 0 of edges without types: fan-outs are those of each relation.
 	Relations int
 
+	// Reached: a layer reads which relations reach a vertex, which a sample without edges of one does not show.
+	Reached bool
+
 	Edge  []int32   // [E] row of EdgeX, −1: zeros; nil: edges have no columns
 	EdgeX mat.Dense // columns of edges, which a sample has with it
 

@@ -29,9 +29,19 @@ type Config struct {
 	Replace  bool   `json:"replace"`  // with replacement
 	Weighted bool   `json:"weighted"` // in proportion to the magnitude of the edges' weights; else all alike
 
+	Relations map[int][]int `json:"relations,omitempty"` // fan-outs of single relations, in place of Fanouts
+
 	Clusters      int `json:"clusters,omitempty"`       // of cluster: about so many, of the whole graph
 	BatchClusters int `json:"batch_clusters,omitempty"` // of cluster: clusters of a batch
 	Draws         int `json:"draws,omitempty"`          // of saint-node and saint-edge: nodes, edges that a batch draws
+}
+
+// Fanout returns that of a relation in a hop.
+func (c Config) Fanout(hop, relation int) int {
+	if own := c.Relations[relation]; own != nil {
+		return own[hop]
+	}
+	return c.Fanouts[hop]
 }
 
 // Induced reports whether batches are induced subgraphs.
@@ -62,6 +72,12 @@ func (c Config) Validate() error {
 	for _, k := range c.Fanouts {
 		fault(c.Induced() && k != -1, "fanouts must be -1 with sampler %s: a batch has all edges between its nodes (got %d)", c.Kind, k)
 		fault(k != -1 && (k < 1 || k > MaxFanout), "fanouts must be -1 (all) or from 1 to %d (got %d)", MaxFanout, k)
+	}
+	for r, list := range c.Relations {
+		fault(len(list) != len(c.Fanouts), "relation_fanouts must have a number for each of %d layers (got %d of relation %d)", len(c.Fanouts), len(list), r)
+		for _, k := range list {
+			fault(k != -1 && (k < 1 || k > MaxFanout), "relation_fanouts must be -1 (all) or from 1 to %d (got %d of relation %d)", MaxFanout, k, r)
+		}
 	}
 	return errors.Join(errs...)
 }

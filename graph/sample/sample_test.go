@@ -355,3 +355,38 @@ func TestFanoutsAreOfRelations(t *testing.T) {
 		t.Error("two relations have the same samples in 20 batches")
 	}
 }
+
+// TestRelationsHaveFanoutsOfTheirOwn: where one does, others keep the common one; and a sample says which relations reach a
+// vertex, also where it has none of their edges.
+func TestRelationsHaveFanoutsOfTheirOwn(t *testing.T) {
+	g := graph.Stack([]*graph.CSR{star(9, nil), star(9, nil), star(9, nil)})
+	e := NewEdges(&g, nil, false, true)
+	e.Relations, e.Reached = 3, true
+	s := New(Config{Kind: "neighbour", Fanouts: []int{4}, Relations: map[int][]int{1: {2}, 2: {-1}}}, e)
+	block := s.Batch(rng.New(3), []int32{5, 0}, NewBuilder(10, e)).Blocks[0]
+	for row, n := range []int{0, 4, 0, 2, 0, 9} { // of each relation: vertex 5, which has no edges, and 0
+		if col, _ := block.Row(row); len(col) != n {
+			t.Errorf("row %d has %d edges, must have %d", row, len(col), n)
+		}
+	}
+	s = New(Config{Kind: "labor", Fanouts: []int{1}}, e)
+	empty := 0
+	for i := range 20 {
+		b := s.Batch(rng.New(3).Fold(uint64(i)), []int32{5, 0}, NewBuilder(10, e))
+		if !slices.Equal(b.Reached[0], []bool{false, true, false, true, false, true}) {
+			t.Fatalf("%v says which relations reach the vertices, must be those of vertex 0", b.Reached[0])
+		}
+		for row := 1; row < 6; row += 2 {
+			if col, _ := b.Blocks[0].Row(row); len(col) == 0 {
+				empty++
+			}
+		}
+		own := b.Blocks[0].WithReached(2, b.Reached[0])
+		if n := own.NumEdges() - b.Blocks[0].NumEdges(); n != 3 {
+			t.Errorf("%d relations reach a vertex, must be 3", n)
+		}
+	}
+	if empty == 0 {
+		t.Error("no sample of labor is without an edge of a relation")
+	}
+}

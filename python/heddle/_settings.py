@@ -375,6 +375,12 @@ class Settings(TypedDict, total=False):
     edge.
     """
 
+    relation_fanouts: list[float]
+    """Fan-outs of relations, NAME=N or NAME=N/N.
+
+    Fan-outs of single relations in place of fanouts, as NAME=10 or, hop by hop, NAME=15/10.
+    """
+
     fanout_order: Literal["seeds", "input"]
     """Where fanouts begin.
 
