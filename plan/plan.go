@@ -158,7 +158,8 @@ type Plan struct {
 	ClassWeights []string `yaml:"class_weights" default:"" help:"weights of classes, CLASS=WEIGHT, or a file of them"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"training without validation and test nodes"`
-	// In-edges of a node that are sampled for the training of a layer; 0: all are used.
+	// In-edges of a node that a layer trains on, drawn anew in each round; 0: all are used. What is validated, and what the
+	// next layer reads, is computed from all.
 	Neighbours int `yaml:"neighbours" to:"Neighbours" when:"mode=retexo encoder=raw,pca,mlp" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
 	// Passes over the features in which encoder pca finds its components.
 	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"mode=retexo encoder=pca,classes" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`

@@ -96,33 +96,26 @@ func (t *Trainer) exchange(ctx context.Context, w work) (err error) {
 		}
 	}
 	if w.Hop > 0 {
-		if t.training == t.full {
+		if t.base == t.full {
 			return nil
 		}
-		if err := t.training.fetch(ctx, t.sender, l, w.Hop, what); err != nil {
+		if err := t.base.fetch(ctx, t.sender, l, w.Hop, what); err != nil {
 			return err
 		}
-		t.fill(t.training)
+		t.fill(t.base)
 		return nil
 	}
 	if t.base != t.full && !shared {
-		if err := t.base.fetch(ctx, t.sender, l, 0, what); err != nil {
-			return err
-		}
+		return t.base.fetch(ctx, t.sender, l, 0, what)
 	}
-	t.training = t.base
-	if n := t.config.Neighbours; n > 0 {
-		key := t.key.FoldString("neighbours").Fold(uint64(w.Stage))
-		t.training, err = t.base.sampled(ctx, t.sender, t.shard, l, n, key)
-	}
-	return err
+	return nil
 }
 
 func (t *Trainer) aggregate(w work) {
 	l := t.model.Layers[w.Stage-1]
 	t.full.aggregate(l)
-	if t.training != t.full {
-		t.training.aggregate(l)
+	if t.base != t.full {
+		t.base.aggregate(l)
 	}
 }
 
@@ -176,13 +169,12 @@ func (t *Trainer) layerOutput(st *stage, k int) {
 	full := graph.Features{Dense: st.output(t.full.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.LayerOutput == nn.Logits)}
 	if t.base != t.full {
 		t.base = &view{GraphView: t.base.GraphView,
-			own: graph.Features{Dense: st.output(t.training.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.LayerOutput == nn.Logits)}}
+			own: graph.Features{Dense: st.output(t.base.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.LayerOutput == nn.Logits)}}
 	}
 	t.full = &view{GraphView: t.full.GraphView, own: full}
 	if !t.config.Inductive || k == 0 {
 		t.base = t.full
 	}
-	t.training = t.base
 }
 
 // measure sums the metric of the finished stage over all validation and test nodes, and reports the end of the stage.

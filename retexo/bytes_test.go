@@ -121,15 +121,12 @@ func halo(c Config, g *graph.Graph, shards []*shard.Shard, m *nn.Model) (n int) 
 	}
 	for k, l := range c.Spec.Layers {
 		gcn, sparse := l.Conv == "gcn", k == 0 && c.Spec.Encoder.Kind == "raw" && g.X.Sparse != nil
-		if c.Neighbours > 0 && gcn {
-			n += 4 * rows // by which the rows change where edges are those of the sample
-		}
 		if c.Inductive && k == 0 && gcn {
 			n += 4 * rows // and where they are all
 		}
 		for hop := range exchanges(m, k+1) {
 			views := 1 // training sees what the full graph shows
-			if c.Inductive && k+hop > 0 || c.Neighbours > 0 && hop > 0 {
+			if c.Inductive && k+hop > 0 {
 				views = 2
 			}
 			if gcn && sparse {

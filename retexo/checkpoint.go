@@ -69,10 +69,10 @@ func logitsOf(k int) string { return fmt.Sprintf("logits/%d", k) }
 // saveRows adds the rows of stage k to c.
 func (t *Trainer) saveRows(c *recovery.Checkpoint, k int) (err error) {
 	h := header{Shapes: recovery.Shapes{}, Dropped: t.dropped}
-	views := map[string]*view{"full": t.full, "base": t.base, "training": t.training}
-	for _, name := range []string{"full", "base", "training"} {
+	views := map[string]*view{"full": t.full, "base": t.base}
+	for _, name := range []string{"full", "base"} {
 		v := views[name]
-		if name != "full" && v == t.full || name == "training" && v == t.base {
+		if name != "full" && v == t.full {
 			continue
 		}
 		if name != "full" {
@@ -82,7 +82,7 @@ func (t *Trainer) saveRows(c *recovery.Checkpoint, k int) (err error) {
 			c.PutFeatures(h.Shapes, name+"/own", v.own)
 		}
 		c.PutFeatures(h.Shapes, name+"/z", v.z)
-		if k > 0 && !t.model.Layers[k-1].Frozen() {
+		if k > 0 && (!t.model.Layers[k-1].Frozen() || t.config.Neighbours > 0) {
 			c.PutFeatures(h.Shapes, name+"/src", v.src)
 		}
 	}
@@ -129,13 +129,9 @@ func (t *Trainer) restoreRows(c *recovery.Checkpoint, k int) error {
 	}
 	r := &recovery.Rows{Of: c, Shapes: h.Shapes}
 	t.full = viewOf(r, t.input, "full", train.WholeGraph(t.shard))
-	t.base, t.training = t.full, t.full
+	t.base = t.full
 	if _, ok := c.I64["base/rowptr"]; ok {
 		t.base = viewOf(r, t.input, "base", graphOf(r, "base", len(t.shard.Global)))
-		t.training = t.base
-	}
-	if _, ok := c.I64["training/rowptr"]; ok {
-		t.training = viewOf(r, t.input, "training", graphOf(r, "training", len(t.shard.Global)))
 	}
 	if r.Err != nil {
 		return r.Err

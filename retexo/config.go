@@ -27,7 +27,7 @@ type Config struct {
 	LocalSteps int       `json:"local_steps"` // optimizer steps between two reductions; at least 1. 1 is exact data-parallel training
 	Solver     string    `json:"solver"`      // "adam", "adamw", "sgd" (then Optimizer.Name is the same), or "ridge": closed form, one round
 	Lambdas    []float64 `json:"lambdas"`     // ridge: penalties to try, ascending, each > 0, in units of the Gram matrix's mean diagonal
-	Neighbours int       `json:"neighbours"`  // in-edges of a node that are kept while a layer trains; 0: all
+	Neighbours int       `json:"neighbours"`  // in-edges of a node that a layer trains on, drawn in each round; 0: all
 	PCAPasses  int       `json:"pca_passes"`  // encoder pca: products with the Gram matrix; at least 1
 
 	// Sums is the number format in which parts of the encoder's sums travel: "int16", "int8", "auto" (int16), or
@@ -122,7 +122,7 @@ func (c Config) Validate() error {
 	fault(c.LocalSteps < 1, "local_steps must be at least 1 (got %d)", c.LocalSteps)
 	fault(c.Neighbours < 0, "neighbours must be at least 0 (got %d)", c.Neighbours)
 	fault(c.Exchange == "cover" && (c.Inductive || c.Neighbours > 0),
-		"exchange must be halo or auto where training sees another graph (got cover with inductive %t, neighbours %d): the halo's rows serve both graphs", c.Inductive, c.Neighbours)
+		"exchange must be halo or auto where training sees another graph (got cover with inductive %t, neighbours %d): the halo's rows serve both", c.Inductive, c.Neighbours)
 	fault(len(c.Spec.Layers) == 0, "layers must be at least 1 (got 0)")
 	for i, l := range c.Spec.Layers {
 		conv, ok := nn.ConvolutionNamed(l.Conv)

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
@@ -127,54 +128,55 @@ func TestNeighboursAreTheSame(t *testing.T) {
 			if last := len(all) - 1; all[last].Loss == want[last].Loss {
 				t.Errorf("%s: a sample of the edges trains like all of them", p.name())
 			}
+			c.Neighbours = g.N()
+			sameCurve(t, p.name()+", all edges drawn", all, mustTrain(t, c, cut(t, g, "random", 2), nil).result[0].Curve(), 1e-4)
 		}
 	}
 }
 
-// TestSampleIsPartOfTheGraph: at most n in-edges a node, all of them the graph's, all of them where there are no more;
-// and a mean over them is a mean: of rows that are all the same it is that row.
-func TestSampleIsPartOfTheGraph(t *testing.T) {
-	const n = 3
-	for _, weighted := range []bool{false, true} {
-		g := toy{degree: 4, hasWeights: weighted}.graph(t)
+// TestEdgesAreRedrawn: each round reads at most n in-edges a node, other ones than the round before, all of them the
+// graph's; the mean of the aggregates over many rounds is that over all edges, and where there are no more than n it is that
+// each time.
+func TestEdgesAreRedrawn(t *testing.T) {
+	const n, rounds = 3, 3000
+	for _, model := range []string{"gcn", "sage", "gin"} {
+		g := toy{degree: 4, hasWeights: model == "gcn"}.graph(t)
 		s := shard.Whole(g)
+		c := configOf(t, g, Design{Model: model, Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 4, Hops: 1})
+		m, err := c.NewModel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, l := wholeView(s, s.X), m.Layers[0]
 		group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
-		whole, sender := wholeView(s, s.X), train.NewSender(group, s, wire.Coding{})
-		mean := &nn.Layer{Edges: graph.Mean}
-		v, err := whole.sampled(t.Context(), sender, s, mean, n, rng.New(4))
-		if err != nil {
+		if err := v.fetch(t.Context(), train.NewSender(group, s, wire.Coding{}), l, 0, "rows"); err != nil {
 			t.Fatal(err)
 		}
-		other, err := whole.sampled(t.Context(), sender, s, mean, n, rng.New(5))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slices.Equal(v.Adj.Col, other.Adj.Col) {
-			t.Error("another key gives the same sample")
-		}
-		if err := v.Adj.Valid(); err != nil {
-			t.Fatal(err)
-		}
-		normed := graph.Normalise(v.Adj, v.Degree, graph.Mean)
-		for i := range g.N() {
-			all, weights := g.Adj.Row(i)
-			col, kept := v.Adj.Row(i)
-			if len(col) != min(n, len(all)) {
-				t.Fatalf("node %d keeps %d of %d edges", i, len(col), len(all))
+		v.aggregate(l)
+		d, rows := newDrawer(v, l, s, n, rng.New(4)), s.NodesIn(graph.Train)
+		sum, squares := mat.New(len(rows), v.z.Cols()), mat.New(len(rows), v.z.Cols())
+		first := d.input(rows, 0).Z.Dense.Clone()
+		for round := range rounds {
+			z := d.input(rows, round).Z.Dense
+			if round == 1 && slices.Equal(z.Data, first.Data) {
+				t.Errorf("%s: two rounds have the same edges", model)
 			}
-			for k, j := range col {
-				at := slices.Index(all, j)
-				if at < 0 || weighted && kept[k] != weights[at] {
-					t.Fatalf("node %d: edge from %d is not the graph's", i, j)
+			for k, x := range z.Data {
+				sum.Data[k], squares.Data[k] = sum.Data[k]+x/rounds, squares.Data[k]+x*x/rounds
+			}
+		}
+		for i, node := range rows {
+			exact := v.z.Dense.Row(int(node))
+			for k, want := range exact {
+				mean := float64(sum.Row(i)[k])
+				deviation := math.Sqrt(max(0, float64(squares.Row(i)[k])-mean*mean)/rounds) + 1e-4
+				col, _ := g.Adj.Row(int(node))
+				if len(col) <= n {
+					deviation = 2e-4
 				}
-			}
-			_, w := normed.Row(i)
-			sum := 0.0
-			for _, x := range w {
-				sum += float64(x)
-			}
-			if len(col) > 0 && math.Abs(sum-1) > 1e-6 {
-				t.Fatalf("node %d: its mean weighs %v", i, sum)
+				if math.Abs(mean-float64(want)) > 5*deviation {
+					t.Fatalf("%s, node %d, column %d: the mean is %g with standard error %g, must be %g", model, node, k, mean, deviation, want)
+				}
 			}
 		}
 	}

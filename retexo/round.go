@@ -41,7 +41,11 @@ func (t *Trainer) begin(k int) error {
 		// A stage whose hidden rows travel trains under a head of its own, which is thrown away with it.
 		st.head = rows.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 	}
-	st.train = newBatch(t.training, st.layer, t.shard, graph.Train)
+	st.train = newBatch(t.base, st.layer, t.shard, graph.Train)
+	if n := t.config.Neighbours; n > 0 && k > 0 && st.layer.Conv.Agg != nil {
+		st.drawer = newDrawer(t.base, st.layer, t.shard, n, t.key.FoldString("neighbours").Fold(uint64(k)))
+		st.train.in = st.drawer.input(t.shard.NodesIn(graph.Train), 0)
+	}
 	st.val = newBatch(t.full, st.layer, t.shard, graph.Val)
 	st.test = newBatch(t.full, st.layer, t.shard, graph.Test)
 	t.stage = st
@@ -269,6 +273,9 @@ func (t *Trainer) sample(w work) (batch, float64) {
 	n := st.train.rows
 	take := max(int(math.Ceil(w.Share*float64(n))), leastSample)
 	if w.Share == 0 || take >= n {
+		if st.drawer != nil && w.Round > 0 {
+			st.train.in = st.drawer.input(t.shard.NodesIn(graph.Train), w.Round)
+		}
 		return st.train, 1
 	}
 	if st.order == nil {
@@ -283,7 +290,11 @@ func (t *Trainer) sample(w work) (batch, float64) {
 		rows[i] = st.order[(first+i)%n]
 	}
 	slices.Sort(rows)
-	return batchOf(t.training, st.layer, t.shard, rows), float64(n) / float64(take)
+	b := batchOf(t.base, st.layer, t.shard, rows)
+	if st.drawer != nil {
+		b.in = st.drawer.input(rows, w.Round)
+	}
+	return b, float64(n) / float64(take)
 }
 
 // paced reports whose share was another in this round than in the one before.

@@ -24,6 +24,7 @@ type stage struct {
 	best  []float32        // the best state's parameters
 
 	train, val, test batch
+	drawer           *drawer // nil: training reads all edges
 	order            []int32 // straggler adapt: training nodes in the order in which shares of them are taken; nil: not yet needed
 	tape, infer      *tape.Tape
 	round            *comm.Contribution // of a round: the update (in the slab's gradients), loss, labels and metric, a statement

@@ -1,20 +1,17 @@
 package retexo
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/train"
 )
 
 // view is the graph as one purpose sees it, with the rows of the stage at hand. There is one for everything; training has
-// its own where it may not see the validation and test nodes (inductive), or sees a sample of the edges.
+// its own where it may not see the validation and test nodes (inductive).
 type view struct {
 	train.GraphView
 	own    graph.Features // [Owned] the stage's input
@@ -119,36 +116,4 @@ func globals(s *shard.Shard, rows []int32) []int64 {
 		ids[k] = s.Global[i]
 	}
 	return ids
-}
-
-// sampled returns v with at most n in-edges a node, those with the smallest keys: every peer and every run with
-// the same key keeps the same edges. The degrees are those of what is kept, so that a mean stays a mean; where edges
-// are weighed by the degrees of both their ends (GCN), a number of each halo row travels.
-func (v *view) sampled(ctx context.Context, from *train.Sender, s *shard.Shard, l *nn.Layer, n int, key rng.Key) (*view, error) {
-	adj := &graph.CSR{NumDst: v.Adj.NumDst, NumSrc: v.Adj.NumSrc, RowPtr: make([]int64, v.Adj.NumDst+1)}
-	var keep []int32 // places in a row
-	for i := range adj.NumDst {
-		col, weight := v.Adj.Row(i)
-		keep = keep[:0]
-		for k := range col {
-			keep = append(keep, int32(k))
-		}
-		if len(keep) > n {
-			at := key.Fold(uint64(s.Global[i]))
-			slices.SortFunc(keep, func(a, b int32) int {
-				return cmp.Compare(at.Uint64(uint64(s.Global[col[a]])), at.Uint64(uint64(s.Global[col[b]])))
-			})
-			keep = keep[:n]
-			slices.Sort(keep)
-		}
-		for _, k := range keep {
-			adj.Col = append(adj.Col, col[k])
-			if weight != nil {
-				adj.Weight = append(adj.Weight, weight[k])
-			}
-		}
-		adj.RowPtr[i+1] = int64(len(adj.Col))
-	}
-	kept := &view{GraphView: train.NewGraphView(adj, v.Typed, adj.Degrees()), own: v.own, z: v.z}
-	return kept, kept.adopt(ctx, from, l, v)
 }

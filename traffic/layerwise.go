@@ -74,9 +74,6 @@ func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric, wide int64,
 	if k > 0 {
 		spec := c.Spec.Layers[k-1]
 		layer, width = m.Layers[k-1], int64(spec.In)
-		if c.Neighbours > 0 {
-			l.rows("degrees of the sample of edges", 1, 1, false, exactly)
-		}
 		// Sparse rows cross as they are, and the degrees of both views beside them.
 		degrees := spec.Conv == "gcn" && k == 1 && c.Spec.Encoder.Kind == "raw"
 		for hop := range max(spec.Hops, 1) {
@@ -87,7 +84,7 @@ func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric, wide int64,
 			if hop > 0 {
 				what = "aggregates " + over(hop) + " for " + name
 			}
-			if c.Inductive && k+hop > 1 || c.Neighbours > 0 && hop > 0 { // training sees other rows
+			if c.Inductive && k+hop > 1 { // training sees other rows
 				times = 2
 			}
 			l.rows(what, times, spec.In, hop == 0, c.Rows)

@@ -303,7 +303,8 @@ class Settings(TypedDict, total=False):
     neighbours: int
     """Sampled in-edges of a node; 0: all.
 
-    In-edges of a node that are sampled for the training of a layer; 0: all are used.
+    In-edges of a node that a layer trains on, drawn anew in each round; 0: all are used. What is
+    validated, and what the next layer reads, is computed from all.
     """
 
     pca_passes: int
