@@ -6,6 +6,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // cache keeps features of other peers' nodes from one group of batches to the next ones. Samples are drawn before they are
@@ -15,9 +17,16 @@ import (
 type cache struct {
 	limit int // bytes
 	rows  graph.Features
-	ids   []int32         // [rows]
-	at    map[int32]int32 // row of a node
-	use   []uint8         // [N] which of the next groups reads a node first, from 1; 0: none, or not known
+
+	// halves are dense rows in place of rows, where they travel as bf16: what they held then is kept exactly in half the
+	// memory.
+	half   bool
+	halves []uint16 // [ids × cols]
+	cols   int
+
+	ids []int32         // [rows]
+	at  map[int32]int32 // row of a node
+	use []uint8         // [N] which of the next groups reads a node first, from 1; 0: none, or not known
 
 	// heat is the degree of a node as this peer sees it, [N]: own edges from it, and the batches that have read it. Its true
 	// degree is its owner's to know.
@@ -27,9 +36,9 @@ type cache struct {
 // lookAhead is how many groups are sampled before the one whose features are fetched next.
 const lookAhead = 2
 
-// newCache returns a cache of so many bytes for the peer that holds s.
-func newCache(limit int64, s *shard.Shard) *cache {
-	c := &cache{limit: int(limit), at: map[int32]int32{}, use: make([]uint8, s.Nodes), heat: make([]uint16, s.Nodes)}
+// newCache returns a cache of so many bytes for the peer that holds s. half says that rows have crossed as bf16.
+func newCache(limit int64, s *shard.Shard, half bool) *cache {
+	c := &cache{limit: int(limit), half: half, at: map[int32]int32{}, use: make([]uint8, s.Nodes), heat: make([]uint16, s.Nodes)}
 	for _, j := range s.Adj.Col {
 		if int(j) >= s.Owned {
 			c.warm(int32(s.Global[j]))
@@ -61,7 +70,14 @@ func (c *cache) of(ids []int32) graph.Features {
 	for k, id := range ids {
 		at[k] = c.at[id]
 	}
-	return c.rows.Select(at)
+	if len(c.halves) == 0 {
+		return c.rows.Select(at)
+	}
+	x := mat.New(len(ids), c.cols)
+	for k, i := range at {
+		kernels.FromBF16(c.halves[int(i)*c.cols:int(i+1)*c.cols], x.Row(k))
+	}
+	return graph.Features{Dense: x}
 }
 
 // keep chooses from what the cache has and from rows of other nodes that have come. read is the group that they came for,
@@ -88,6 +104,10 @@ func (c *cache) keep(rows graph.Features, ids []int32, read []sample.Batch, next
 	}
 	mark(true)
 	room := c.limit / rowBytes(rows, c.rows)
+	if c.half && rows.Sparse == nil && c.rows.Sparse == nil {
+		c.cols = max(c.cols, rows.Cols())
+		room = c.limit / max(1, 2*c.cols)
+	}
 	kept := c.best(room, c.ids, ids)
 	mark(false)
 	oldAt, newAt := make([]int32, 0, len(kept)), []int32(nil)
@@ -100,7 +120,9 @@ func (c *cache) keep(rows graph.Features, ids []int32, read []sample.Batch, next
 			newAt, all = append(newAt, k), append(all, ids[k])
 		}
 	}
-	if len(oldAt) == 0 {
+	if c.half && rows.Sparse == nil && c.rows.Sparse == nil {
+		c.putHalves(rows.Dense, oldAt, newAt)
+	} else if len(oldAt) == 0 {
 		c.rows = rows.Select(newAt)
 	} else {
 		c.rows = graph.Below([]graph.Features{c.rows.Select(oldAt), rows.Select(newAt)})
@@ -110,6 +132,19 @@ func (c *cache) keep(rows graph.Features, ids []int32, read []sample.Batch, next
 		c.at[id] = int32(k)
 	}
 	c.ids = all
+}
+
+// putHalves keeps some of the halves that there are, and behind them some new rows.
+func (c *cache) putHalves(rows mat.Dense, oldAt, newAt []int32) {
+	next := make([]uint16, 0, (len(oldAt)+len(newAt))*c.cols)
+	for _, k := range oldAt {
+		next = append(next, c.halves[int(k)*c.cols:int(k+1)*c.cols]...)
+	}
+	for _, k := range newAt {
+		next = next[:len(next)+c.cols]
+		kernels.ToBF16(rows.Row(int(k)), next[len(next)-c.cols:])
+	}
+	c.halves = next
 }
 
 // best returns the places, in two lists one after the other, of at most room nodes that are worth most, ascending.

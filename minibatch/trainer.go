@@ -171,7 +171,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 			input: t.input, piece: pieceLen, place: make([]int32, nodes)},
 	}
 	if t.config.Cache > 0 && t.shard.Parts > 1 {
-		t.groups.features.cache = newCache(t.config.Cache, t.shard)
+		t.groups.features.cache = newCache(t.config.Cache, t.shard, t.config.Rows.Values == "bf16")
 	}
 	return nil
 }

@@ -96,26 +96,29 @@ func (t *Trainer) exchange(ctx context.Context, w work) (err error) {
 		}
 	}
 	if w.Hop > 0 {
-		if t.base == t.full {
+		if t.training == t.full {
 			return nil
 		}
-		if err := t.base.fetch(ctx, t.sender, l, w.Hop, what); err != nil {
+		if err := t.training.fetch(ctx, t.sender, l, w.Hop, what); err != nil {
 			return err
 		}
-		t.fill(t.base)
+		t.fill(t.training)
 		return nil
 	}
 	if t.base != t.full && !shared {
-		return t.base.fetch(ctx, t.sender, l, 0, what)
+		if err := t.base.fetch(ctx, t.sender, l, 0, what); err != nil {
+			return err
+		}
 	}
+	t.training = t.base
 	return nil
 }
 
 func (t *Trainer) aggregate(w work) {
 	l := t.model.Layers[w.Stage-1]
 	t.full.aggregate(l)
-	if t.base != t.full {
-		t.base.aggregate(l)
+	if t.training != t.full {
+		t.training.aggregate(l)
 	}
 }
 
@@ -169,12 +172,13 @@ func (t *Trainer) layerOutput(st *stage, k int) {
 	full := graph.Features{Dense: st.output(t.full.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.LayerOutput == nn.Logits)}
 	if t.base != t.full {
 		t.base = &view{GraphView: t.base.GraphView,
-			own: graph.Features{Dense: st.output(t.base.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.LayerOutput == nn.Logits)}}
+			own: graph.Features{Dense: st.output(t.training.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.LayerOutput == nn.Logits)}}
 	}
 	t.full = &view{GraphView: t.full.GraphView, own: full}
 	if !t.config.Inductive || k == 0 {
 		t.base = t.full
 	}
+	t.training = t.base
 }
 
 // measure sums the metric of the finished stage over all validation and test nodes, and reports the end of the stage.

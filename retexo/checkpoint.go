@@ -69,10 +69,10 @@ func logitsOf(k int) string { return fmt.Sprintf("logits/%d", k) }
 // saveRows adds the rows of stage k to c.
 func (t *Trainer) saveRows(c *recovery.Checkpoint, k int) (err error) {
 	h := header{Shapes: recovery.Shapes{}, Dropped: t.dropped}
-	views := map[string]*view{"full": t.full, "base": t.base}
-	for _, name := range []string{"full", "base"} {
+	views := map[string]*view{"full": t.full, "base": t.base, "training": t.training}
+	for _, name := range []string{"full", "base", "training"} {
 		v := views[name]
-		if name != "full" && v == t.full {
+		if name != "full" && v == t.full || name == "training" && v == t.base {
 			continue
 		}
 		if name != "full" {
@@ -129,9 +129,13 @@ func (t *Trainer) restoreRows(c *recovery.Checkpoint, k int) error {
 	}
 	r := &recovery.Rows{Of: c, Shapes: h.Shapes}
 	t.full = viewOf(r, t.input, "full", train.WholeGraph(t.shard))
-	t.base = t.full
+	t.base, t.training = t.full, t.full
 	if _, ok := c.I64["base/rowptr"]; ok {
 		t.base = viewOf(r, t.input, "base", graphOf(r, "base", len(t.shard.Global)))
+		t.training = t.base
+	}
+	if _, ok := c.I64["training/rowptr"]; ok {
+		t.training = viewOf(r, t.input, "training", graphOf(r, "training", len(t.shard.Global)))
 	}
 	if r.Err != nil {
 		return r.Err

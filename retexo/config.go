@@ -121,6 +121,8 @@ func (c Config) Validate() error {
 	}
 	fault(c.LocalSteps < 1, "local_steps must be at least 1 (got %d)", c.LocalSteps)
 	fault(c.Neighbours < 0, "neighbours must be at least 0 (got %d)", c.Neighbours)
+	typed := slices.ContainsFunc(c.Spec.Layers, func(l nn.LayerSpec) bool { return l.Relations > 0 })
+	fault(c.Neighbours > 0 && c.Inductive && typed, "neighbours must be 0 with inductive where edges have types (got %d): a checkpoint of that view lacks the types", c.Neighbours)
 	fault(c.Exchange == "cover" && (c.Inductive || c.Neighbours > 0),
 		"exchange must be halo or auto where training sees another graph (got cover with inductive %t, neighbours %d): the halo's rows serve both", c.Inductive, c.Neighbours)
 	fault(len(c.Spec.Layers) == 0, "layers must be at least 1 (got 0)")

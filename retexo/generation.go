@@ -40,10 +40,10 @@ type place struct {
 
 // holding is the rows of a stage, with all that is computed from them.
 type holding struct {
-	full, base      *view
-	stage           *stage
-	own, rows       place
-	dropped, filled []int
+	full, base, training *view
+	stage                *stage
+	own, rows            place
+	dropped, filled      []int
 }
 
 // placeOf names the rows of stage k under the parameters at hand.
@@ -113,7 +113,7 @@ func (t *Trainer) regroup(g *comm.Group) error {
 	} else { // what was not agreed on by then begins anew
 		t.result.Stages, t.stage, t.pending = nil, nil, nil
 		t.full = wholeView(t.shard, t.input)
-		t.base, t.own, t.rows = t.full, place{}, place{}
+		t.base, t.training, t.own, t.rows = t.full, t.full, place{}, place{}
 	}
 	t.machine.again()
 	return nil
@@ -190,7 +190,7 @@ func (t *Trainer) hold(ctx context.Context, w work) (have int, err error) {
 		least = min(least, int(in[q][0]))
 	}
 	if least == noRows && have == allRows {
-		t.kept = &holding{full: t.full, base: t.base, stage: t.stage, own: t.own, rows: t.rows, dropped: t.dropped, filled: t.filled}
+		t.kept = &holding{full: t.full, base: t.base, training: t.training, stage: t.stage, own: t.own, rows: t.rows, dropped: t.dropped, filled: t.filled}
 		t.stage = nil
 	}
 	return least, nil
@@ -226,7 +226,7 @@ func (t *Trainer) bare(k int) *stage {
 func (t *Trainer) outputAgain(w work) error {
 	if w.Stage == 0 {
 		t.full = wholeView(t.shard, t.input)
-		t.base, t.dropped, t.filled = t.full, nil, nil
+		t.base, t.training, t.dropped, t.filled = t.full, t.full, nil, nil
 	}
 	t.layerOutput(t.bare(w.Stage), w.Stage)
 	return nil
@@ -235,7 +235,7 @@ func (t *Trainer) outputAgain(w work) error {
 // restoreKept puts back rows that this peer had all along.
 func (t *Trainer) restoreKept() {
 	if k := t.kept; k != nil {
-		t.full, t.base, t.stage, t.own, t.rows, t.dropped, t.filled = k.full, k.base, k.stage, k.own, k.rows, k.dropped, k.filled
+		t.full, t.base, t.training, t.stage, t.own, t.rows, t.dropped, t.filled = k.full, k.base, k.training, k.stage, k.own, k.rows, k.dropped, k.filled
 		t.kept = nil
 	}
 }

@@ -41,9 +41,9 @@ func (t *Trainer) begin(k int) error {
 		// A stage whose hidden rows travel trains under a head of its own, which is thrown away with it.
 		st.head = rows.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 	}
-	st.train = newBatch(t.base, st.layer, t.shard, graph.Train)
+	st.train = newBatch(t.training, st.layer, t.shard, graph.Train)
 	if n := t.config.Neighbours; n > 0 && k > 0 && st.layer.Conv.Agg != nil {
-		st.drawer = newDrawer(t.base, st.layer, t.shard, n, t.key.FoldString("neighbours").Fold(uint64(k)))
+		st.drawer = newDrawer(t.training, st.layer, t.shard, n, t.key.FoldString("neighbours").Fold(uint64(k)))
 		st.train.in = st.drawer.input(t.shard.NodesIn(graph.Train), 0)
 	}
 	st.val = newBatch(t.full, st.layer, t.shard, graph.Val)
@@ -290,7 +290,7 @@ func (t *Trainer) sample(w work) (batch, float64) {
 		rows[i] = st.order[(first+i)%n]
 	}
 	slices.Sort(rows)
-	b := batchOf(t.base, st.layer, t.shard, rows)
+	b := batchOf(t.training, st.layer, t.shard, rows)
 	if st.drawer != nil {
 		b.in = st.drawer.input(rows, w.Round)
 	}

@@ -43,6 +43,7 @@ type Trainer struct {
 
 	full      *view // the whole graph
 	base      *view // what training may see of it: the same, or (inductive) the graph without held-out nodes
+	training  *view // what the stage at hand trains on: base, as it was exchanged
 	stage     *stage
 	metric    eval.Accumulator
 	countBits int // of the counts of a metric that travel
@@ -84,7 +85,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	input := m.Encoder.Input(s.X)
 	whole := wholeView(s, input)
 	t := &Trainer{config: c, shard: s, whole: s, model: m, input: input, machine: machine, key: rng.New(c.Seed),
-		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, names: names, logits: map[int]mat.Dense{}, hidden: map[int]mat.Dense{}}
+		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole, names: names, logits: map[int]mat.Dense{}, hidden: map[int]mat.Dense{}}
 	t.result.Ends, t.countBits = len(m.Layers), comm.CountBits(s.Nodes)
 	for _, cost := range t.costs() {
 		if err := cost.Err(); err != nil {
