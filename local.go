@@ -22,6 +22,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/plan/contest"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
@@ -197,7 +198,7 @@ func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Spri
 // Interrupted reports whether State holds checkpoints from which Train would continue.
 func (l Local) Interrupted() (bool, error) {
 	for _, c := range l.Plan.Candidates() {
-		_, tried, err := entrantOf(c).Recall(l.State)
+		_, tried, err := contest.Entrant(c).Recall(l.State)
 		if err != nil || tried {
 			return tried, input(err)
 		}

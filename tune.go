@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/plan/contest"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
 	"github.com/heddle-gnn/heddle/tune"
@@ -37,10 +38,10 @@ func tuned(ctx context.Context, all []plan.Candidate, t tune.Trials[*Result]) (*
 }
 
 // stopOf returns what ends a run by candidate i, c, that is hopeless.
-func stopOf(c plan.Candidate, contest *tune.Contest, i int) func(Event, train.Result) bool {
+func stopOf(c plan.Candidate, between *tune.Contest, i int) func(Event, train.Result) bool {
 	return func(e Event, measured train.Result) bool {
 		last := len(measured.Stages) - 1
-		return contest.Hopeless(i, tune.BestOf(measured.Stages[last:]), e.Round+1, c.Plan.Layers-e.Stage)
+		return between.Hopeless(i, tune.BestOf(measured.Stages[last:]), e.Round+1, c.Plan.Layers-e.Stage)
 	}
 }
 
@@ -82,13 +83,13 @@ func (l Local) tune(ctx context.Context) (*Result, error) {
 
 // contest trains by candidates.
 func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, error) {
-	size := extent(l.Plan, l.Shards[0], all)
+	size := contest.Extent(l.Plan, l.Shards[0], all)
 	for _, s := range l.Shards[1:] {
-		size = size.Plus(extent(l.Plan, s, all))
+		size = size.Plus(contest.Extent(l.Plan, s, all))
 	}
-	between, err := contest(l.Plan, all, size, l.Shards[0])
+	between, err := contest.New(l.Plan, all, size, l.Shards[0])
 	if err != nil {
-		return nil, err
+		return nil, input(err)
 	}
 	event := ofCandidates(l.OnEvent)
 	one := func(ctx context.Context, i int) (*Result, error) {
@@ -129,7 +130,7 @@ func (a *seat) tune(ctx context.Context) (*Result, error) {
 			all[i].Fault = r.Barred
 		}
 	}
-	m := &tune.Member{State: a.State, Extent: extent(a.plan, a.Shard, all), OnEvent: a.keeper.Event}
+	m := &tune.Member{State: a.State, Extent: contest.Extent(a.plan, a.Shard, all), OnEvent: a.keeper.Event}
 	peerOf := func(i int) *peer {
 		one := a.peer(all[i].Plan, tune.StateOf(a.State, all[i].Name))
 		one.stop = stopOf(all[i], m.Contest, i)
@@ -146,8 +147,8 @@ func (a *seat) tune(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.Contest, err = contest(a.plan, all, size, a.Shard); err != nil {
-		return nil, err
+	if m.Contest, err = contest.New(a.plan, all, size, a.Shard); err != nil {
+		return nil, input(err)
 	}
 	r, err := tuned(ctx, all, tune.Trials[*Result]{Contest: m.Contest, State: a.State, OnEvent: a.keeper.Event, Lost: tune.Lost,
 		Do: func(ctx context.Context, i int) (*Result, tune.Verdict, error) {

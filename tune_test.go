@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/plan/contest"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/tune"
 )
@@ -245,11 +246,11 @@ func TestLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			size := extent(l.Plan, l.Shards[0], nil)
+			size := contest.Extent(l.Plan, l.Shards[0], nil)
 			for _, s := range l.Shards[1:] {
-				size = size.Plus(extent(l.Plan, s, nil))
+				size = size.Plus(contest.Extent(l.Plan, s, nil))
 			}
-			limit, err := limit(l.Plan, l.Shards[0], size)
+			limit, err := contest.Limit(l.Plan, l.Shards[0], size)
 			sent := r.Total()
 			if err != nil || sent.Total() > limit || float64(limit) > most*float64(sent.Total())+1 {
 				t.Errorf("%d peers, %q: sent %d bytes (%+v), at most %d: %v", peers, given, sent.Total(), sent.Counts, limit, err)
@@ -431,7 +432,7 @@ func TestBarredCandidates(t *testing.T) {
 	all[1].Fault = errors.New("its policy")
 	barred := make([]int64, len(all))
 	barred[1], barred[2] = 1, 2
-	c, err := contest(l.Plan, all, tune.Extent{Peers: 3, Halo: 9, Labels: []int64{9, 9, 9, 0, 0, 0, 27, 0, 50}, Barred: barred}, l.Shards[0])
+	c, err := contest.New(l.Plan, all, tune.Extent{Peers: 3, Halo: 9, Labels: []int64{9, 9, 9, 0, 0, 0, 27, 0, 50}, Barred: barred}, l.Shards[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,6 @@
-package heddle
+// Package contest sets up the contest between the plans that preset auto may try, on the parts of a graph: which of them
+// may run there, and how many bytes each sends at most.
+package contest
 
 import (
 	"errors"
@@ -15,8 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/tune"
 )
 
-// limit returns the bytes that all peers of a run by p send at most. own is one of the parts.
-func limit(p Plan, own *shard.Shard, e tune.Extent) (int64, error) {
+// Limit returns the bytes that all peers of a run by p send at most. own is one of the parts.
+func Limit(p plan.Plan, own *shard.Shard, e tune.Extent) (int64, error) {
 	members := traffic.Members{Peers: int(e.Peers), Nodes: e.Nodes, Secure: p.Secure(int(e.Peers))}
 	if p.InClosedForm() {
 		c, err := p.ClosedForm(own)
@@ -34,8 +36,8 @@ func limit(p Plan, own *shard.Shard, e tune.Extent) (int64, error) {
 	return l.Bytes(e.Peers, e.Halo), err
 }
 
-// extent is what one peer adds to the extent of a contest between candidates.
-func extent(p Plan, own *shard.Shard, all []plan.Candidate) tune.Extent {
+// Extent is what one peer adds to the extent of a contest between candidates.
+func Extent(p plan.Plan, own *shard.Shard, all []plan.Candidate) tune.Extent {
 	e := tune.Extent{Peers: 1, Nodes: int64(own.Owned), Halo: int64(own.Halo()), Labels: labels.Numbers(own, labels.Draw{Seed: p.Seed}), Barred: make([]int64, len(all))}
 	for i, c := range all {
 		if c.Fault != nil {
@@ -45,13 +47,14 @@ func extent(p Plan, own *shard.Shard, all []plan.Candidate) tune.Extent {
 	return e
 }
 
-// entrantOf is what a contest knows of c.
-func entrantOf(c plan.Candidate) tune.Entrant {
+// Entrant is what a contest knows of c.
+func Entrant(c plan.Candidate) tune.Entrant {
 	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Spare: c.Spare, Usual: c.Usual, Trained: c.Trained}
 }
 
-// contest returns the contest between candidates of p over parts of which own is one, and of whose extents e is the sum.
-func contest(p Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*tune.Contest, error) {
+// New returns the contest between candidates of p over parts of which own is one, and of whose extents e is the sum. An error
+// says why none of them can run.
+func New(p plan.Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*tune.Contest, error) {
 	list := make([]tune.Entrant, len(all))
 	counts := e.Counts(own.Labels.Kind(), p.Seed)
 	small := 0
@@ -63,7 +66,7 @@ func contest(p Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*tu
 	fewLabels := e.Peers > 1 && 2*small > len(counts.Classes) // one peer needs no more than a node of each
 	same := map[[32]byte]string{}                             // names of candidates in closed form, by what their settings come to with these labels
 	for i, c := range all {
-		list[i] = entrantOf(c)
+		list[i] = Entrant(c)
 		err := c.Fault
 		if err == nil && e.Barred[i] > 0 {
 			err = errors.New("another site does not allow it")
@@ -83,7 +86,7 @@ func contest(p Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*tu
 			}
 		}
 		if err == nil {
-			list[i].Limit, err = limit(c.Plan, own, e)
+			list[i].Limit, err = Limit(c.Plan, own, e)
 		}
 		if err != nil {
 			list[i].Barred = err.Error()
@@ -99,7 +102,7 @@ func contest(p Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*tu
 		if fewLabels {
 			instead = "frugal-pca"
 		}
-		return nil, input(fmt.Errorf("preset auto: %w; add some, or use preset %s, which needs none", err, instead))
+		return nil, fmt.Errorf("preset auto: %w; add some, or use preset %s, which needs none", err, instead)
 	}
 	return c, nil
 }
