@@ -480,6 +480,9 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	}
 	if t.Numbered {
 		q.bare()
+		if q.Task == links {
+			instead(&q.Dropout, dotDropout, 0)
+		}
 	}
 	if conv, _ := nn.ConvolutionNamed(q.Model); conv.Typed && t.Relations == 0 {
 		errs.add("model %s needs typed edges (got a graph without relations)", q.Model)

@@ -27,6 +27,7 @@ func Defaults(ask Plan) Plan {
 	given(&p.Preset, ask.Preset)
 	given(&p.Model, ask.Model)
 	given(&p.Task, ask.Task)
+	given(&p.Decoder, ask.Decoder)
 	if p.Mode == "retexo" {
 		p.Norm = "layer"
 		p.preset()
@@ -104,6 +105,9 @@ func instead[T comparable](setting *T, usual, other T) {
 	}
 }
 
+// dotDropout is the default where an inner product scores links of nodes with features.
+const dotDropout = 0.5
+
 // endToEnd changes p to the settings that the authors of its model recommend.
 func (p *Plan) endToEnd() {
 	p.Encoder = Encoder{Kind: "raw"}
@@ -120,7 +124,10 @@ func (p *Plan) endToEnd() {
 	case r.Norm != "":
 		p.Norm = r.Norm
 	}
-	if p.Task == links { // no grid was run over these: docs/measurements/links.md
+	if p.Task == links { // docs/measurements/links.md
 		p.Hidden, p.Decay, p.Dropout, p.LR, p.EvalEvery = 64, 0, 0, 0.01, 5
+		if p.Decoder == "dot" {
+			p.Dropout = dotDropout
+		}
 	}
 }

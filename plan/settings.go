@@ -396,7 +396,7 @@ func must(err error) {
 
 // decides reports whether s is one of those that the defaults of others depend on.
 func (s Setting) decides() bool {
-	return slices.Contains([]string{"mode", "preset", "task", "model", "solver"}, s.Name)
+	return slices.Contains([]string{"mode", "preset", "task", "model", "decoder", "solver"}, s.Name)
 }
 
 func chosenByAuto(s Setting, given string) error {
