@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -119,6 +120,8 @@ func explain(c *cobra.Command) {
 			return nil
 		case c.HasSubCommands():
 			return fmt.Errorf("%w (see %s --help)", meant(c, err, args), c.CommandPath())
+		case strings.HasPrefix(err.Error(), "unknown command"): // cobra.NoArgs takes it for one
+			err = fmt.Errorf("%s takes flags only (got %q)", c.CommandPath(), args[0])
 		}
 		return fmt.Errorf("%w; usage: %s (see %s --help)", err, c.UseLine(), c.CommandPath())
 	}

@@ -21,6 +21,7 @@ func TestMistyped(t *testing.T) {
 		"train --peeers 3":    "did you mean --peers?",
 		"train --hiden 3":     "did you mean --hidden?",
 		"join --receivelimit": "did you mean --receive-limit?",
+		"status 127.0.0.1:80": `peer status takes flags only (got "127.0.0.1:80"); usage: peer status [--http ADDRESS]`,
 		"frobnicate":          "",
 		"train --zzz":         "",
 	} {
