@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -46,13 +47,13 @@ func listens(t *testing.T, at ...string) node.Config {
 	return node.Config{Identity: id, Listen: at}
 }
 
-// Phones that meet sites over QUIC on loopback, behind slow links, take as long as the simulation says, to a tenth. The time
-// is that of a clock, so the test runs on a machine that does nothing else: HEDDLE_QUIET=1 says that this one is.
+// Phones that meet sites over QUIC on loopback, behind slow links, take as long as the simulation says, to a tenth, in the
+// median of three runs: members sleep for most of the time, and so a busy machine changes it little.
 func TestTimeOverQUIC(t *testing.T) {
-	if os.Getenv("HEDDLE_QUIET") == "" {
-		t.Skip("compares with a clock: set HEDDLE_QUIET=1 on a machine that does nothing else")
+	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
+		t.Skip("SKIPPED: takes half a minute; HEDDLE_LONG=1 runs it")
 	}
-	const sites, phones = 3, 24
+	const sites, phones, runs = 3, 24, 3
 	link := netsim.Model{Latency: 150 * time.Millisecond, Rate: 1e6}
 	m := generated(sites, phones, 0.3, 1)
 	c, err := (&command{settings: settings{seed: 1}, rounds: 2, hops: 2, target: "labels"}).config(m)
@@ -63,6 +64,20 @@ func TestTimeOverQUIC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var took []float64
+	for range runs {
+		took = append(took, overQUIC(t, c, m, link).Seconds())
+	}
+	t.Logf("simulated %.3f s, over QUIC %.3f s", o.Seconds, took)
+	slices.Sort(took)
+	if median := took[runs/2]; math.Abs(o.Seconds-median) > median/10 {
+		t.Errorf("simulated time is %.3f s, must be the median, %.3f s, to a tenth", o.Seconds, median)
+	}
+}
+
+// overQUIC runs the federation of m over QUIC, and returns how long it took once all were connected.
+func overQUIC(t *testing.T, c closedform.Config, m members, link netsim.Model) time.Duration {
+	sites, phones := len(m.sites), len(m.phones)
 	a := leaf.Agreement{Sites: sites, Least: 2, Most: phones}
 	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones}},
 		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) {
@@ -132,12 +147,9 @@ func TestTimeOverQUIC(t *testing.T) {
 		})
 	}
 	run.Wait()
-	took := time.Since(start).Seconds()
+	took := time.Since(start)
 	for _, s := range collectors {
 		s.Stop(io.EOF)
 	}
-	t.Logf("simulated %.3f s, over QUIC %.3f s", o.Seconds, took)
-	if math.Abs(o.Seconds-took) > took/10 {
-		t.Errorf("simulated time must be %.3f s to a tenth (got %.3f)", took, o.Seconds)
-	}
+	return took
 }
