@@ -87,6 +87,9 @@ func NewDevice(c *Config, s Store) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.update(time.Now()); err != nil {
+		return nil, fmt.Errorf("mobile: roster: %w", err)
+	}
 	d := &Device{config: *c, plan: p, state: Idle, interfaces: c.interfaces, changed: make(chan struct{}), allowed: func(string) bool { return false }}
 	text, err := s.Get(identityKey)
 	if err != nil {
@@ -218,6 +221,9 @@ func (d *Device) begin(l Listener) (*run, error) {
 	}
 	if _, err := d.plan.Rank(d.id.PeerID()); err != nil && d.plan.Leaves == 0 {
 		return nil, fmt.Errorf("mobile: %w", err)
+	}
+	if err := d.admits(time.Now()); err != nil {
+		return nil, err
 	}
 	if _, err := os.Stat(d.place("graph")); d.graph == nil && (d.isLeaf() || err != nil) && !d.done() {
 		return nil, errors.New("mobile: the device has no graph: SetGraph sets one")

@@ -58,14 +58,16 @@ type Store interface {
 
 // Config says how a Device takes part. It may be changed until NewDevice.
 type Config struct {
-	directory  string
-	plan       []byte
-	interfaces []netip.Addr
-	listen     []string // empty, not nil: the device only dials out
-	lan        bool
-	evidence   []byte
-	window     time.Duration
-	wait       time.Duration
+	directory   string
+	plan        []byte
+	interfaces  []netip.Addr
+	listen      []string // empty, not nil: the device only dials out
+	lan         bool
+	evidence    []byte
+	roster      []byte
+	fingerprint string // of the first roster
+	window      time.Duration
+	wait        time.Duration
 }
 
 // Defaults of a Config.
