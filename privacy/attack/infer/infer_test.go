@@ -371,3 +371,22 @@ func TestRowsHideTrainingTargets(t *testing.T) {
 		t.Errorf("excess is %.3f with a node's own part and %.3f without, must be 0.15 at least and half of it at most", kept, left)
 	}
 }
+
+// TestPrivateRowsHideEdges: rows that cross with epsilon tell edges hardly better than those that no edge has entered; the
+// rows of the preset without it do so by far.
+func TestPrivateRowsHideEdges(t *testing.T) {
+	for settings, bound := range map[string][2]float64{"preset=frugal": {0.15, 1}, "preset=frugal epsilon=4": {-0.1, 0.1}} {
+		run, err := Train(t.Context(), planOf(t, settings), cora(t, 3), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := run.Links(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %v", settings, f)
+		if more := f.Value - f.Base; more < bound[0] || more > bound[1] || f.Tried < 200 {
+			t.Errorf("%s: AUC is %.3f over %d pairs, %.3f before any edge: the difference must be %g to %g", settings, f.Value, f.Tried, f.Base, bound[0], bound[1])
+		}
+	}
+}
