@@ -17,8 +17,18 @@ import (
 // TestInterrupted: a run that is cut off in the midst of an epoch and goes on, one peer without its checkpoints, ends with
 // the same bits as one that was not.
 func TestInterrupted(t *testing.T) {
+	for _, kind := range []string{"neighbour", "saint-edge", "cluster"} {
+		t.Run(kind, func(t *testing.T) { interrupted(t, kind) })
+	}
+}
+
+func interrupted(t *testing.T, kind string) {
 	g := toy(160)
 	c := of(t, "sage", g)
+	if kind != "neighbour" {
+		induced(&c, kind)
+		c.Sample.Draws = 20
+	}
 	c.Rounds, c.Checkpoint, c.EvalEvery = 8, 2, 1
 	shards := cut(t, g, 3)
 	whole := trained(t, c, shards)[0]
