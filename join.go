@@ -188,7 +188,7 @@ func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*s
 
 // peer is this site's part in a run by p, with checkpoints in state; empty: none.
 func (a *seat) peer(p Plan, state string) *peer {
-	one := &peer{plan: p, name: p.Members[a.rank].Name, shard: a.Shard, spend: a.spend, init: a.Init, embed: a.Embed}
+	one := &peer{plan: p, name: p.Members[a.rank].Name, shard: p.InOrder(a.Shard), spend: a.spend, init: a.Init, embed: a.Embed}
 	if state != "" {
 		one.store = &checkpoint.Store{Dir: state, Saved: a.Saved}
 	}

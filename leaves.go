@@ -317,7 +317,7 @@ func (a *attempt) run(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Own = []Predictions{predictionsOf(r.Model, t.Logits())}
+	r.Own = []Predictions{predictionsOf(r.Model, t.Logits()).By(r.Card)}
 	r.Members, r.Sums = a.plan.Names(), a.plan.SumTerms(len(a.plan.Members))
 	// What differs between leaves stays out of the card: all of them write the same file.
 	r.Card.Dataset, r.Card.Nodes, r.Card.Peers, r.Card.Sums = "leaves", 0, len(a.plan.Members), r.Sums.Trust

@@ -137,7 +137,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	all, ctx := errgroup.WithContext(ctx)
 	for r, own := range l.Shards {
 		all.Go(func() (err error) {
-			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: own, stop: l.stop, init: l.Init, embed: l.Embed}
+			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(own), stop: l.stop, init: l.Init, embed: l.Embed}
 			if r == 0 { // the parts together are one data set, of which each edge is released once
 				one.spend = spend
 			}

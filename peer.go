@@ -316,7 +316,7 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 // measured adds to r predictions of own nodes, and what they are worth.
 func (p *peer) measured(r *Result, t *trainer, model *nn.Model) error {
 	t.final.Take(t.logits())
-	r.Own = []Predictions{predictionsOf(model, t.final.Logits())}
+	r.Own = []Predictions{predictionsOf(model, t.final.Logits()).By(r.Card)}
 	f, err := t.final.Figures(p.name, model)
 	if err != nil {
 		return err

@@ -20,12 +20,13 @@ type Predictions struct {
 
 	kind        target.Kind
 	temperature float64  // that divides logits for probabilities; 0: 1
+	ordered     bool     // the median of the probabilities is predicted
 	threshold   *float64 // calibrated log-odds from which on class 1, of two, is predicted; nil: the larger logit decides
 }
 
-// By returns p with the temperature and the threshold of a model's card.
+// By returns p with the temperature of a model's card, and how it decides between classes.
 func (p Predictions) By(card modelfile.Card) Predictions {
-	p.temperature, p.threshold = card.Temperature, card.Threshold
+	p.temperature, p.threshold, p.ordered = card.Temperature, card.Threshold, card.Ordered
 	return p
 }
 
@@ -56,7 +57,8 @@ func predictionsOf(m *nn.Model, logits mat.Dense) Predictions {
 	return Predictions{Logits: logits, kind: m.Spec.Kind()}
 }
 
-// Classes returns the most probable class of node i, the first of several, or by a threshold class 1 from there on. If a node may have several classes, it
+// Classes returns the most probable class of node i, the first of several, or by a threshold class 1 from there on, or of
+// ordered classes the median (eval.Median). If a node may have several classes, it
 // returns all whose probability is above 0.5, possibly none. Numbers have no classes.
 func (p Predictions) Classes(i int) (classes []int) {
 	if p.kind == target.Numbers || p.kind == target.Links {
@@ -68,6 +70,9 @@ func (p Predictions) Classes(i int) (classes []int) {
 			best = 1
 		}
 		return []int{best}
+	}
+	if p.ordered && p.kind == target.Single {
+		return []int{eval.Median(row)}
 	}
 	for k, x := range row {
 		if p.kind == target.Several && x > 0 {
@@ -113,6 +118,8 @@ func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes
 	if p.threshold != nil && !metric.Ranks() {
 		logits = eval.Decided(logits, p.heat(), *p.threshold)
 	}
-	counts := metric.Count(logits, g.Labels, rows)
+	labels := g.Labels
+	labels.Ordered = p.ordered
+	counts := metric.Count(logits, labels, rows)
 	return metric.Of(&counts), len(rows), nil
 }

@@ -149,7 +149,7 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 	// What differs between peers, or after a resume, stays out: all of them write the same file.
 	r.Card = modelfile.Card{Dataset: own.Name, Nodes: own.Nodes, Mode: p.Mode, Peers: own.Parts, Seed: p.Seed,
 		Setting: setting, Sums: r.Sums.Trust,
-		Metric: string(metric), Val: finite(r.Val), Test: finite(r.Test), Classes: own.Labels.Names, Encoding: own.Encoding}
+		Ordered: p.Ordered(), Metric: string(metric), Val: finite(r.Val), Test: finite(r.Test), Classes: own.Labels.Names, Encoding: own.Encoding}
 	return r, nil
 }
 

@@ -123,6 +123,9 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 		if s.Regression != first.Regression {
 			return nil, fmt.Errorf("align: labels are numbers (regression) at one of %s and %s, and classes at the other", sites[0], sites[q])
 		}
+		if !slices.Equal(s.ClassOrder, first.ClassOrder) {
+			return nil, fmt.Errorf("align: the order of classes must be the same at all sites (got %q at %s and %q at %s)", first.ClassOrder, sites[0], s.ClassOrder, sites[q])
+		}
 		for _, name := range s.Classes {
 			classes[name] = true
 		}
@@ -138,6 +141,9 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 		return nil, fmt.Errorf("align: column %s: all sites together must have 1 to %d classes (got %d)", e.Label, dataset.MaxClasses, len(classes))
 	}
 	e.Classes, e.Columns = dataset.SortNames(classes), nil
+	if e.ClassOrder != nil {
+		e.Classes = e.ClassOrder
+	}
 	if e.Label == "" || e.Regression {
 		e.Classes = nil
 	}

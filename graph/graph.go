@@ -58,11 +58,12 @@ type Labels struct {
 	Values  []float32     // [N×C] numbers, row by row; a row that begins with NaN: no label; nil for classes
 	Units   []target.Unit // [C] of Values that are standardised; nil: these are as they were given
 	Names   []string      // [C], or nil
+	Ordered bool          // classes are in order: the median of the probabilities is predicted; no file says so, a plan does
 }
 
 // None returns labels of that kind, of as many classes as l, for n nodes none of which has one.
 func (l Labels) None(k target.Kind, n int) Labels {
-	none := Labels{Classes: l.Classes}
+	none := Labels{Classes: l.Classes, Ordered: l.Ordered}
 	switch k {
 	case target.Several:
 		none.Bits = make([]uint8, n*l.Classes)
@@ -112,7 +113,7 @@ func (l Labels) nodes() int {
 
 // Select returns the labels of the given nodes.
 func (l Labels) Select(nodes []int32) Labels {
-	out := Labels{Classes: l.Classes, Names: l.Names, Units: l.Units}
+	out := Labels{Classes: l.Classes, Names: l.Names, Units: l.Units, Ordered: l.Ordered}
 	if l.Class != nil {
 		out.Class = make([]int32, len(nodes))
 		for k, i := range nodes {

@@ -35,6 +35,7 @@ type Config struct {
 
 	Temperature float64  // by which logits are divided before Threshold
 	Threshold   *float64 // log-odds from which on class 1, of two, is predicted; nil: the larger logit decides
+	Ordered     bool     // classes are in order: the median of the probabilities is predicted
 }
 
 // Answer is what a peer learns.
@@ -198,6 +199,7 @@ func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metri
 	if labelled(p.model.Spec, s) {
 		rows := s.NodesIn(graph.Test)
 		of := s.Labels.Select(rows).Standardised(p.model.Spec.Units)
+		of.Ordered = p.Ordered
 		scores := logits.Select(rows)
 		if p.Threshold != nil && !p.Metric.Ranks() {
 			scores = eval.Decided(scores, p.Temperature, *p.Threshold)

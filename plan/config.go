@@ -88,6 +88,12 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	} else if goal != (eval.Goal{}) && (p.Task == links || first.Labels.Classes != 2 || first.Labels.Kind() != target.Single) {
 		errs.add("threshold must be empty (got %s): %s has not two classes, one a node", p.Threshold, first.Name)
 	}
+	if n := first.Labels.Classes; p.Ordered() && first.Labels.Kind() == target.Single && n > nntask.MostOrdered {
+		errs.add("classes must be at most %d to be in order (got %d)", nntask.MostOrdered, n)
+	}
+	if p.Ordered() && p.Threshold != "" {
+		errs.add("threshold must be empty with classes in order (got %s)", p.Threshold)
+	}
 	// What a model learns of a node's number says nothing about other nodes.
 	bare := numbered(first) && first.Owned > 0
 	if p.Inductive && bare {
@@ -95,7 +101,9 @@ func (p Plan) Check(shards []*shard.Shard) error {
 			"is learned of nodes that are absent while training", first.Name)
 	}
 	if p.Preset == Auto && p.Mode == "retexo" {
-		if m := p.metric(p.taskOf(first)); m.OfNumbers() && m != "r2" {
+		if m := p.metric(p.taskOf(first)); m.OfOrder() {
+			errs.add("metric must be accuracy or macro-f1 with preset auto (got %s): what the plans gain is compared with their bytes", m)
+		} else if m.OfNumbers() && m != "r2" {
 			errs.add("metric must be r2 with preset auto (got %s): what the plans gain is compared with their bytes", m)
 		}
 		if errors.Join(errs...) == nil {
@@ -206,8 +214,23 @@ func (p Plan) metric(t task) eval.Metric {
 		return "mrr"
 	case t.Kind == target.Several:
 		return "micro-f1"
+	case p.Loss == "ordinal":
+		return "rank-mae"
 	}
 	return "accuracy"
+}
+
+// Ordered reports whether p takes classes for ranks: their loss or their metric does.
+func (p Plan) Ordered() bool { return p.Loss == "ordinal" || eval.Metric(p.Metric).OfOrder() }
+
+// InOrder returns s with labels that are in order if p takes classes for ranks.
+func (p Plan) InOrder(s *shard.Shard) *shard.Shard {
+	if !p.Ordered() {
+		return s
+	}
+	one := *s
+	one.Labels.Ordered = true
+	return &one
 }
 
 // classWeights returns what a label of each class of t counts; nil: all alike. Faults go to errs.
@@ -262,6 +285,8 @@ func (p Plan) loss() (l nntask.Loss) {
 		l = nntask.Loss{Kind: p.Loss, Delta: p.HuberDelta}
 	case "quantile":
 		l = nntask.Loss{Kind: p.Loss, Quantile: p.Quantile}
+	case "ordinal":
+		l = nntask.Loss{Kind: p.Loss}
 	}
 	return l
 }

@@ -319,7 +319,7 @@ func (p Plan) Only(command string) error {
 // Validate returns all faults of p that can be found without data.
 func (p Plan) Validate() error {
 	kind := target.Single
-	if p.Loss != "auto" || p.metric(task{}).OfNumbers() {
+	if p.Loss != "auto" && p.Loss != "ordinal" || p.metric(task{}).OfNumbers() {
 		kind = target.Numbers
 	}
 	if p.Task == links {

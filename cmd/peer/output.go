@@ -106,7 +106,7 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 	r := result{Mode: p.Mode, Model: o.Plan.Model, Encoder: o.Plan.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
 		Seed: p.Seed, Test: number(o.Test), Val: number(o.Val), TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Preset: p.Preset, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
-	if o.Metric.OfNumbers() {
+	if o.Metric.Plain() {
 		r.TestAccuracy, r.ValAccuracy = nil, nil
 	}
 	r.Generations, r.LostRows, r.Shares = historyOf(o, first.Parts)

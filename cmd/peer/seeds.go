@@ -71,7 +71,7 @@ func (o overRuns) text(m eval.Metric) string {
 	if o.Mean == nil || o.Deviation == nil {
 		return "none"
 	}
-	if m.OfNumbers() {
+	if m.Plain() {
 		return m.Text(*o.Mean) + " ± " + m.Text(*o.Deviation)
 	}
 	return fmt.Sprintf("%.2f ± %.2f %%", 100**o.Mean, 100**o.Deviation)

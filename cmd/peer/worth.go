@@ -73,7 +73,10 @@ func worth(o *heddle.Result) string {
 	if o.Metric.OfNumbers() {
 		line += " (always the mean of the training nodes)"
 	}
-	if k := o.Figures.Majority; k >= 0 && !o.Metric.Ranks() {
+	if o.Metric == "rank-mae" {
+		line += " (always the median class)"
+	}
+	if k := o.Figures.Majority; k >= 0 && !o.Metric.Ranks() && !o.Metric.OfOrder() {
 		line += fmt.Sprintf(" (always %s)", set.Classes[k].Name)
 	}
 	if set.Low == set.Low {

@@ -20,6 +20,8 @@ type Encoding struct {
 	Label   string   `json:"label,omitempty"` // column of the labels, or "": none
 	Multi   bool     `json:"multi,omitempty"` // a node may have several labels, separated by ";"
 	Classes []string `json:"classes,omitempty"`
+	// ClassOrder are all classes as the user put them in order; nil: nobody did.
+	ClassOrder []string `json:"class_order,omitempty"`
 	// Regression says that labels are numbers.
 	Regression bool   `json:"regression,omitempty"`
 	Split      string `json:"split,omitempty"` // column of train, val, test, none; or ""

@@ -18,7 +18,7 @@ import (
 type Profile struct {
 	Config    ImportConfig    // with its defaults
 	Columns   []ColumnProfile // those without a role, in the table's order
-	Classes   []string        // ordered as numbers where all are, else as text
+	Classes   []string        // in the order given, else as numbers where all are, else as text
 	Relations []string        // of the table of edges, ascending
 	Edges     []column.Column // of the table of edges: the features of edges
 	labelled  int             // nodes that have a label
@@ -57,6 +57,14 @@ func (c ImportConfig) Profile() (*Profile, error) {
 	}
 	c.ID = s.id
 	p := &Profile{Config: c, Classes: SortNames(s.classes), labelled: s.labelled}
+	if c.ClassOrder != nil {
+		for _, name := range p.Classes {
+			if !slices.Contains(c.ClassOrder, name) {
+				return nil, fmt.Errorf("dataset: %s: column %s: the order of classes must name all of them (got no %q)", c.Nodes, c.Label, name)
+			}
+		}
+		p.Classes = c.ClassOrder
+	}
 	roles := []string{c.ID, c.Label, c.Split, c.Site}
 	for k, name := range s.names {
 		if name == "" || slices.Contains(roles, name) {
@@ -83,7 +91,7 @@ func (c ImportConfig) Profile() (*Profile, error) {
 // Encoding returns an encoding with the roles that the user gave to columns, and nothing of what
 // the tables hold.
 func (c ImportConfig) Encoding() Encoding {
-	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Regression: c.Regression, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target,
+	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Regression: c.Regression, ClassOrder: c.ClassOrder, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target,
 		Weight: c.Weight, Relation: c.Relation, Merge: c.Merge, Directed: c.Directed, SplitTime: c.SplitTime}
 }
 
@@ -94,7 +102,7 @@ func (p *Profile) Local() (*Encoding, error) {
 		if p.labelled == 0 {
 			return nil, fmt.Errorf("dataset: %s: column %s: no node has a label", c.Nodes, c.Label)
 		}
-		if !c.Multi && !c.Regression && p.labelled > 2 && len(p.Classes) == p.labelled {
+		if !c.Multi && !c.Regression && c.ClassOrder == nil && p.labelled > 2 && len(p.Classes) == p.labelled {
 			return nil, fmt.Errorf("dataset: %s: column %s must hold classes (got %d labels, each once): give --regression for numbers", c.Nodes, c.Label, p.labelled)
 		}
 		e.Classes = p.Classes

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -34,9 +35,10 @@ type ImportConfig struct {
 	// then, as are the kinds of features. Nil: the tables say.
 	Like []byte
 
-	ID    string // column of Nodes with their names, each once; "": id, or else the index that pandas writes
-	Label string // class of a node; an empty cell or NaN: no label
-	Multi bool   // a cell of Label holds any number of classes, separated by ";"
+	ID         string   // column of Nodes with their names, each once; "": id, or else the index that pandas writes
+	Label      string   // class of a node; an empty cell or NaN: no label
+	Multi      bool     // a cell of Label holds any number of classes, separated by ";"
+	ClassOrder []string // names of all classes in their order; nil: as numbers where all are, else as text
 	// Regression: a cell of Label holds a number, which a model predicts as such.
 	Regression bool
 	Split      string // train, val, test or none (an empty cell); "": by Train, Val and Test
@@ -96,6 +98,9 @@ func (c ImportConfig) Validate() error {
 	}
 	if c.Regression && (c.Label == "" || c.Multi) {
 		faults = append(faults, errors.New("dataset: import: Regression needs Label, without Multi"))
+	}
+	if n := len(slices.Compact(slices.Sorted(slices.Values(c.ClassOrder)))); n < len(c.ClassOrder) || n > 0 && (c.Label == "" || c.Regression) {
+		faults = append(faults, errors.New("dataset: import: ClassOrder needs Label, without Regression, and names each class once"))
 	}
 	if err := edgelist.CheckMerge(c.Merge); err != nil {
 		faults = append(faults, fmt.Errorf("dataset: import: %w", err))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,6 +112,31 @@ func rows(g *graph.Graph) []float32 {
 
 // TestEncodeNew reads a table that Import never saw: columns in another order, one more, no label,
 // an unseen category.
+// TestClassOrder: classes have the order that is given, also one that no row has, and new tables are read by it; an order
+// without a class of the table is refused.
+func TestClassOrder(t *testing.T) {
+	dir := tables(t, map[string]string{"nodes.csv": patients, "edges.csv": contacts})
+	c := patientConfig(dir)
+	c.ClassOrder = []string{"none", "late", "early"}
+	g, err := Import(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int32{2, 1, 2, -1}; g.Labels.Classes != 3 || !slices.Equal(g.Labels.Names, c.ClassOrder) || !slices.Equal(g.Labels.Class, want) {
+		t.Errorf("classes are %v of %q, must be %v of %q", g.Labels.Class, g.Labels.Names, want, c.ClassOrder)
+	}
+	again, err := parseEncoding(g.Encoding)
+	if err != nil || !slices.Equal(again.ClassOrder, c.ClassOrder) {
+		t.Errorf("the encoding has the order %q (%v), must have %q", again.ClassOrder, err, c.ClassOrder)
+	}
+	c.ClassOrder = []string{"late", "none"}
+	_, err = Import(c)
+	graphtest.Refused(t, err, "column stage", `must name all of them (got no "early")`)
+	c.ClassOrder = []string{"late", "early", "late"}
+	_, err = Import(c)
+	graphtest.Refused(t, err, "names each class once")
+}
+
 func TestEncodeNew(t *testing.T) {
 	dir := tables(t, map[string]string{"nodes.csv": patients, "edges.csv": contacts,
 		"new.csv": "score,smoker,extra,age,id\n3,never,x,70,q1\nnull,no,y,50,q2\n", "bad.csv": "id,age,score\nq,1,2\n",

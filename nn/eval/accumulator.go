@@ -30,7 +30,9 @@ func NewAccumulator(m Metric, labels graph.Labels, bins int) Accumulator {
 	return a
 }
 
-func (a Accumulator) zero() Counts { return CountBins(mat.Dense{}, a.none, nil, a.bins) }
+func (a Accumulator) zero() Counts {
+	return count(mat.Dense{}, a.none, nil, a.bins, a.metric.OfOrder())
+}
 
 // Size is how many numbers Write writes.
 func (a Accumulator) Size() int { return a.size }
@@ -39,7 +41,7 @@ func (a Accumulator) Size() int { return a.size }
 func (a Accumulator) Write(v []int64, loss, labels float64, scores mat.Dense, of graph.Labels) {
 	PutReal(v, float64(float32(loss)))
 	v[RealLen] = int64(labels)
-	c := CountBins(scores, of, nil, a.bins)
+	c := count(scores, of, nil, a.bins, a.metric.OfOrder())
 	copy(v[RealLen+1:a.size], c.n)
 }
 
@@ -137,6 +139,12 @@ func (a Accumulator) check(c Counts, labels, rows int64) error {
 		return fmt.Errorf("eval: of %d rows with one class, %d of them right, each must count once (got %d right, %d as another class, %d missed)",
 			rows, c.n[1], sum[0], sum[1], sum[2])
 	}
+	if f := c.far(); f != nil {
+		wrong, most := rows-c.n[1], int64(c.classes-1)
+		if f[0] < wrong || f[0] > most*wrong || f[1] < f[0] || f[1] > most*f[0] {
+			return fmt.Errorf("eval: %d wrong rows of %d classes must be off by as many ranks or more (got %d, and squares of %d)", wrong, c.classes, f[0], f[1])
+		}
+	}
 	for k := range c.curves {
 		all := int64(0)
 		for _, x := range c.curve(k) {
@@ -159,14 +167,20 @@ func (a Accumulator) Most(i int, rows int64) int64 {
 	case i == RealLen:
 		return rows * int64(max(a.none.Classes, 1))
 	}
+	if a.far(i) {
+		return rows * int64(a.none.Classes*a.none.Classes)
+	}
 	return rows
 }
 
 // Wide reports whether number i of a Write may exceed the number of all rows of a sum, or be negative.
 func (a Accumulator) Wide(i int) bool {
 	i %= a.size
-	return i < RealLen || i == RealLen && a.none.Multi() || a.sums(i)
+	return i < RealLen || i == RealLen && a.none.Multi() || a.sums(i) || a.far(i)
 }
+
+// far reports whether number i of a Write is of ranks that predictions are off.
+func (a Accumulator) far(i int) bool { return a.metric.OfOrder() && i >= a.size-ranksOff }
 
 // sums reports whether number i of a Write is part of a sum of numbers.
 func (a Accumulator) sums(i int) bool {

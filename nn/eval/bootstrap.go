@@ -19,7 +19,7 @@ func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 		return t.numbers.interval(m)
 	}
 	var cells []int64
-	drawn := Table{counts: Counts{classes: t.counts.classes, curves: t.counts.curves, bins: t.counts.bins, n: slices.Clone(t.counts.n)}}
+	drawn := Table{counts: Counts{classes: t.counts.classes, curves: t.counts.curves, bins: t.counts.bins, ordered: t.counts.ordered, n: slices.Clone(t.counts.n)}}
 	var set func([]int64)
 	switch {
 	case t.Rows() == 0 || t.multi && m != "accuracy" || m.Ranks() && t.counts.bins == 0:

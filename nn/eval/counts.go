@@ -19,6 +19,8 @@ type Counts struct {
 	bins    int     // of each ranking; 0: accuracy and F1 only
 	n       []int64 // rows, right, [C×3] TP, FP, FN, then [curves×bins×2] positives, negatives; of numbers rows, 0, their sums
 
+	ordered bool // n ends with how many ranks predictions are off, and their squares
+
 	each int       // sums of each of C columns of numbers; 0: labels are classes
 	unit []float64 // of these
 }
@@ -28,17 +30,22 @@ const perRow = 2 // counts before the classes': rows and right
 // Count counts the given rows of scores (N×C, before softmax or sigmoid) against labels, for
 // accuracy and F1. rows nil means all N, so a peer without rows passes an empty slice that is not
 // nil. A row without a label is left out. With one class a node the prediction is the largest
-// score, the first of equals; with several, every score above 0.
+// score, the first of equals, or of ordered classes the Median; with several, every score above 0.
 func Count(scores mat.Dense, labels graph.Labels, rows []int32) Counts {
 	return CountBins(scores, labels, rows, 0)
 }
 
 // CountBins is Count that also sorts the rows' scores into bins of each ranking, for AUC and AP.
 func CountBins(scores mat.Dense, labels graph.Labels, rows []int32, bins int) Counts {
+	return count(scores, labels, rows, bins, false)
+}
+
+// count is CountBins that also counts, of ordered classes, how many ranks predictions are off.
+func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, ordered bool) Counts {
 	if scores.Cols != labels.Classes && scores.Rows > 0 {
 		panic(fmt.Sprintf("eval: %d columns of scores for %d classes", scores.Cols, labels.Classes))
 	}
-	c := newCounts(labels, bins)
+	c := newCounts(labels, bins, ordered)
 	if c.each > 0 {
 		sums := countNumbers(scores, labels, rows)
 		c.n[0] = sums.rows
@@ -49,7 +56,7 @@ func CountBins(scores mat.Dense, labels graph.Labels, rows []int32, bins int) Co
 	eachRow(scores, labels, rows, func(row []float32, class int, bits []uint8) {
 		c.n[0]++
 		if bits == nil {
-			c.countOne(class, ArgMax(row))
+			c.countOne(class, decided(row, labels.Ordered))
 		} else {
 			c.countBits(bits, row)
 		}
@@ -65,6 +72,7 @@ func CountBins(scores mat.Dense, labels graph.Labels, rows []int32, bins int) Co
 
 // countOne counts a node of class is that was said to be of class said.
 func (c *Counts) countOne(is, said int) {
+	c.apart(is, said, 1)
 	if is == said {
 		c.n[1]++
 		c.class(is)[0]++
@@ -103,12 +111,16 @@ func (c *Counts) positive(k, class int, bits []uint8) bool {
 	return class == k
 }
 
-func newCounts(labels graph.Labels, bins int) Counts {
+func newCounts(labels graph.Labels, bins int, ordered bool) Counts {
 	if labels.Kind() == target.Numbers {
 		return Counts{each: shortSums, unit: unitsOf(labels), n: make([]int64, perRow+labels.Classes*shortSums*RealLen)}
 	}
 	c := Counts{classes: labels.Classes, bins: bins, curves: curvesOf(labels)}
-	c.n = make([]int64, perRow+3*c.classes+2*c.curves*bins)
+	size := perRow + 3*c.classes + 2*c.curves*bins
+	if c.ordered = ordered; ordered {
+		size += ranksOff
+	}
+	c.n = make([]int64, size)
 	return c
 }
 

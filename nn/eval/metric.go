@@ -13,7 +13,8 @@ import (
 )
 
 // Metric names what to measure. Of classes: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC curve) or "ap"
-// (average precision); all lie in [0, 1], and more is better. Of numbers: "r2" (the share of the variance that is explained,
+// (average precision); all lie in [0, 1], and more is better. Of classes in order: "rank-mae" (by how many ranks a prediction
+// is off, on average; less is better) or "qwk" (quadratic weighted kappa, at most 1). Of numbers: "r2" (the share of the variance that is explained,
 // at most 1), or, in the units of the data, "mae" (mean absolute error), "rmse" (root of the mean squared error) or
 // "pinball@0.9" (the mean loss of a prediction of that quantile, Koenker and Bassett 1978), of which less is better; of several
 // columns their mean. Of links: "mrr" (mean reciprocal rank of a known link among drawn pairs), "hits@10" (share of the known
@@ -26,10 +27,10 @@ func (m Metric) Validate() error {
 	case "accuracy", "micro-f1", "macro-f1", "auc", "ap":
 		return nil
 	}
-	if m.OfNumbers() || m.OfLinks() {
+	if m.OfNumbers() || m.OfLinks() || m.OfOrder() {
 		return nil
 	}
-	return fmt.Errorf(`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", of numbers "r2", "mae", "rmse" or "pinball@0.9", or of links "mrr" or "hits@10" (got %q)`, string(m))
+	return fmt.Errorf(`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", of classes in order "rank-mae" or "qwk", of numbers "r2", "mae", "rmse" or "pinball@0.9", or of links "mrr" or "hits@10" (got %q)`, string(m))
 }
 
 // OfNumbers reports whether m measures predictions of numbers.
@@ -44,7 +45,7 @@ func (m Metric) Fits(k target.Kind) error {
 		return err
 	}
 	if k == target.Numbers != m.OfNumbers() || k == target.Links != (m.OfLinks() || k == target.Links && m == "auc") {
-		names := "accuracy, micro-f1, macro-f1, auc or ap where nodes have classes"
+		names := "accuracy, micro-f1, macro-f1, auc, ap, rank-mae or qwk where nodes have classes"
 		switch k {
 		case target.Numbers:
 			names = "r2, mae, rmse or pinball@0.9 where nodes have numbers"
@@ -52,6 +53,9 @@ func (m Metric) Fits(k target.Kind) error {
 			names = "mrr, hits@K or auc for task links"
 		}
 		return fmt.Errorf("metric must be %s (got %s)", names, m)
+	}
+	if k == target.Several && m.OfOrder() {
+		return fmt.Errorf("metric must be accuracy, micro-f1, macro-f1, auc or ap where a node may have several classes (got %s)", m)
 	}
 	return nil
 }
@@ -81,7 +85,7 @@ func (m Metric) Quantile() (q float64, ok bool) {
 
 // Gain returns by how much a is better than b.
 func (m Metric) Gain(a, b float64) float64 {
-	if m.OfNumbers() && m != "r2" {
+	if m.OfNumbers() && m != "r2" || m == "rank-mae" {
 		return b - a
 	}
 	return a - b
@@ -92,9 +96,11 @@ func (m Metric) StandardError(x, rows float64) float64 {
 	switch {
 	case m == "r2": // of jointly normal numbers and predictions (Olkin and Finn, Psychological Bulletin 1995)
 		return math.Sqrt(max(4*x*(1-x)*(1-x)/rows, 0))
+	case m == "qwk": // as a correlation
+		return (1 - x*x) / math.Sqrt(rows)
 	case m == "rmse": // of normal errors
 		return x / math.Sqrt(2*rows)
-	case m.OfNumbers():
+	case m.OfNumbers() || m == "rank-mae":
 		return x * math.Sqrt((math.Pi/2-1)/rows)
 	}
 	return math.Sqrt(max(x*(1-x), 0) / rows)
@@ -105,9 +111,9 @@ func (m Metric) Text(x float64) string {
 	switch {
 	case x != x:
 		return "–"
-	case !m.OfNumbers():
+	case !m.Plain():
 		return fmt.Sprintf("%.2f %%", 100*x)
-	case m == "r2":
+	case m == "r2" || m == "qwk":
 		return fmt.Sprintf("%.4f", x)
 	}
 	return fmt.Sprintf("%.4g", x)
@@ -122,7 +128,7 @@ func (m Metric) Count(scores mat.Dense, labels graph.Labels, rows []int32) Count
 	if m.Ranks() {
 		return CountBins(scores, labels, rows, DefaultBins)
 	}
-	return Count(scores, labels, rows)
+	return count(scores, labels, rows, 0, m.OfOrder())
 }
 
 // Of returns m of what was counted.
@@ -138,6 +144,10 @@ func (m Metric) Of(c *Counts) float64 {
 		return c.AUC()
 	case "ap":
 		return c.AP()
+	case "rank-mae":
+		return c.RankMAE()
+	case "qwk":
+		return c.QWK()
 	}
 	if c.each > 0 && m.OfNumbers() {
 		n := readNumbers(c.n[perRow:], c.n[0], c.unit, c.each)
@@ -150,10 +160,10 @@ func (m Metric) Of(c *Counts) float64 {
 // Arguments are those of Count.
 func (m Metric) Exact(scores mat.Dense, labels graph.Labels, rows []int32) float64 {
 	if !m.Ranks() {
-		c := Count(scores, labels, rows)
+		c := m.Count(scores, labels, rows)
 		return m.Of(&c)
 	}
-	c := newCounts(labels, 0)
+	c := newCounts(labels, 0, false)
 	curves := c.curves
 	odds, truths := make([][]float64, curves), make([][]uint8, curves)
 	x := make([]float64, curves)

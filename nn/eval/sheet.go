@@ -80,10 +80,10 @@ func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, temperatu
 		return
 	}
 	p := make([]float64, s.none.Classes)
-	c := newCounts(s.none, 0)
+	c := newCounts(s.none, 0, false)
 	eachRow(logits, labels, nil, func(row []float32, class int, bits []uint8) {
 		v[0]++
-		said := ArgMax(row)
+		said := decided(row, labels.Ordered)
 		switch {
 		case bits != nil:
 			c.countBits(bits, row)
@@ -204,7 +204,7 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 	if s.curve {
 		bins = CurveBins
 	}
-	t := &Table{counts: newCounts(s.none, bins), multi: s.none.Multi()}
+	t := &Table{counts: newCounts(s.none, bins, s.matrix), multi: s.none.Multi()}
 	n := t.counts.n
 	n[0], n[1] = v[0], v[1]
 	if s.matrix {
@@ -250,9 +250,11 @@ type Table struct {
 // fromMatrix makes the other counts those of the matrix.
 func (t *Table) fromMatrix() {
 	clear(t.counts.n[:perRow+3*t.counts.classes])
+	clear(t.counts.far())
 	for is, row := range t.Matrix {
 		for said, n := range row {
 			t.counts.n[0] += n
+			t.counts.apart(is, said, n)
 			if is == said {
 				t.counts.n[1] += n
 				t.counts.class(is)[0] += n
@@ -291,7 +293,7 @@ func (t *Table) Of(m Metric) float64 {
 	switch {
 	case t.numbers != nil && m.OfNumbers():
 		return t.numbers.of(m)
-	case t.Rows() == 0 || m.Ranks() && t.counts.bins == 0 || t.numbers != nil || m.OfNumbers():
+	case t.Rows() == 0 || m.Ranks() && t.counts.bins == 0 || t.numbers != nil || m.OfNumbers() || m.OfOrder() && !t.counts.ordered:
 		return math.NaN()
 	}
 	return m.Of(&t.counts)
@@ -308,7 +310,7 @@ func (t *Table) Said() (n int) {
 }
 
 // Baseline returns what m is where each row gets the class that most training rows have, the first of several; of rows with
-// several classes those that more than half of the training rows have. train has the training rows by class, of so many
+// several classes those that more than half of the training rows have, ordered classes under rank-mae their median. train has the training rows by class, of so many
 // with a label. Numbers are predicted by the mean of the training rows. A ranking that knows nothing has an AUC of ½ and the share of positives for AP. NaN: the counts do not say.
 func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 	if t.numbers != nil {
@@ -319,7 +321,7 @@ func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 		return math.NaN()
 	}
 	major, rows := slices.Index(train, slices.Max(train)), t.Rows()
-	c := newCounts(graph.Labels{Classes: t.counts.classes}, 0)
+	c := newCounts(graph.Labels{Classes: t.counts.classes}, 0, false)
 	c.n[0] = rows
 	first, positives, n := 0, 0.0, 0.0
 	if t.counts.curves == 1 && t.counts.classes == 2 {
@@ -341,6 +343,10 @@ func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 	switch m {
 	case "auc":
 		return 0.5
+	case "rank-mae":
+		return t.byMedian(train)
+	case "qwk":
+		return 0
 	case "ap":
 		return ratio(positives, n)
 	}

@@ -39,6 +39,7 @@ type Card struct {
 	Temperature float64  `json:"temperature,omitempty"` // by which logits are divided for probabilities; 0: 1
 	Threshold   *float64 `json:"threshold,omitempty"`   // log-odds, at the temperature, from which on class 1, of two, is predicted; nil: 0
 	Goal        string   `json:"goal,omitempty"`        // what Threshold was chosen for
+	Ordered     bool     `json:"ordered,omitempty"`     // classes are in order: the median of the probabilities is predicted
 
 	Bytes map[string]int64 `json:"bytes,omitempty"` // that travelled, by door: "halo", "reduce", "control"
 

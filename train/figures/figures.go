@@ -73,6 +73,9 @@ type Set struct {
 	Classes   []Class   `json:"classes"`             // of numbers null, and all below it
 	Targets   []Target  `json:"targets,omitempty"`   // of numbers, by column
 
+	RankMAE *Value `json:"rank_mae,omitempty"` // of classes in order: by how many ranks predictions are off, on average; nil: they are in none
+	QWK     *Value `json:"qwk,omitempty"`      // the same: quadratic weighted kappa
+
 	Accuracy  Value `json:"accuracy"`
 	MicroF1   Value `json:"micro_f1"`
 	MacroF1   Value `json:"macro_f1"`
@@ -235,6 +238,10 @@ func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Se
 	}
 	s := Set{Rows: t.Rows(), Metric: Value(t.Of(metric)), Confusion: t.Matrix, Baseline: Value(math.NaN()),
 		Accuracy: Value(t.Of("accuracy")), MicroF1: Value(t.Of("micro-f1")), MacroF1: Value(t.Of("macro-f1")), AUC: Value(t.Of("auc")), AP: Value(t.Of("ap"))}
+	if l.Ordered {
+		off, kappa := Value(t.Of("rank-mae")), Value(t.Of("qwk"))
+		s.RankMAE, s.QWK = &off, &kappa
+	}
 	low, high := t.Interval(metric, rng.New(seed).FoldString("bootstrap"))
 	before, after := t.Errors()
 	s.Low, s.High, s.ECE, s.Calibrated = Value(low), Value(high), Value(before), Value(after)

@@ -51,7 +51,7 @@ func (e *Exchange) standing() (is [standings]int64, err error) {
 		return is, err
 	}
 	switch n := t.Rows(); {
-	case e.Publish > 0 && n >= int64(e.Publish) && !e.thin(t) && !e.Metric.OfNumbers(): // hundredths are of metrics in [0, 1]
+	case e.Publish > 0 && n >= int64(e.Publish) && !e.thin(t) && !e.Metric.Plain(): // hundredths are of metrics in [0, 1]
 		is[publishing] = 1
 	case n > 0:
 		is[hidden] = 1

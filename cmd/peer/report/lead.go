@@ -62,7 +62,7 @@ func (r Run) how() string {
 		if f.Test.Low == f.Test.Low && f.Test.High == f.Test.High {
 			within = fmt.Sprintf(" (95 %% interval %s)", interval(o.Metric, f.Test))
 		}
-		if f.Test.Baseline == f.Test.Baseline && f.Majority >= 0 {
+		if f.Test.Baseline == f.Test.Baseline && f.Majority >= 0 && !o.Metric.OfOrder() {
 			baseline = fmt.Sprintf(" Naming class %s for every node would give %.1f %%.", f.Test.Classes[f.Majority].Name, 100*f.Test.Baseline)
 		}
 	}
@@ -73,6 +73,9 @@ func (r Run) how() string {
 		return fmt.Sprintf("Its %s is %s%s on %s, which training did not use.%s", metricName(o.Metric), Measure(o.Metric, o.Test), within, over, baseline)
 	}
 	said := fmt.Sprintf("Its %s is %.1f %%%s on", metricName(o.Metric), 100*o.Test, within)
+	if o.Metric.OfOrder() {
+		said = fmt.Sprintf("Its %s is %s%s on", metricName(o.Metric), Measure(o.Metric, o.Test), within)
+	}
 	if o.Metric == "accuracy" {
 		said = fmt.Sprintf("It names the right class of %.1f %%%s of", 100*o.Test, within)
 	}

@@ -227,7 +227,9 @@ func (p Prediction) proved() ([]section, error) {
 	if temperature == 0 {
 		temperature = 1
 	}
-	set, err := figures.Of(p.metric(), p.Labels.Select(p.Known), p.Predictions.Logits.Select(p.Known), temperature, p.Card.Threshold)
+	known := p.Labels.Select(p.Known)
+	known.Ordered = p.Card.Ordered
+	set, err := figures.Of(p.metric(), known, p.Predictions.Logits.Select(p.Known), temperature, p.Card.Threshold)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +238,7 @@ func (p Prediction) proved() ([]section, error) {
 	}
 	notes, more := mistakes(set)
 	all := []section{{Title: "Right and wrong, class by class", Notes: notes, Confusion: confusionOf(set, p.KnownAs), Tables: append(more, classes(set))}}
-	t := Table{Name: "Measures", Head: []string{"measure", "value"}, Rows: [][]string{{metricName(p.metric()), Percent(p.Score)}, {"95 % interval", interval(p.metric(), set)}}}
+	t := Table{Name: "Measures", Head: []string{"measure", "value"}, Rows: [][]string{{metricName(p.metric()), Measure(p.metric(), p.Score)}, {"95 % interval", interval(p.metric(), set)}}}
 	for _, m := range []struct {
 		name  string
 		value figures.Value

@@ -163,6 +163,9 @@ func (r Run) bySite(f *figures.Figures) (section, error) {
 	}
 	row("all together", f.Test, f.Val)
 	baseline := "The baseline names the class that most training nodes have, for every node."
+	if r.Result.Metric.OfOrder() {
+		bars, baseline = nil, "The baseline names the median class of the training nodes, for every node."
+	}
 	if r.Result.Metric.OfNumbers() {
 		bars, baseline = nil, "The baseline predicts the mean of the training nodes, for every node."
 	}
@@ -185,7 +188,7 @@ func interval(m eval.Metric, s figures.Set) string {
 	if s.Low != s.Low || s.High != s.High {
 		return "–"
 	}
-	if m.OfNumbers() {
+	if m.Plain() {
 		return m.Text(float64(s.Low)) + " to " + m.Text(float64(s.High))
 	}
 	return fmt.Sprintf("%.1f to %.1f %%", 100*s.Low, 100*s.High)

@@ -199,7 +199,7 @@ func Sent(peers []heddle.Traffic) (t Table, chart Chart, err error) {
 
 // Measure writes a metric: that of classes in percent, that of numbers as it is. NaN is "none".
 func Measure(m eval.Metric, x float64) string {
-	if m.OfNumbers() && !math.IsNaN(x) {
+	if m.Plain() && !math.IsNaN(x) {
 		return m.Text(x)
 	}
 	return Percent(x)
