@@ -508,6 +508,8 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 		if q.Task == links {
 			instead(&q.Dropout, dotDropout, 0)
 		}
+	} else if t.Kind != target.Links { // no grid was run over these
+		q.wide(t.Features)
 	}
 	if conv, _ := nn.ConvolutionNamed(q.Model); conv.Typed && t.Relations == 0 {
 		errs.add("model %s needs typed edges (got a graph without relations)", q.Model)

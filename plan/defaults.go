@@ -79,6 +79,15 @@ func (p *Plan) bare() {
 	instead(&p.EvalEvery, 1, p.Rounds)
 }
 
+// wide changes the settings of p that are the recipe's of its model to those for nodes of so many features.
+func (p *Plan) wide(features int) {
+	conv, _ := nn.ConvolutionNamed(p.Model)
+	if w := conv.Wide; w.Features > 0 && features >= w.Features && p.Blocks == 0 {
+		instead(&p.Bases, 0, w.Bases)
+		instead(&p.Decay, conv.Recipe.Decay, w.Decay)
+	}
+}
+
 // rowNorm returns the norm by which the features of t are divided.
 func (p Plan) rowNorm(t task) string {
 	switch {

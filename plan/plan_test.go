@@ -545,6 +545,32 @@ func TestClassWeights(t *testing.T) {
 	}
 }
 
+// TestManyFeatures: relations share matrices where nodes have many features, and settings that differ from the defaults stay.
+func TestManyFeatures(t *testing.T) {
+	p := Defaults(Plan{Mode: "standalone", Model: "rgcn"})
+	for _, test := range []struct {
+		features, bases, blocks int
+		set                     func(*Plan)
+		decay                   float32
+	}{
+		{999, 0, 0, func(*Plan) {}, 0.02},
+		{1000, 2, 0, func(*Plan) {}, 0.1},
+		{1000, 3, 0, func(p *Plan) { p.Bases, p.Decay = 3, 0.5 }, 0.5},
+		{1000, 0, 4, func(p *Plan) { p.Blocks = 4 }, 0.02},
+	} {
+		q := p
+		test.set(&q)
+		c, err := q.endToEndConfig(task{Features: test.features, Classes: 4, Relations: 6})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := c.Spec.Layers[0]; l.Bases != test.bases || l.Blocks != test.blocks || c.Optimizer.Decay != test.decay {
+			t.Errorf("%d features: %d bases, %d blocks and decay %g, must be %d, %d and %g", test.features, l.Bases, l.Blocks, c.Optimizer.Decay,
+				test.bases, test.blocks, test.decay)
+		}
+	}
+}
+
 // TestWithoutFeatures: models of typed edges have other defaults where nodes have no features, and settings that differ
 // from the defaults stay.
 func TestWithoutFeatures(t *testing.T) {

@@ -21,7 +21,7 @@ func Median(row []float32) int {
 			return k
 		}
 	}
-	return argMax(row) // logits that are not numbers
+	return ArgMax(row) // logits that are not numbers
 }
 
 // decided returns the class that a row of logits stands for.
@@ -29,7 +29,7 @@ func decided(row []float32, ordered bool) int {
 	if ordered {
 		return Median(row)
 	}
-	return argMax(row)
+	return ArgMax(row)
 }
 
 // What is counted of classes in order, behind all other counts: how many ranks predictions are off, and the squares.
