@@ -11,7 +11,7 @@ func (m Metric) Plain() bool { return m.OfNumbers() || m.OfOrder() }
 // Median returns the first class up to which, from class 0 on, the probabilities of a row of logits, by softmax, reach one
 // half: of ordered classes the one that is expected to be the fewest ranks off.
 func Median(row []float32) int {
-	top, all := float64(row[argMax(row)]), 0.0
+	top, all := float64(row[ArgMax(row)]), 0.0
 	for _, x := range row {
 		all += math.Exp(float64(x) - top)
 	}
