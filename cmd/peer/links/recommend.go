@@ -109,7 +109,7 @@ func (q request) answer(c *cobra.Command) error {
 	return cli.WriteFile(c.OutOrStdout(), q.out, func(w io.Writer) error { return t.write(w, q.out) })
 }
 
-// bounded returns what is wrong with --k.
+// bounded refuses a --k out of range.
 func (q request) bounded(least int) error {
 	if q.k < least || q.k > 1_000_000 {
 		return cli.Invalidf("--k must be %d to 1000000 (got %d)", least, q.k)
