@@ -126,7 +126,7 @@ func TestRegressionRefuses(t *testing.T) {
 		"--preset frugal --loss huber":                   "loss",
 		"--mode standalone --loss huber --huber-delta 0": "huber_delta must be",
 		"--mode standalone --loss quantile --quantile 1": "quantile must be",
-		"--mode standalone --loss hinge":                 "loss must be auto, huber or quantile",
+		"--mode standalone --loss hinge":                 "loss must be auto, huber, quantile or ordinal",
 	} {
 		refuse(t, 2, []string{want}, append([]string{"train", "--data", data, "--out", filepath.Join(dir, "run")}, strings.Fields(flags)...)...)
 	}
