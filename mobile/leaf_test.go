@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
@@ -187,27 +188,39 @@ func TestLeaves(t *testing.T) {
 				t.Fatalf("a phone failed: %v", w.faults)
 			}
 		}
-		all := models()
-		for _, d := range []*Device{first, second} {
-			m, _, err := modelfile.Read(d.model())
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, m)
+		want = sameBits(t, append(models(), modelsOf(t, first, second)...), seen, want, fmt.Sprintf("a kill: %v", kill))
+	}
+}
+
+// modelsOf returns the models that devices have written.
+func modelsOf(t *testing.T, devices ...*Device) (all []*nn.Model) {
+	t.Helper()
+	for _, d := range devices {
+		m, _, err := modelfile.Read(d.model())
+		if err != nil {
+			t.Fatal(err)
 		}
-		for k, m := range all {
-			logits, err := m.Infer(seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want == nil {
-				want = logits.Data
-			}
-			if !slices.Equal(logits.Data, want) {
-				t.Errorf("model %d with a kill (%v) must have the bits of the first", k, kill)
-			}
+		all = append(all, m)
+	}
+	return all
+}
+
+// sameBits fails where logits of a model on g are not those of want, or of the first where that is nil, and returns them.
+func sameBits(t *testing.T, models []*nn.Model, g *graph.Graph, want []float32, with string) []float32 {
+	t.Helper()
+	for k, m := range models {
+		logits, err := m.Infer(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = logits.Data
+		}
+		if !slices.Equal(logits.Data, want) {
+			t.Errorf("model %d with %s has other bits than the first, must have the same", k, with)
 		}
 	}
+	return want
 }
 
 // TestSiteResumes: a site that is killed while it collects, and begun again, goes through the sums that it kept, and the run on
@@ -240,25 +253,7 @@ func TestSiteResumes(t *testing.T) {
 		if n, lives := s.first.Load(), s.lives.Load(); n != 2 || (lives == 3) != (dies != "") {
 			t.Errorf("%d sites collected the first sum in %d lives (killed at %q), must be 2 in one more life after a kill", n, lives, dies)
 		}
-		for _, d := range all {
-			m, _, err := modelfile.Read(d.model())
-			if err != nil {
-				t.Fatal(err)
-			}
-			of = append(of, m)
-		}
-		for k, m := range of {
-			logits, err := m.Infer(seen)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want == nil {
-				want = logits.Data
-			}
-			if !slices.Equal(logits.Data, want) {
-				t.Errorf("model %d with a site killed at %q has other bits than the first, must have the same", k, dies)
-			}
-		}
+		want = sameBits(t, append(of, modelsOf(t, all...)...), seen, want, fmt.Sprintf("a site killed at %q", dies))
 	}
 }
 
