@@ -125,9 +125,17 @@ func (p page) printSends(w io.Writer) {
 	if terms.Secure {
 		fmt.Fprintf(w, "  secure sums: %s; keys by %s\n", terms.Form, terms.Keys)
 	}
+	if p.Plan.Leaves > 0 {
+		fmt.Fprintf(w, "  all totals of sums also go to the phones, in the clear\n")
+	}
 	more := ""
+	if p.Plan.LeafEdges {
+		fmt.Fprintf(w, "  in each hop, of each phone's or other site's node that this site's table edges joins to nodes of its own, the sum of the\n"+
+			"    rows of its neighbours, to the owner: of a node with one neighbour that is the row. No policy bounds it but the table\n")
+		more = ", nor what goes along the table edges"
+	}
 	if p.Plan.Preset == plan.Auto {
-		more = fmt.Sprintf("; all members together send at most %g MB", float64(p.Plan.Budget)*float64(max(1, p.Plan.Runs)))
+		more += fmt.Sprintf("; all members together send at most %g MB", float64(p.Plan.Budget)*float64(max(1, p.Plan.Runs)))
 	}
 	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", report.Bytes(p.Total().Bytes), more)
 }
@@ -146,6 +154,10 @@ func numbers(least, most int64) string {
 // printNode prints what leaves of one node, and judges it by the values that its row stores.
 func (p page) printNode(w io.Writer) {
 	fmt.Fprintf(w, "\nOf each node\n")
+	if p.Nodes == 0 && p.Plan.LeafEdges {
+		fmt.Fprintf(w, "  by the parts no other site reads a node of this one; along the table edges sums of their rows leave, as above\n")
+		return
+	}
 	if p.Nodes == 0 {
 		fmt.Fprintf(w, "  no other site reads a node of this one: no row leaves\n")
 		return

@@ -19,7 +19,7 @@ func TestPageShowsEverySetting(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 120, Sites: 2, Classes: 3, Columns: 60, Train: 0.3, Val: 0.2}, rng.New(1))
 	shown := map[string]bool{}
 	for _, text := range []string{
-		"preset: frugal", "preset: frugal\nleaves: 40", "preset: frugal\nsecure_sums: off", "preset: frugal\nepsilon: 4", "preset: frugal-pca", "preset: auto", "model: gat", "model: gcn\nsolver: sgd", "model: sage\nhops: 2\nmin_peers: 2\nstraggler: drop\nround_limit: 5s",
+		"preset: frugal", "preset: frugal\nleaves: 40", "preset: frugal\nleaves: 40\nleaf_edges: true", "preset: frugal\nsecure_sums: off", "preset: frugal\nepsilon: 4", "preset: frugal-pca", "preset: auto", "model: gat", "model: gcn\nsolver: sgd", "model: sage\nhops: 2\nmin_peers: 2\nstraggler: drop\nround_limit: 5s",
 		"mode: fullbatch\nmodel: appnp\ncorrect_smooth: 2", "mode: fullbatch\nmodel: gat",
 		"mode: fullbatch\nmodel: rgcn", "mode: minibatch\nmodel: sage", "mode: minibatch\nmodel: rgcn",
 		"mode: minibatch\nmodel: sage\nsampler: cluster", "mode: minibatch\nmodel: sage\nsampler: saint-node", "mode: fullbatch\ntask: links", "loss: huber", "loss: quantile", "model: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",
@@ -51,6 +51,9 @@ func TestPageShowsEverySetting(t *testing.T) {
 		var b strings.Builder
 		page{Disclosure: sends, own: shards[1], fingerprint: "0123"}.print(&b)
 		said := b.String()
+		if alongEdges := strings.Contains(said, "table edges"); alongEdges != p.LeafEdges {
+			t.Errorf("%q: that sums leave along the table edges is said: %t, must be %t:\n%s", text, alongEdges, p.LeafEdges, said)
+		}
 		for _, m := range p.Members {
 			if !strings.Contains(said, m.ID) || !strings.Contains(said, m.Addresses[0]) {
 				t.Errorf("%q: the page lacks member %s:\n%s", text, m.Name, said)
