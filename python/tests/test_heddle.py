@@ -254,7 +254,8 @@ class Faults(unittest.TestCase):
 
     def test_ctrl_c_leaves_checkpoints(self):
         script = """
-            import sys, heddle
+            import signal, sys, heddle
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it runs in the background ignore it
             sys.path.insert(0, sys.argv[1])
             from test_heddle import small
             try:
