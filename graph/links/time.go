@@ -20,7 +20,7 @@ type Time struct {
 	Dates  bool       `json:"dates,omitempty"`
 }
 
-// ParseTime reads COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, the first the smaller; nothing is no time.
+// ParseTime reads COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, T1 below T2. An empty text gives no time split.
 func ParseTime(text string) (*Time, error) {
 	if text == "" {
 		return nil, nil
@@ -94,7 +94,7 @@ func (c edgeColumn) width() (n int) {
 
 // place is where the rows of edges have a time, and the times of a split there.
 type place struct {
-	at, missing int // columns; missing −1: none says that there is no time
+	at, missing int // columns; missing is −1 where no column marks a missing time
 	until       [2]float32
 }
 

@@ -52,7 +52,7 @@ func (c *Counts) apart(is, said int, nodes int64) {
 	}
 }
 
-// RankMAE returns by how many ranks predictions of ordered classes are off, on average; 0 where there are no rows.
+// RankMAE returns by how many ranks predictions of ordered classes are off, on average; 0 without rows.
 func (c *Counts) RankMAE() float64 { return ratio(float64(c.far()[0]), float64(c.n[0])) }
 
 // QWK returns the quadratic weighted kappa of ordered classes: 1 − Σ(i−j)²·O_ij / Σ(i−j)²·E_ij, where O counts the rows of

@@ -70,7 +70,7 @@ func TestOrderMatchesSklearn(t *testing.T) {
 	}
 }
 
-// TestMedian: the median of the probabilities is said where classes are in order, the most probable one where they are not.
+// TestMedian: of ordered classes the median is predicted, of others the most probable one.
 func TestMedian(t *testing.T) {
 	row := []float32{float32(math.Log(0.4)), float32(math.Log(0.25)), float32(math.Log(0.35))}
 	if k := Median(row); k != 1 {
