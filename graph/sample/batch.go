@@ -2,6 +2,7 @@ package sample
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -22,20 +23,24 @@ type Batch struct {
 
 // Builder makes blocks of what was drawn. It is not safe for concurrent use.
 type Builder struct {
-	place   []int32 // [N] place of a vertex among those of the batch, from 1; 0: it is not among them
-	loops   bool
-	kinds   int // relations
-	columns int // of edges
-	reached bool
-	keys    []uint64
-	old     []float32
-	oldEdge []int32
+	place    []uint32 // [N] base and the place of a vertex among those of the batch, from 1; to base: it is not among them
+	base     uint32   // so that no batch has to take its vertices out of place again
+	nodes    []int32  // of the block that is being made
+	unsorted []int    // where each of the last rows ends, which are to be sorted
+	touched  uint32   // result of loads that no one reads: without one they would be left out
+	loops    bool
+	kinds    int // relations
+	columns  int // of edges
+	reached  bool
+	keys     []uint64
+	old      []float32
+	oldEdge  []int32
 }
 
 // NewBuilder returns a builder of blocks over n vertices, of edges drawn from such as e; where these have loops each
 // destination has an edge from itself.
 func NewBuilder(n int, e *Edges) *Builder {
-	b := &Builder{place: make([]int32, n), loops: e.Loops, kinds: e.relations(), reached: e.Reached}
+	b := &Builder{place: make([]uint32, n), loops: e.Loops, kinds: e.relations(), reached: e.Reached}
 	if e.Edge != nil {
 		b.columns = e.EdgeX.Cols
 	}
@@ -67,15 +72,8 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 	if b.columns > 0 {
 		g.Edge, x = make([]int32, edges), make([]float32, 0, edges*b.columns)
 	}
-	f := filling{Builder: b, g: g, x: x, n: dst, nodes: make([]int32, dst+edges+1)}
-	copy(f.nodes, batch.Nodes)
-	for i, v := range batch.Nodes {
-		if b.place[v] != 0 {
-			panic(fmt.Sprintf("sample: vertex %d occurs twice in a batch", v))
-		}
-		b.place[v] = int32(i) + 1
-	}
-	next := make([]int32, 2*len(drawn)) // of each: rows and edges that were taken
+	f := filling{Builder: b, g: g, x: x, n: dst, nodes: b.begin(batch.Nodes, edges)}
+	next := make([]taken, len(drawn))
 	var reached []bool
 	if b.reached {
 		reached = make([]bool, g.NumDst)
@@ -85,28 +83,70 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 		if part != nil {
 			p = int(part[i])
 		}
-		d := &drawn[p]
-		row := next[2*p]
-		next[2*p] += int32(b.kinds)
-		for r, hi := range d.End[row : int(row)+b.kinds] {
+		d, of := &drawn[p], &next[p]
+		row := of.rows
+		of.rows += b.kinds
+		for r, hi := range d.End[row:of.rows] {
 			if reached != nil {
-				reached[r*dst+i] = d.Reached[int(row)+r]
+				reached[r*dst+i] = d.Reached[row+r]
 			}
-			f.row(d, i, int(row), int(next[2*p+1]), int(hi))
-			next[2*p+1] = hi
+			if int(hi) > of.touched {
+				of.touched = min(len(d.Src), int(hi)+ahead)
+				b.touch(d.Src[of.edges:of.touched])
+			}
+			f.row(d, i, row, of.edges, int(hi))
+			of.edges = int(hi)
+		}
+		if len(b.unsorted) >= chunk {
+			f.sortRows()
 		}
 	}
+	f.sortRows()
 	if g.NumSrc = f.n; b.kinds > 1 {
 		g = byRelation(g, b.kinds)
 	}
-	for _, v := range f.nodes[:f.n] {
-		b.place[v] = 0
-	}
+	b.base += uint32(f.n)
 	k := len(batch.Blocks) - 1 - hop
-	batch.Nodes, batch.Blocks[k], batch.Reached[k] = f.nodes[:f.n:f.n], g, reached
+	batch.Nodes, batch.Blocks[k], batch.Reached[k] = slices.Clone(f.nodes[:f.n]), g, reached
 	if b.columns > 0 {
 		batch.EdgeX[k] = mat.View(len(f.x)/b.columns, b.columns, f.x)
 	}
+}
+
+// begin places the nodes that a batch has before a hop of so many edges, and returns them with room for others.
+func (b *Builder) begin(nodes []int32, edges int) []int32 {
+	if most := len(nodes) + edges; uint64(b.base)+uint64(most) > math.MaxUint32 {
+		clear(b.place)
+		b.base = 0
+	}
+	for i, v := range nodes {
+		if b.place[v] > b.base {
+			panic(fmt.Sprintf("sample: vertex %d occurs twice in a batch", v))
+		}
+		b.place[v] = b.base + uint32(i) + 1
+	}
+	if most := len(nodes) + edges + 1; cap(b.nodes) < most {
+		b.nodes = make([]int32, most+most/8)
+	}
+	all := b.nodes[:cap(b.nodes)]
+	copy(all, nodes)
+	return all
+}
+
+// taken is how much of what was drawn a block has, and how many of its edges' sources were touched.
+type taken struct{ rows, edges, touched int }
+
+// ahead is how many sources are touched at once: their places stay in the cache until their rows are filled in.
+const ahead = 2048
+
+// touch reads the places of sources, so that the memory fetches many lines at once: what fills in a row has too many
+// steps between two loads for that.
+func (b *Builder) touch(sources []int32) {
+	var all uint32
+	for _, v := range sources {
+		all |= b.place[v]
+	}
+	b.touched = all
 }
 
 // filling is a block that is being filled, row by row.
@@ -120,7 +160,7 @@ type filling struct {
 
 // row fills in the row of destination i of edges [lo, hi) of d; loop is the place of its loop's weight.
 func (f *filling) row(d *Drawn, i, loop, lo, hi int) {
-	g, from, at, n := f.g, f.at, f.at, f.n
+	g, at, n := f.g, f.at, f.n
 	if f.loops {
 		if g.Col[at] = int32(i); g.Weight != nil {
 			g.Weight[at] = d.Loop[loop]
@@ -134,12 +174,12 @@ func (f *filling) row(d *Drawn, i, loop, lo, hi int) {
 	for _, v := range d.Src[lo:hi] {
 		place := f.place[v]
 		f.nodes[n] = v
-		if place == 0 {
+		if place <= f.base {
 			n++
-			place = int32(n)
+			place = f.base + uint32(n)
 		}
 		f.place[v] = place
-		g.Col[at] = place - 1
+		g.Col[at] = int32(place - f.base - 1)
 		at++
 	}
 	if g.Weight != nil {
@@ -152,8 +192,17 @@ func (f *filling) row(d *Drawn, i, loop, lo, hi int) {
 		f.x = append(f.x, d.EdgeX[lo*f.columns:hi*f.columns]...)
 	}
 	f.n, f.at = n, at
-	f.sortRow(g, from, at)
+	f.unsorted = append(f.unsorted, at)
 	g.RowPtr = append(g.RowPtr, int64(at))
+}
+
+// sortRows sorts the rows whose places have been read: a branch on one that is still to come would wait for it.
+func (f *filling) sortRows() {
+	rows := f.g.RowPtr[len(f.g.RowPtr)-1-len(f.unsorted):]
+	for i, end := range f.unsorted {
+		f.sortRow(f.g, int(rows[i]), end)
+	}
+	f.unsorted = f.unsorted[:0]
 }
 
 // byRelation returns g, whose rows are those of each destination by relation, with those of each relation by destination.
@@ -224,11 +273,10 @@ func (b *Builder) sortLong(g *graph.CSR, lo, hi int) {
 func (s *Sampler) Batch(key rng.Key, seeds []int32, b *Builder) Batch {
 	var batch Batch
 	batch.Begin(seeds, len(s.config.Fanouts))
-	drawn := make([]Drawn, 1)
 	for hop := range s.config.Fanouts {
-		drawn[0].Reset()
-		s.Draw(key, hop, batch.Nodes, &drawn[0])
-		b.Hop(&batch, hop, drawn, nil)
+		s.drawn[0].Reset()
+		s.Draw(key, hop, batch.Nodes, &s.drawn[0])
+		b.Hop(&batch, hop, s.drawn[:], nil)
 	}
 	return batch
 }

@@ -49,6 +49,9 @@ type Sampler struct {
 	seen   []uint64  // bits of the places of one row; all 0 between two rows
 	some   []ranked
 	sums   []float64
+
+	drawn   [1]Drawn // of the hop of a batch
+	touched int32    // result of loads that no one reads: without one they would be left out
 }
 
 // ranked is an edge with what it is drawn by.
@@ -73,10 +76,10 @@ const chunk = 256
 // and step.
 func (s *Sampler) Draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 	key = key.Fold(uint64(hop))
-	if k := s.config.Fanouts[hop]; k > 0 && cap(d.Src) == 0 {
-		d.Src = make([]int32, 0, len(vertices)*min(k, 64))
-		d.End = make([]int32, 0, len(vertices))
+	if k := s.config.Fanouts[hop]; k > 0 {
+		d.Src = slices.Grow(d.Src, len(vertices)*min(k, 64))
 	}
+	d.End = slices.Grow(d.End, len(vertices)*s.edges.relations())
 	for len(vertices) > 0 {
 		n := min(max(1, chunk/s.edges.relations()), len(vertices))
 		s.draw(key, hop, vertices[:n], d)
@@ -100,6 +103,7 @@ func (s *Sampler) draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 			}
 		}
 	}
+	s.touch()
 	k := s.config.Fanouts[hop]
 	for i := range s.count {
 		lo, n := s.lo[i], int(s.count[i])
@@ -129,11 +133,31 @@ func (s *Sampler) draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 			s.weighted(own, lo, n, k)
 		case s.config.Replace:
 			s.again(own, lo, n, k)
+		case n <= 64:
+			s.few(own, lo, n, k)
 		default:
 			s.distinct(own, lo, n, k)
 		}
 		s.count[i] = int32(len(s.at) - before)
 	}
+}
+
+// touch reads the sources of short rows, one of each cache line, so that the memory fetches many lines at once: what
+// draws from them has too many steps between two loads for that.
+func (s *Sampler) touch() {
+	const line = 16
+	col, sum := s.edges.Col, int32(0)
+	for i, lo := range s.lo {
+		n := int64(s.count[i])
+		if n == 0 || n > 4*line {
+			continue
+		}
+		for at := lo; at < lo+n; at += line {
+			sum |= col[at]
+		}
+		sum |= col[lo+n-1]
+	}
+	s.touched = sum
 }
 
 // all takes every edge of a row.
@@ -176,6 +200,37 @@ func (s *Sampler) distinct(key rng.Key, lo int64, n, k int) {
 	}
 	for _, at := range s.at[first:] {
 		s.seen[(at-lo)>>6] = 0
+	}
+	s.same(k, float32(float64(n)/float64(k)))
+}
+
+// few is distinct of k < n ≤ 64 edges, whose places are bits of a word. It draws those that are taken, or those that
+// are left out where they are fewer. A random word serves four draws, each of which leaves the fraction of its product
+// to the next one (Brackett-Rozinsky and Lemire, 2024): no probability is off by more than 2⁻⁴⁰ of it.
+func (s *Sampler) few(key rng.Key, lo int64, n, k int) {
+	var taken uint64
+	word, m := uint64(key), min(k, n-k)
+	for i := range m {
+		if i&3 == 0 && i > 0 {
+			word = uint64(key.Fold(uint64(i)))
+		}
+		var r uint64
+		j := n - m + i
+		r, word = bits.Mul64(word, uint64(j+1))
+		one := uint64(1) << (r & 63)
+		if taken&one != 0 {
+			one = 1 << (j & 63)
+		}
+		taken |= one
+	}
+	if m < k {
+		taken ^= 1<<n - 1
+	}
+	first := len(s.at)
+	s.at = slices.Grow(s.at, k)[:first+k]
+	for i := range s.at[first:] {
+		s.at[first+i] = lo + int64(bits.TrailingZeros64(taken))
+		taken &= taken - 1
 	}
 	s.same(k, float32(float64(n)/float64(k)))
 }

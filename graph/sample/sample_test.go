@@ -3,6 +3,7 @@ package sample
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -38,25 +39,50 @@ func chiSquare(counts []int, expected func(i int) float64) (x float64) {
 	return x
 }
 
-// TestSubsetsAreAlike: each subset of 3 of 6 edges is drawn as often as any other. The 99.9 % quantile of chi-square
-// with 19 degrees of freedom is 43.8.
+// TestSubsetsAreAlike: each subset of k of n edges is drawn as often as any other, whether those taken or those left out
+// are drawn, and with one word of random bits or more. Limits are the 99.9 % quantiles of chi-square.
 func TestSubsetsAreAlike(t *testing.T) {
-	s := New(Config{Kind: "neighbour", Fanouts: []int{3}}, NewEdges(star(6, nil), nil, false, true))
-	of, counts := map[string]int{}, []int{}
-	const draws = 20000
-	for i := range draws {
+	for _, c := range []struct {
+		n, k, subsets int
+		limit         float64
+	}{{6, 3, 20, 43.8}, {7, 5, 21, 45.3}, {11, 5, 462, 562}, {70, 1, 70, 111}, {64, 63, 64, 104}} {
+		s := New(Config{Kind: "neighbour", Fanouts: []int{c.k}}, NewEdges(star(c.n, nil), nil, false, true))
+		of, counts := map[string]int{}, []int{}
+		draws := 200 * c.subsets
 		var d Drawn
-		s.Draw(rng.New(1).Fold(uint64(i)), 0, []int32{0}, &d)
-		slices.Sort(d.Src)
-		name := fmt.Sprint(d.Src)
-		if _, ok := of[name]; !ok {
-			of[name] = len(counts)
-			counts = append(counts, 0)
+		for i := range draws {
+			d.Reset()
+			s.Draw(rng.New(1).Fold(uint64(i)), 0, []int32{0}, &d)
+			slices.Sort(d.Src)
+			name := fmt.Sprint(d.Src)
+			if _, ok := of[name]; !ok {
+				of[name] = len(counts)
+				counts = append(counts, 0)
+			}
+			counts[of[name]]++
 		}
-		counts[of[name]]++
+		if x := chiSquare(counts, func(int) float64 { return 200 }); len(counts) != c.subsets || x > c.limit {
+			t.Errorf("%d of %d: %d subsets, chi-square %g: must be %d and at most %g", c.k, c.n, len(counts), x, c.subsets, c.limit)
+		}
 	}
-	if x := chiSquare(counts, func(int) float64 { return draws / 20 }); len(counts) != 20 || x > 43.8 {
-		t.Errorf("%d subsets, chi-square %g: must be 20 and at most 43.8", len(counts), x)
+}
+
+// TestBatchesFollowEachOther: a builder that has made batches, also one whose numbers are used up, makes the same as a
+// new one.
+func TestBatchesFollowEachOther(t *testing.T) {
+	g := uniformSquared(300, 4000)
+	e := NewEdges(g, nil, false, false)
+	s := New(Config{Kind: "neighbour", Fanouts: []int{3, 4}}, e)
+	used := NewBuilder(g.NumSrc, e)
+	for step, seeds := range [][]int32{{1, 2, 3}, {299, 4}, {1}, {7, 2, 1}} {
+		if step == 2 {
+			used.base = math.MaxUint32 - 5
+		}
+		key := rng.New(4).Fold(uint64(step))
+		one, other := s.Batch(key, seeds, used), s.Batch(key, seeds, NewBuilder(g.NumSrc, e))
+		if !reflect.DeepEqual(one, other) {
+			t.Errorf("step %d: batch of %d nodes, must be that of a new builder, %d nodes", step, len(one.Nodes), len(other.Nodes))
+		}
 	}
 }
 
