@@ -2,19 +2,13 @@
 package sample
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/binary"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +17,7 @@ import (
 	_ "embed"
 
 	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/bench/raw"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -79,7 +74,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
-		if err := o.write(dir, g); err != nil {
+		if err := raw.Write(dir, map[string]any{"indptr": g.RowPtr, "indices": g.Col, "order": o.order}); err != nil {
 			return err
 		}
 		for python := range strings.SplitSeq(*pythons, ",") {
@@ -168,41 +163,6 @@ func (o options) measured(g *graph.CSR, c sample.Config, threads int) (all turn)
 		all.edges, all.inputs = all.edges+one.edges, all.inputs+one.inputs
 	}
 	return all
-}
-
-// write leaves the in-edges and the seeds in dir, as raw numbers.
-func (o options) write(dir string, g *graph.CSR) error {
-	for name, data := range map[string]any{"indptr": g.RowPtr, "indices": g.Col, "order": o.order} {
-		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		w := bufio.NewWriterSize(f, 1<<20)
-		if err := errors.Join(inPieces(w, data), w.Flush(), f.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// inPieces writes numbers some at a time: encoding/binary makes a copy of what it writes.
-func inPieces(w io.Writer, data any) error {
-	const piece = 1 << 16
-	switch list := data.(type) {
-	case []int64:
-		for part := range slices.Chunk(list, piece) {
-			if err := binary.Write(w, binary.LittleEndian, part); err != nil {
-				return err
-			}
-		}
-	case []int32:
-		for part := range slices.Chunk(list, piece) {
-			if err := binary.Write(w, binary.LittleEndian, part); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // beside measures DGL, and GraphBolt where it is there, on the same graph and seeds.

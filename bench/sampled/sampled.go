@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/graphs"
@@ -41,6 +42,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.StringVar(&o.clusters, "batch-clusters", "5,20", "clusters of a batch to choose from, of 100")
 	f.StringVar(&o.draws, "draws", "1000,4000", "draws of GraphSAINT's batches to choose from")
 	f.StringVar(&o.schedules, "schedules", "constant", "learning rate schedules of mini-batches to choose from")
+	f.StringVar(&o.rates, "rates", "", "learning rates of both to choose from; default: their own")
 	f.IntVar(&o.seeds, "seeds", 3, "seeds")
 	f.IntVar(&o.rounds, "rounds", 200, "epochs of mini-batches; full batch has its default")
 	f.IntVar(&o.every, "eval-every", 2, "epochs from one validation to the next, of both")
@@ -50,7 +52,11 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	groups := f.String("groups", "1,2,4,8,16", "sizes of groups, of -latency and -bytes")
 	count := f.Bool("bytes", false, "bytes of an epoch, beside those of DistDGL's messages")
 	caches := f.String("caches", "0,64", "MiB of the caches of features, of -bytes")
+	python := f.String("distdgl", "", "Python with DGL, to run DistDGL beside two peers")
 	return func(ctx context.Context, p *page.Page) error {
+		if *python != "" {
+			return besideDistDGL(ctx, p, *root, *names, o.train, *python)
+		}
 		if *link != "" {
 			return times(ctx, p, *root, *names, o.train, strings.Split(*link, ","), *peers, *groups)
 		}
@@ -75,7 +81,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 
 // options are those of accuracy.
 type options struct {
-	samplers, sizes, fanouts, clusters, draws, schedules string
+	samplers, sizes, fanouts, clusters, draws, schedules, rates string
 
 	seeds, rounds, every int
 	train                float64
@@ -130,11 +136,11 @@ func accuracy(ctx context.Context, p *page.Page, whole *graph.Graph, model strin
 	for seed := range uint64(o.seeds) {
 		plan := heddle.Defaults(heddle.Plan{Mode: "standalone", Model: model})
 		plan.Seed, plan.EvalEvery = seed+1, o.every
-		one, err := heddle.Train(ctx, split(whole, o.train, seed+1), plan)
+		best, err := o.bestRate(ctx, split(whole, o.train, seed+1), plan)
 		if err != nil {
 			return err
 		}
-		full = append(full, 100*one.Test)
+		full = append(full, 100*best.Test)
 	}
 	a, da := moments(full)
 	for sampler := range strings.SplitSeq(o.samplers, ",") {
@@ -151,6 +157,29 @@ func accuracy(ctx context.Context, p *page.Page, whole *graph.Graph, model strin
 		p.Row(whole.Name, model, sampler, o.seeds, a, da, b, db, b-a, strings.Join(chosen, "; "))
 	}
 	return nil
+}
+
+// bestRate trains with each learning rate, or with the plan's own where there is none to choose, and returns the run that
+// validates best.
+func (o options) bestRate(ctx context.Context, g *graph.Graph, plan heddle.Plan) (best *heddle.Result, err error) {
+	if o.rates == "" {
+		return heddle.Train(ctx, g, plan)
+	}
+	for text := range strings.SplitSeq(o.rates, ",") {
+		rate, err := strconv.ParseFloat(text, 32)
+		if err != nil {
+			return nil, fmt.Errorf("rates must be numbers with commas between (got %q)", o.rates)
+		}
+		plan.LR = float32(rate)
+		r, err := heddle.Train(ctx, g, plan)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || r.Val > best.Val {
+			best = r
+		}
+	}
+	return best, nil
 }
 
 // chosenOf trains by mini-batches with each of the settings of a sampler, and returns the run that validates best.
@@ -178,7 +207,7 @@ func chosenOf(ctx context.Context, g *graph.Graph, model, sampler string, seed u
 				if *batch, plan.Schedule = size, schedule; k != -1 {
 					plan.Fanouts = []int{k}
 				}
-				r, err := heddle.Train(ctx, g, plan)
+				r, err := o.bestRate(ctx, g, plan)
 				if err != nil {
 					return nil, "", err
 				}
@@ -193,7 +222,7 @@ func chosenOf(ctx context.Context, g *graph.Graph, model, sampler string, seed u
 
 // times prints the time of an epoch of each number of peers, latency and group.
 func times(ctx context.Context, p *page.Page, root, names string, share float64, latencies []string, peers, groups string) error {
-	p.Table("graph %s", "peers %d", "latency %s", "group %d", "ms an epoch %.0f", "MB of features and samples an epoch %.2f")
+	p.Table("graph %s", "peers %d", "latency %s", "group %d", "relays an epoch %d", "of the relays, ms %.0f", "of the sums, ms %.0f", "ms an epoch %.0f", "MB of features and samples an epoch %.2f")
 	counts, err := numbers(peers)
 	if err != nil {
 		return err
@@ -208,8 +237,13 @@ func times(ctx context.Context, p *page.Page, root, names string, share float64,
 			return err
 		}
 		g = split(g, share, 1)
+		labels := len(g.InSplit(graph.Train))
 		for _, k := range counts {
 			for _, latency := range latencies {
+				trip, err := time.ParseDuration(latency)
+				if err != nil {
+					return err
+				}
 				for _, b := range sizes {
 					plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: "sage"})
 					plan.Transport, plan.Link, plan.Rounds, plan.EvalEvery, plan.BatchSize = "memory", "latency="+latency, 4, 1<<30, 64
@@ -218,7 +252,10 @@ func times(ctx context.Context, p *page.Page, root, names string, share float64,
 					if err != nil {
 						return err
 					}
-					p.Row(name, plan.Peers, latency, plan.Group, 1e3*took, sent/1e6)
+					steps := (labels + plan.BatchSize - 1) / plan.BatchSize
+					relays := (steps + b - 1) / b * plan.Layers
+					ms := 2e3 * trip.Seconds() // a question and its answer, or the parts of a sum and the sum
+					p.Row(name, plan.Peers, latency, plan.Group, relays, ms*float64(relays), ms*float64(steps), 1e3*took, sent/1e6)
 				}
 			}
 		}
@@ -226,26 +263,28 @@ func times(ctx context.Context, p *page.Page, root, names string, share float64,
 	return nil
 }
 
-// timed returns the mean seconds of an epoch after the first, and the bytes of rows that the first peer sends in one.
+// timed returns the seconds of the fastest epoch after the first, and the bytes of rows that the first peer sends in one.
 func timed(ctx context.Context, g *graph.Graph, p heddle.Plan) (seconds, sent float64, err error) {
 	shards, err := heddle.Split(g, p)
 	if err != nil {
 		return 0, 0, err
 	}
-	var first, last measure.Cost
+	var begun measure.Cost
 	var before, after int64
+	best := math.Inf(1)
 	l := heddle.Local{Plan: p, Shards: shards, OnEvent: func(e heddle.Event) {
 		if e.Kind != train.RoundEnd {
 			return
 		}
 		if e.Round == 0 {
-			first, before = measure.Now(), e.Sent.Halo
+			before = e.Sent.Halo
+		} else {
+			best = min(best, measure.Since(begun).Wall.Seconds())
 		}
-		last, after = measure.Since(first), e.Sent.Halo
+		begun, after = measure.Now(), e.Sent.Halo
 	}}
 	if _, err := l.Train(ctx); err != nil {
 		return 0, 0, err
 	}
-	n := float64(p.Rounds - 1)
-	return last.Wall.Seconds() / n, float64(after-before) / n, nil
+	return best, float64(after-before) / float64(p.Rounds-1), nil
 }
