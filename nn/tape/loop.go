@@ -26,8 +26,9 @@ type loop struct {
 	val    []float32
 	ends   []int64
 	places []int32
-	turned []turned
 	half   []uint16
+
+	dropped *dropped
 }
 
 // BandLen is how many values the bands have that cores share, if they have more than one row: some

@@ -38,7 +38,7 @@ func (t *Tape) DropSparse(x *mat.Sparse, p float32, key rng.Key, nodes []int64) 
 	d.col, d.val = resize(d.col, n), resize(d.val, n)
 	l.body, l.places, l.val = packKept, d.col, d.val
 	each(l)
-	d.of = 0
+	d.turned = mat.Sparse{}
 	d.Sparse = mat.Sparse{Rows: x.Rows, Cols: x.Cols, RowPtr: d.ends, Col: d.col, Val: d.val}
 	t.dropped = append(t.dropped, d)
 	return &d.Sparse
@@ -70,16 +70,16 @@ type dropped struct {
 	col  []int32
 	val  []float32
 
-	blocks []turned // of rows, as a gradient reads them
-	of     int      // how many rows, or pieces of rows, the first block has, if these are all; else 0
+	turned     mat.Sparse      // what has been transposed: the rows, or pieces of them
+	of         int             // rows of a block
+	blocks     []kernels.Block // as a gradient reads them; their memory:
+	turnedEnds []int64
+	turnedCol  []int32
+	turnedVal  []float32
 }
 
-func (d *dropped) Bytes() (n int64) {
-	n = 8*int64(cap(d.ends)) + 4*int64(cap(d.col)+cap(d.val))
-	for _, b := range d.blocks[:cap(d.blocks)] {
-		n += 8*int64(cap(b.ends)) + 4*int64(cap(b.col)+cap(b.val))
-	}
-	return n
+func (d *dropped) Bytes() int64 {
+	return 8*int64(cap(d.ends)+cap(d.turnedEnds)) + 4*int64(cap(d.col)+cap(d.val)+cap(d.turnedCol)+cap(d.turnedVal))
 }
 
 // resize returns a slice of n values in the memory of s, if that is large enough, with room for a

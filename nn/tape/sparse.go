@@ -1,9 +1,9 @@
 package tape
 
 import (
-	"runtime"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -33,81 +33,75 @@ const (
 	fullBlock = 1 << 18 // values of the rows that are spread at a time: they stay in a core's cache
 )
 
-// What dropout leaves has a pattern of its own at each step, and is transposed at each: in blocks of
-// so few rows that the rows of dy which they fetch, over and over, stay in a core's cache, if there
-// are many values of each column; else in one.
+// What dropout leaves has a pattern of its own at each step, and is transposed at each: in blocks of so few rows that those of dy
+// which they fetch, over and over, stay in a core's nearest cache, if each column then has some values in a block; else in one.
 const (
-	turnedRows = 512
-	turnedUses = 32 // values of a column
+	turnedUses = 8   // values of a column in a block
+	turnedMost = 512 // rows of a block
 )
 
-// turned is rows [first, first+n) of sparse rows, transposed.
-type turned struct {
-	first, n int
-	ends     []int64
-	col      []int32
-	val      []float32
+// lostGrad is SparseGrad of what dropout has left.
+func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
+	d, most := t.lost(x), min(kernels.BlockRows(dw.Cols), turnedMost)
+	if x.RowPtr[x.Rows]*int64(most) < turnedUses*int64(x.Rows)*int64(x.Cols) {
+		most = x.Rows
+	}
+	d.turn(x, most)
+	if most == x.Rows {
+		b := d.blocks[0]
+		m := t.Mark()
+		WeightedSum(dw, b.RowPtr, b.Col, b.Val, t.Operand(dy), true)
+		t.Release(m)
+		return
+	}
+	kernels.SpMMBlocks(d.blocks, dw.Cols, dy.Data, dy.Stride, dw.Data, dw.Stride)
 }
 
-// lostGrad is SparseGrad of what dropout has left: as many blocks are transposed at a time as there
-// are cores, in memory that stays in their caches.
-func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
-	d, most := t.lost(x), x.Rows
-	if x.RowPtr[x.Rows]*turnedRows >= turnedUses*int64(x.Rows)*int64(x.Cols) {
-		most = min(turnedRows, x.Rows)
+// turn transposes x, which d has left, in blocks of so many rows, once in a step if all gradients read the same.
+func (d *dropped) turn(x *mat.Sparse, rows int) {
+	if d.turned.Rows == x.Rows && d.of == rows {
+		return
 	}
-	n := min((x.Rows+most-1)/most, runtime.GOMAXPROCS(0))
-	d.blocks = slices.Grow(d.blocks[:0], n)[:n]
-	m := t.Mark()
-	dys := t.Operand(dy)
-	for lo := 0; lo < x.Rows; {
-		k := 0
-		for ; lo < x.Rows && k < n; k, lo = k+1, lo+most {
-			d.blocks[k].first, d.blocks[k].n = lo, min(most, x.Rows-lo)
-		}
-		if whole := most == x.Rows; !whole || d.of != x.Rows {
-			each(loop{body: turnRows, rows: k, width: BandLen, sparse: x, turned: d.blocks})
-			if d.of = 0; whole {
-				d.of = x.Rows
-			}
-		}
-		for _, b := range d.blocks[:k] {
-			WeightedSum(dw, b.ends, b.col, b.val, dys.RowRange(b.first, b.first+b.n), true)
-		}
-	}
-	t.Release(m)
+	n := (x.Rows + rows - 1) / rows
+	d.turned, d.of, d.blocks = *x, rows, slices.Grow(d.blocks[:0], n)[:n]
+	d.turnedEnds = resize(d.turnedEnds, n*(x.Cols+2))
+	d.turnedCol, d.turnedVal = resize(d.turnedCol, len(x.Col)), resize(d.turnedVal, len(x.Col))
+	each(loop{body: turnRows, rows: n, width: max(1, len(x.Col)/n+x.Cols), dropped: d})
 }
 
 func turnRows(w *loop, lo, hi int) {
 	for k := lo; k < hi; k++ {
-		w.turned[k].turn(w.sparse)
+		w.dropped.turnBlock(k)
 	}
 }
 
-// turn sorts the values of b's rows of x by column, each column's by row.
-func (b *turned) turn(x *mat.Sparse) {
-	ptr := x.RowPtr[b.first : b.first+b.n+1]
-	col, val := x.Col[ptr[0]:ptr[b.n]], x.Val[ptr[0]:ptr[b.n]]
-	b.ends, b.col, b.val = resize(b.ends, x.Cols+2), resize(b.col, len(col)), resize(b.val, len(col))
-	clear(b.ends)
-	next := b.ends[2:] // of a column, so that ends are right when all have been placed
+// turnBlock sorts the values of a block's rows by column, each column's by row.
+func (d *dropped) turnBlock(k int) {
+	x, first := &d.turned, k*d.of
+	ptr := x.RowPtr[first : min(first+d.of, x.Rows)+1]
+	from, to := ptr[0], ptr[len(ptr)-1]
+	col, val := x.Col[from:to], x.Val[from:to]
+	b := kernels.Block{First: first, Rows: len(ptr) - 1, RowPtr: d.turnedEnds[k*(x.Cols+2):][:x.Cols+2], Col: d.turnedCol[from:to], Val: d.turnedVal[from:to]}
+	clear(b.RowPtr)
+	next := b.RowPtr[2:] // of a column, so that ends are right when all have been placed
 	for _, c := range col {
 		next[c]++
 	}
 	for c := 1; c < len(next); c++ {
 		next[c] += next[c-1]
 	}
-	next = b.ends[1:]
-	for i := range b.n {
-		lo, hi := ptr[i]-ptr[0], ptr[i+1]-ptr[0]
+	next = b.RowPtr[1:]
+	for i := range b.Rows {
+		lo, hi := ptr[i]-from, ptr[i+1]-from
 		row := val[lo:hi]
 		for k, c := range col[lo:hi] {
 			p := next[c]
 			next[c] = p + 1
-			b.col[p], b.val[p] = int32(i), row[k]
+			b.Col[p], b.Val[p] = int32(i), row[k]
 		}
 	}
-	b.ends = b.ends[:x.Cols+1]
+	b.RowPtr = b.RowPtr[:x.Cols+1]
+	d.blocks[k] = b
 }
 
 // fullGrad is SparseGrad of rows that are nearly dense, some of them at a time.
