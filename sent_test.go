@@ -19,6 +19,8 @@ func TestSentAsDisclosed(t *testing.T) {
 	}{
 		{"preset: frugal-pca; encoder: pca:8; hops: 3; exchange: halo", true, 1.25, 24, 8},
 		{"rounds: 4; model: sage; encoder: pca:16; hidden: 12; exchange: halo; keep_last: true", true, 1.25, 28, 28},
+		{"rounds: 4; model: gcn; encoder: pca:16+classes; hidden: 12; exchange: halo; keep_last: true", true, 1.25, 3*4*7 + 23 + 12, 3*7 + 23 + 12},
+		{"rounds: 4; model: sage; encoder: pca:16+classes; hidden: 12; rows: int8; sums: auto", false, 2.5, 3*4*7 + 23 + 12, 3*7 + 23 + 12},
 		{"rounds: 4; model: gin; hops: 2; encoder: mlp; hidden: 12; layer_output: logits; exchange: halo; keep_last: true", true, 1.25, 4 * 7, 2 * 7},
 		{"rounds: 4; model: gcn; encoder: pca:16; hidden: 12; inductive: true; exchange: halo; keep_last: true", true, 1.25, 16 + 2*12 + 2, 16 + 2*12},
 		{"rounds: 4; model: gcn; encoder: pca:16; hidden: 12; rows: int8; updates: int16", false, 2.5, 16 + 12, 16 + 12},

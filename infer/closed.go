@@ -13,10 +13,11 @@ import (
 // mostCrossing is the largest value of a column that crosses, in deviations of it, as in training.
 const mostCrossing = 1 << 20
 
-// closedForm computes the logits of a model in closed form. Its maps are in the model: no sum of features is taken again,
-// and the columns of own nodes cross, rounded as in training, once for each hop.
-func (p *run) closedForm(ctx context.Context) (mat.Dense, error) {
-	m, s := p.model.Closed, p.shard
+// closedForm computes the logits of m, a model in closed form or the part of one that makes columns of classes. Its maps are
+// in the model: no sum of features is taken again, and the columns of own nodes cross, rounded as in training, once for each
+// hop.
+func (p *run) closedForm(ctx context.Context, m *closed.Form) (mat.Dense, error) {
+	s := p.shard
 	spec := m.Spec
 	x := s.X
 	if k := spec.Adjacent; k > 0 {
@@ -27,7 +28,7 @@ func (p *run) closedForm(ctx context.Context) (mat.Dense, error) {
 	var hop *train.Hop
 	aggregate := func(x mat.Dense, what string) (y mat.Dense, err error) {
 		if hop == nil {
-			if hop, err = p.newHop(ctx, view); err != nil {
+			if hop, err = p.newHop(ctx, m.Spec, view); err != nil {
 				return y, err
 			}
 		}
@@ -85,8 +86,8 @@ func (p *run) closedForm(ctx context.Context) (mat.Dense, error) {
 
 // newHop agrees with every peer on what crosses in each hop, by the same rule as training: rows, or sums where the hops of
 // the rounds that any run has repay asking for them.
-func (p *run) newHop(ctx context.Context, view train.GraphView) (*train.Hop, error) {
-	spec, classes, each := p.model.Spec.Closed, p.model.Spec.Classes, 0 // bytes of a row in those hops
+func (p *run) newHop(ctx context.Context, spec closed.Layout, view train.GraphView) (*train.Hop, error) {
+	classes, each := p.model.Spec.Classes, 0 // bytes of a row in those hops
 	for r := spec.Alone; r < spec.Alone+2; r++ {
 		width := spec.Width(classes)
 		each += spec.LogitHopsOf(r) * p.sender.RowLen(width)

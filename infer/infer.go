@@ -105,7 +105,7 @@ func Logits(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.
 func (p *run) logits(ctx context.Context) (logits mat.Dense, err error) {
 	switch {
 	case p.model.Closed != nil:
-		logits, err = p.closedForm(ctx)
+		logits, err = p.closedForm(ctx, p.model.Closed)
 	case p.Layerwise:
 		logits, err = p.layers(ctx, p.byInput)
 	default:
@@ -148,7 +148,8 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 
 // ReadsLabels reports whether the labels of training nodes are an input of a model.
 func ReadsLabels(s nn.Spec) bool {
-	return s.Closed != nil && s.Closed.LeaveOut || s.CorrectSmooth != nil || s.Encoder.Labels > 0
+	classes := s.Encoder.Classes
+	return s.Closed != nil && s.Closed.LeaveOut || classes != nil && classes.LeaveOut || s.CorrectSmooth != nil || s.Encoder.Labels > 0
 }
 
 // labelled reports whether the labels of s are of the model's task.

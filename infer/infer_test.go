@@ -160,6 +160,11 @@ func specs(t *testing.T) map[string]nn.Spec {
 	next.In = 6
 	all["layers on pca"] = nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden,
 		Encoder: nn.EncoderSpec{Kind: "pca", Out: 4}, Layers: []nn.LayerSpec{layer, next}}
+	beside := layer
+	beside.In = 4 + 3
+	all["layers on pca and classes"] = nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden,
+		Encoder: nn.EncoderSpec{Kind: "pca", Out: 4 + 3, Classes: &closed.Layout{Rounds: 3, Hops: 2, AllHops: true, Degree: true, LeaveOut: true, Random: 5}},
+		Layers:  []nn.LayerSpec{beside, next}}
 	layer.In, next.In = 3, 3
 	all["logits of mlp"] = nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Logits,
 		Encoder: nn.EncoderSpec{Kind: "mlp", Out: 3, Hidden: 7}, Layers: []nn.LayerSpec{layer, next}}

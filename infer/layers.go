@@ -63,6 +63,13 @@ func headRows(head rows.Operator, h mat.Dense) mat.Dense {
 func (p *run) encoded(ctx context.Context, v *train.GraphView) (graph.Features, error) {
 	enc, s := p.model.Spec.Encoder, p.shard
 	x := p.model.Encoder.Encode(s.X)
+	if form := p.model.Encoder.Classes; form != nil {
+		logits, err := p.closedForm(ctx, form)
+		if err != nil {
+			return x, fmt.Errorf("columns of classes: %w", err)
+		}
+		x = p.model.Encoder.WithClasses(x, logits)
+	}
 	if enc.Labels > 0 {
 		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.TrainClass(s.Labels, s.Split), p.model.Spec.Classes)})
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
@@ -19,6 +20,9 @@ type Encoder struct {
 	Proj  *rows.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
 	Layer *Layer       // mlp: Linear, norm, ReLU and a head, trained as a layer without edges. Else nil
 
+	// pca: what makes the columns of classes, with which WithClasses completes the rows of Encode; nil: there are none.
+	Classes *closed.Form
+
 	logits bool // the output of mlp is its head's logits
 }
 
@@ -27,7 +31,10 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 	e := &Encoder{Spec: spec.Encoder, logits: spec.LayerOutput == Logits}
 	switch e.Spec.Kind {
 	case "pca":
-		e.Proj = rows.NewProjection("encoder.proj", spec.Features, e.Spec.Out)
+		e.Proj = rows.NewProjection("encoder.proj", spec.Features, e.Spec.Components(spec.Classes))
+		if c := e.Spec.Classes; c != nil {
+			e.Classes = closed.New(*c, spec.Features, spec.Classes, key)
+		}
 	case "mlp":
 		layer, err := NewLayer("encoder", LayerSpec{
 			Conv: "mlp", In: spec.Features, Out: e.Spec.Hidden, Hops: 1,
@@ -45,9 +52,20 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 	return e, nil
 }
 
-// Params returns the components, or the hidden layer and, where its logits are handed on, the head.
+// Components returns how many components an encoder pca keeps in a model of so many classes.
+func (s EncoderSpec) Components(classes int) int {
+	if s.Classes != nil {
+		return s.Out - classes
+	}
+	return s.Out
+}
+
+// Params returns the components and what makes the columns of classes, or the hidden layer and, where its logits are handed
+// on, the head.
 func (e *Encoder) Params() []*tape.Param {
 	switch {
+	case e.Classes != nil:
+		return append(e.Proj.Params(), e.Classes.Params()...)
 	case e.Proj != nil:
 		return e.Proj.Params()
 	case e.Layer != nil && e.logits:
@@ -96,12 +114,13 @@ func scaleL1(row []float32) {
 }
 
 // Encode returns the output of the encoder for the rows x: x itself; or x·Proj with each row scaled
-// to unit length (a row of zeros stays so); or the hidden rows or logits of the mlp.
+// to unit length (a row of zeros stays so), without the columns of classes, which other nodes decide
+// about; or the hidden rows or logits of the mlp.
 func (e *Encoder) Encode(x graph.Features) graph.Features {
 	x = e.Input(x)
 	switch {
 	case e.Proj != nil:
-		y := mat.New(x.Rows(), e.Spec.Out)
+		y := mat.New(x.Rows(), e.Proj.W.Value.Cols)
 		rows.Forward(e.Proj, y, x, nil)
 		for i := range y.Rows {
 			scaleL2(y.Row(i))
@@ -116,6 +135,17 @@ func (e *Encoder) Encode(x graph.Features) graph.Features {
 		return graph.Features{Dense: h}
 	}
 	return x
+}
+
+// ClassScale makes logits of a closed form, between about 0 and 1, as large as validation prefers them beside components in
+// rows of length 1 (docs/adr/0075-trained-layers-see-classes.md).
+const ClassScale = 4
+
+// WithClasses returns what the first layer sees: rows of Encode, and the logits of Classes for the same nodes beside them.
+func (e *Encoder) WithClasses(rows graph.Features, logits mat.Dense) graph.Features {
+	scaled := logits.Clone()
+	kernels.Scale(ClassScale, scaled.Data)
+	return graph.Columns([]graph.Features{rows, {Dense: scaled}})
 }
 
 func scaleL2(row []float32) {

@@ -124,6 +124,9 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		return m.Closed.Infer(g, m.Encoder.Encode(x)), nil
 	}
 	x := m.Encoder.Encode(g.X)
+	if form := m.Encoder.Classes; form != nil {
+		x = m.Encoder.WithClasses(x, form.Infer(g, m.Encoder.Input(g.X)))
+	}
 	if m.Spec.Encoder.Labels > 0 {
 		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.TrainClass(g.Labels, g.Split), m.Spec.Classes)})
 	}

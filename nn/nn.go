@@ -69,6 +69,9 @@ type EncoderSpec struct {
 	Labels  float32 `json:"labels,omitempty"`  // raw: fraction of the training labels that are inputs of a step, [0, 1)
 	Hidden  int     `json:"hidden,omitempty"`  // mlp: width; Out = Hidden, or Classes where LayerOutput is Logits
 	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows
+
+	// pca: C columns behind the components, the logits of a closed form of this layout; nil: none. Out counts them.
+	Classes *closed.Layout `json:"classes,omitempty"`
 }
 
 // LayerSpec describes one layer: dropout, convolution, norm, activation, residual and, where it has

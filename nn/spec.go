@@ -187,8 +187,13 @@ func (s Spec) encoderFaults() (all []error) {
 			bad("out must be %d times the %d features (got %d)", e.Hops+1, s.Features, e.Out)
 		}
 	case "pca":
-		if e.Out < 1 || e.Out > s.Features {
-			bad("out must be 1 to the %d features (got %d)", s.Features, e.Out)
+		if k := e.Components(s.Classes); k < 1 || k > s.Features {
+			bad("out must be 1 to the %d features (got %d)", s.Features, k)
+		}
+		if e.Classes != nil {
+			for _, err := range e.Classes.Faults(s.Features) {
+				bad("classes.%w", err)
+			}
 		}
 	case "mlp":
 		bound(bad, "hidden", e.Hidden, maxWidth)
@@ -208,6 +213,9 @@ func (s Spec) encoderFaults() (all []error) {
 	}
 	if e.L1Norm && e.L2Norm {
 		bad("unit_sum and l2_norm must not both be true")
+	}
+	if c := e.Classes; c != nil && (e.Kind != "pca" || s.Task != "single" || c.Adjacent > 0 || c.Own > 0 || c.Residual) {
+		bad("classes must be soft labels of nodes with features and one class, beside components (got encoder %q, task %s)", e.Kind, s.Task)
 	}
 	if e.Hops != 0 && e.Kind != "sign" {
 		bad("hops must be 0 for %q (got %d)", e.Kind, e.Hops)

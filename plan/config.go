@@ -366,13 +366,14 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	if q.Encoder.Kind == "pca" {
 		q.Encoder.K = min(q.Encoder.K, t.Features)
 	}
+	columns, without := q.classColumns(t)
 	if q.Init != "" && q.WarmStart {
 		errs.add("warm_start must be false with init (got true): layers start from the model file")
 	}
 	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K,
 		LayerOutput: q.LayerOutput, Layers: q.Layers,
 		Hidden: q.Hidden, Hops: q.Hops, Heads: q.Heads, AttentionDropout: q.AttentionDropout, Dropout: q.Dropout, Residual: q.Residual,
-		EdgeColumns: t.Edges, RowNorm: q.rowNorm(t)}.Spec(t.Kind.String(), t.Features, t.Classes)
+		EdgeColumns: t.Edges, RowNorm: q.rowNorm(t), Classes: layoutOf(columns)}.Spec(t.Kind.String(), t.Features, t.Classes)
 	if err == nil {
 		err = spec.Validate()
 	}
@@ -385,6 +386,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
 	}
 	c.Rows, c.Survival, c.Precision = q.coding(), q.survival(), q.precision()
+	c.Classes, c.WithoutClasses = columns, without
 	for _, format := range []*string{&c.Sums, &c.Updates} {
 		if *format == "float32" {
 			*format = ""

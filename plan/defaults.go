@@ -38,6 +38,7 @@ func Defaults(ask Plan) Plan {
 	given(&p.Solver, ask.Solver)
 	if p.Solver == "ridge" {
 		p.Dropout = 0 // its closed form has none
+		p.Encoder.Classes = false
 	}
 	return p
 }
@@ -58,6 +59,7 @@ func (p *Plan) preset() {
 		// Simplified graph convolution (Wu et al., ICML 2019) on projected rows, tuned in
 		// docs/measurements/results.md.
 		p.Layers, p.Hops, p.Dropout, p.Solver, p.RowNorm = 1, 4, 0, "ridge", "l1"
+		p.Encoder.Classes = false
 	case Auto:
 		p.Rows, p.Sums, p.Updates = "int8", "auto", "auto"
 	}

@@ -84,7 +84,7 @@ func (p Plan) judgedBy(s nn.Spec) Plan {
 	q.Preset, q.MinPeers, q.Epsilon, q.Rounds, q.ClassRounds, q.Runs = "", 0, 0, 1, 1, 1
 	q.Encoder = Encoder{Kind: s.Encoder.Kind}
 	if q.LayerOutput = string(s.LayerOutput); s.Encoder.Kind == "pca" {
-		q.Encoder.K = s.Encoder.Out
+		q.Encoder.K, q.Encoder.Classes = s.Encoder.Components(s.Classes), s.Encoder.Classes != nil
 	}
 	q.PCAPasses, q.Hops, q.Layers = 0, 1, max(1, len(s.Layers))
 	for _, l := range s.Layers {
@@ -93,7 +93,7 @@ func (p Plan) judgedBy(s nn.Spec) Plan {
 	q.Hops = max(q.Hops, s.Encoder.Hops)
 	switch {
 	case s.Closed != nil:
-		q.Encoder, q.Hops, q.Solver = Encoder{"classes", s.Closed.Components}, s.Closed.Hops, "ridge"
+		q.Encoder, q.Hops, q.Solver = Encoder{Kind: "classes", K: s.Closed.Components}, s.Closed.Hops, "ridge"
 		q.ClassRounds, q.LeaveOneOut = s.Closed.Rounds, strconv.FormatBool(s.Closed.LeaveOut)
 	case s.Encoder.Kind == "sign":
 		q.Encoder.Kind = "raw"

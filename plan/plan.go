@@ -65,9 +65,12 @@ type Plan struct {
 	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
 	// Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K
 	// keeps their K leading components, mlp trains a hidden layer, classes maps them to one column a
-	// class in each of a few rounds of class means, classes+pca:K to K components as well. Modes
-	// fullbatch, minibatch and standalone take raw.
-	Encoder Encoder `yaml:"encoder" default:"pca:128" rule:"policy.encoders" help:"raw, pca:K, mlp, classes or classes+pca:K"`
+	// class in each of a few rounds of class means, classes+pca:K to K components as well. With
+	// pca:K+classes trained layers see K components and, where each node has one of at most 50 classes,
+	// the logits that three rounds of class means give it; other plans than min_peers 0, inductive false
+	// and solver adam, adamw or sgd leave these out, and the log says so. Modes fullbatch, minibatch and
+	// standalone take raw.
+	Encoder Encoder `yaml:"encoder" default:"pca:128" rule:"policy.encoders" help:"raw, pca:K, pca:K+classes, mlp, classes, classes+pca:K"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
 	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
 	// Number of graph layers.
@@ -436,15 +439,18 @@ func (m *Megabytes) UnmarshalText(text []byte) error {
 const AutoPeers = -1
 
 // Encoder is the encoding of a node's own features. Kind is raw, pca, mlp or classes; K is the number
-// of components, at least 1 of pca, 0 or more of classes. Its text is raw, pca:K, mlp, classes or
-// classes+pca:K.
+// of components, at least 1 of pca, 0 or more of classes. Classes says of pca that columns of classes
+// stand beside. Its text is raw, pca:K, pca:K+classes, mlp, classes or classes+pca:K.
 type Encoder struct {
-	Kind string
-	K    int
+	Kind    string
+	K       int
+	Classes bool
 }
 
 func (e Encoder) String() string {
 	switch {
+	case e.Classes:
+		return fmt.Sprintf("pca:%d+classes", e.K)
 	case e.Kind == "pca":
 		return fmt.Sprintf("pca:%d", e.K)
 	case e.Kind == "classes" && e.K > 0:
@@ -460,15 +466,16 @@ func (e Encoder) MarshalText() ([]byte, error) { return []byte(e.String()), nil 
 func (e *Encoder) UnmarshalText(text []byte) error {
 	kind, components, _ := strings.Cut(string(text), ":")
 	if kind == "pca" || kind == "classes+pca" {
-		if k, err := strconv.Atoi(components); err == nil && k >= 1 {
-			*e = Encoder{strings.TrimSuffix(kind, "+pca"), k}
+		components, beside := strings.CutSuffix(components, "+classes")
+		if k, err := strconv.Atoi(components); err == nil && k >= 1 && !(beside && kind != "pca") {
+			*e = Encoder{Kind: strings.TrimSuffix(kind, "+pca"), K: k, Classes: beside}
 			return nil
 		}
 	} else if s := string(text); s == "raw" || s == "mlp" || s == "classes" {
 		*e = Encoder{Kind: s}
 		return nil
 	}
-	return fmt.Errorf("must be raw, mlp, classes, or pca:K or classes+pca:K with K at least 1 (got %q)", text)
+	return fmt.Errorf("must be raw, mlp, classes, or pca:K, pca:K+classes or classes+pca:K with K at least 1 (got %q)", text)
 }
 
 // Boundary says which rows of other peers a step reads. Kind is exact, sample or none; Fraction, in

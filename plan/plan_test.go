@@ -209,7 +209,7 @@ func TestFanouts(t *testing.T) {
 // TestSums: a sum of 8 bits has no room for the rounding of more than 63 peers, one of 4 bits for more than 7.
 func TestSums(t *testing.T) {
 	p := Defaults(Plan{})
-	p.Encoder, p.Sums, p.SecureSums = Encoder{"pca", 2}, "int8", "off"
+	p.Encoder, p.Sums, p.SecureSums = Encoder{Kind: "pca", K: 2}, "int8", "off"
 	g := &graph.Graph{X: graph.Features{Dense: mat.New(4, 3)}, Labels: graph.Labels{Class: make([]int32, 4), Classes: 2}, Split: make([]graph.Split, 4)}
 	var err error
 	if g.Adj, err = graph.FromEdges(4, nil, nil, nil, graph.Build{}); err != nil {
@@ -412,7 +412,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		c, err := p.endToEndConfig(data)
 		return reflect.ValueOf(c), err == nil
 	}
-	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2"}, "link_holdout": {"0.1,0.2"}, "link_relations": {"likes"}, "link_time": {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
+	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "pca:7+classes", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2"}, "link_holdout": {"0.1,0.2"}, "link_relations": {"likes"}, "link_time": {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		was, ok := config(p, data)
@@ -485,7 +485,8 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	})
 	for trainer, fields := range reached {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			closed := strings.HasPrefix(name, ".Spec.Closed.") // follows from closedform.Config and the labels
+			closed := strings.HasPrefix(name, ".Spec.Closed.") || strings.HasPrefix(name, ".Spec.Encoder.Classes.") // follows from closedform.Config and the labels
+			closed = closed || strings.HasPrefix(name, ".Classes.")                                                 // one recipe (classColumns)
 			if !fields[name] && !closed && !slices.Contains(fixed, strings.TrimPrefix(name, ".")) {
 				t.Errorf("no setting changes %s of %s", name, trainer)
 			}

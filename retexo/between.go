@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -44,8 +45,14 @@ func (t *Trainer) learnFrom(all labels.Counts) {
 	}
 }
 
-func (t *Trainer) project(ctx context.Context, w work, e *event) error {
+func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 	enc, x := t.model.Encoder, t.input
+	if c := t.config.Classes; c != nil {
+		within := closedform.Within{Config: *c, Labels: t.labels, Generation: t.generation, OnEvent: t.report}
+		if t.classes, err = within.Logits(ctx, enc.Classes, t.whole, t.group, t.reducer); err != nil || t.config.Init != "" {
+			return err // a model to start from keeps its components
+		}
+	}
 	if t.config.Inductive {
 		var present []int32
 		for i, split := range t.shard.Split {
@@ -56,7 +63,7 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) error {
 		x = x.Select(present)
 	}
 	v, err := linear.Components(ctx, t.reducer, t.id(ofProducts, w), x, float64(t.shard.Nodes)-float64(t.shard.Owned),
-		enc.Spec.Out, t.config.PCAPasses, updates.SumBits(t.config.Sums), t.key.FoldString("pca"))
+		enc.Proj.W.Value.Cols, t.config.PCAPasses, updates.SumBits(t.config.Sums), t.key.FoldString("pca"))
 	if err != nil {
 		return err
 	}
@@ -166,6 +173,9 @@ func (t *Trainer) layerOutput(st *stage, k int) {
 	if st == nil {
 		if t.config.Spec.Encoder.Kind == "pca" {
 			t.full.own = t.model.Encoder.Encode(t.shard.X)
+		}
+		if t.config.Classes != nil {
+			t.full.own = t.model.Encoder.WithClasses(t.full.own, t.classes)
 		}
 		return
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/updates"
@@ -38,6 +39,11 @@ type Config struct {
 	// int16. What rounding leaves out of a peer's update, it adds to its next one (error feedback).
 	Updates    string  `json:"updates,omitempty"`
 	UpdateNorm float64 `json:"update_norm,omitempty"` // largest norm of a peer's update, for each of its labels; 0: no limit
+
+	// Classes is a closed form whose logits are columns of what the first layer sees, as Spec.Encoder.Classes has them; nil:
+	// there are none, and WithoutClasses says why where the plan asks for them.
+	Classes        *closedform.Config `json:"classes,omitempty"`
+	WithoutClasses string             `json:"-"`
 
 	// WarmStart begins each layer from the ridge regression of the labels on its input.
 	WarmStart bool `json:"warm_start,omitempty"`
@@ -134,6 +140,8 @@ func (c Config) Validate() error {
 	}
 	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers at every local step; use norm (of each row)")
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
+	fault((c.Classes != nil) != (c.Spec.Encoder.Classes != nil) || c.Classes != nil && (c.Survival.On() || c.Inductive),
+		"classes must be given with the encoder's columns of classes, without min_peers and inductive")
 	fault(updates.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
 	fault(c.UpdateBits(1) < 0, "updates must be auto, int16, int8, int4 or empty (got %q)", c.Updates)
 	fault(!(c.UpdateNorm >= 0 && c.UpdateNorm <= math.MaxFloat32), "update_norm must be a finite number of at least 0 (got %g)", c.UpdateNorm)

@@ -5,24 +5,26 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
 // Design describes a model that is trained layer by layer in a user's words; Spec turns it into layers. nn.Architecture
 // is its counterpart for models that are trained end to end.
 type Design struct {
-	Model            string  // the name of an nn.Convolution that is trained layer by layer
-	Encoder          string  // "raw", "pca" (Components of them) or "mlp"
-	Components       int     // encoder pca; at least 1
-	LayerOutput      string  // "hidden": rows of width Hidden, after norm and activation, travel; "logits": rows of C logits do
-	Layers           int     // graph layers, 1 to 1000
-	Hidden           int     // H, width of all layers but the last, and of the encoder mlp; at least 1
-	Hops             int     // aggregations before a layer, at least 1
-	Heads            int     // of attention, in all layers; their widths add up to Hidden
-	Dropout          float32 // of each layer's input, [0, 1)
-	AttentionDropout float32 // [0, 1)
-	RowNorm          string  // by which the features of a node are divided: "l1", "l2"; else none
-	Residual         bool    // a layer's own input is added to its output
-	EdgeColumns      int     // of the edges, which a convolution that reads them takes
+	Model            string         // the name of an nn.Convolution that is trained layer by layer
+	Encoder          string         // "raw", "pca" (Components of them) or "mlp"
+	Components       int            // encoder pca; at least 1
+	LayerOutput      string         // "hidden": rows of width Hidden, after norm and activation, travel; "logits": rows of C logits do
+	Layers           int            // graph layers, 1 to 1000
+	Hidden           int            // H, width of all layers but the last, and of the encoder mlp; at least 1
+	Hops             int            // aggregations before a layer, at least 1
+	Heads            int            // of attention, in all layers; their widths add up to Hidden
+	Dropout          float32        // of each layer's input, [0, 1)
+	AttentionDropout float32        // [0, 1)
+	RowNorm          string         // by which the features of a node are divided: "l1", "l2"; else none
+	Residual         bool           // a layer's own input is added to its output
+	EdgeColumns      int            // of the edges, which a convolution that reads them takes
+	Classes          *closed.Layout // encoder pca: of the closed form whose logits stand beside the components; nil: none
 }
 
 // maxLayers bounds what a design, which others write, makes this peer allocate.
@@ -42,7 +44,9 @@ func (d Design) Spec(task string, features, classes int) (nn.Spec, error) {
 	case "raw":
 		e.Out = features
 	case "pca":
-		e.Out = d.Components
+		if e.Out, e.Classes = d.Components, d.Classes; d.Classes != nil {
+			e.Out += classes
+		}
 	case "mlp":
 		e.Hidden, e.Out, e.Dropout = d.Hidden, d.Hidden, d.Dropout
 		if logits {

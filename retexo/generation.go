@@ -9,7 +9,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/recovery"
@@ -365,7 +364,7 @@ func (t *Trainer) standIn(ctx context.Context, w work, l *nn.Layer) error {
 func (t *Trainer) fill(v *view) {
 	for _, q := range t.filled {
 		lo, hi := t.shard.HaloPtr[q], t.shard.HaloPtr[q+1]
-		v.src = replaceRows(v.src, t.earlier, lo, hi)
+		v.src = recovery.ReplaceRows(v.src, t.earlier, lo, hi)
 		if hi <= min(len(v.Degree), len(t.earlierDegree)) {
 			copy(v.Degree[lo:hi], t.earlierDegree[lo:hi])
 		}
@@ -381,28 +380,6 @@ func (t *Trainer) without(peers []int) *graph.CSR {
 		}
 	}
 	return t.shard.Adj.Relabel(every(t.shard.Owned), to, len(to))
-}
-
-// replaceRows returns x with rows lo to hi of y in place of its own. Both have as many rows and columns.
-func replaceRows(x, y graph.Features, lo, hi int) graph.Features {
-	if x.Sparse == nil && y.Sparse == nil {
-		x.Dense.RowRange(lo, hi).CopyFrom(y.Dense.RowRange(lo, hi))
-		return x
-	}
-	out := &mat.Sparse{Rows: x.Rows(), Cols: x.Cols(), RowPtr: make([]int64, 1, x.Rows()+1)}
-	for i := range out.Rows {
-		from := x
-		if lo <= i && i < hi {
-			from = y
-		}
-		one := train.NonZeros(from.Select([]int32{int32(i)}))
-		out.Col, out.Val = append(out.Col, one.Col...), append(out.Val, one.Val...)
-		out.RowPtr = append(out.RowPtr, int64(len(out.Col)))
-	}
-	if x.Sparse == nil {
-		return graph.Features{Dense: out.Dense()}
-	}
-	return graph.Features{Sparse: out}
 }
 
 // every returns 0, 1, …, n−1.

@@ -273,7 +273,7 @@ func (m *machine) agree(all []recovery.Greeting) (ready, error) {
 func (m *machine) begin() ready {
 	switch m.config.Spec.Encoder.Kind {
 	case "pca":
-		if m.config.Init == "" {
+		if m.config.Init == "" || m.config.Classes != nil {
 			return do(work{Kind: doProject})
 		}
 	case "mlp":

@@ -19,7 +19,7 @@ import (
 func (t *Trainer) costs() (all []linear.Cost) {
 	spec := t.config.Spec
 	if spec.Encoder.Kind == "pca" {
-		all = append(all, linear.ComponentsCost(spec.Features, spec.Encoder.Out, t.config.PCAPasses))
+		all = append(all, linear.ComponentsCost(spec.Features, spec.Encoder.Components(spec.Classes), t.config.PCAPasses))
 	}
 	penalties := len(t.config.Lambdas)
 	if t.config.Solver != "ridge" {
@@ -54,6 +54,9 @@ func (t *Trainer) warnOfCosts() {
 		return
 	}
 	t.warned = true
+	if why := t.config.WithoutClasses; why != "" {
+		t.report(train.Event{Kind: train.Note, Text: "the layers see components alone, without columns of classes: " + why})
+	}
 	boundary, bytes := 0, 0
 	for _, rows := range t.shard.Boundary {
 		boundary += len(rows)
@@ -122,7 +125,7 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 func (t *Trainer) equations(ctx context.Context, id comm.ReduceID, stage, bits int) (sums []float32, z, y mat.Dense, err error) {
 	st, most := t.stage, math.Inf(1)
 	z = st.design(st.train)
-	if enc := t.config.Spec.Encoder; stage == 1 && (enc.Kind == "pca" || enc.L1Norm || enc.L2Norm) {
+	if enc := t.config.Spec.Encoder; stage == 1 && enc.Classes == nil && (enc.Kind == "pca" || enc.L1Norm || enc.L2Norm) {
 		most = linear.MostSquare
 	}
 	y, weight := linear.Targets(st.train.labels, st.weight)

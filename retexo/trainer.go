@@ -31,6 +31,7 @@ type Trainer struct {
 	whole      *shard.Shard // as it was given
 	model      *nn.Model
 	input      graph.Features // of the owned nodes, as the encoder sees them
+	classes    mat.Dense      // [Owned × C] the closed form's logits of them, with Config.Classes
 	machine    *machine
 	key        rng.Key
 	group      *comm.Group

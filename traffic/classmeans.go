@@ -15,15 +15,28 @@ const columnSets = 4
 // the labels of all peers (closedform.Config.Residual).
 func ClassMeans(c closedform.Config, m Members, residual bool) List {
 	kind, _ := target.Named(c.Task)
-	metric, final, reals := accumulated(c.Metric, kind, c.Classes)
+	_, final, reals := accumulated(c.Metric, kind, c.Classes)
+	l := begin(m)
+	l.labels(kind, c.Classes)
+	l.classRounds(c, residual, map[int]string{0: "float32", 8: "int8", 16: "int16"}[c.SumBits(m.Peers)])
+	if first, second := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
+		l.counts("classes that the model gives to validation nodes and to nodes without a label", 1, int64(first), 0)
+		l.counts("right validation nodes of each class, after each move of the logits", 1, int64(second), 0)
+	}
+	l.counts("validation and test metrics", 1, 2*final, 2*reals)
+	l.figures(kind, c.Classes)
+	return l.List
+}
+
+// classRounds adds the rounds of c, whose sums of features have that format.
+func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
+	kind, _ := target.Named(c.Task)
+	metric, _, reals := accumulated(c.Metric, kind, c.Classes)
 	features := int64(c.Inputs())
 	views := int64(1)
 	if c.Inductive {
 		views = 2
 	}
-	l := begin(m)
-	sums := map[int]string{0: "float32", 8: "int8", 16: "int16"}[c.SumBits(m.Peers)]
-	l.labels(kind, c.Classes)
 	if what := "sum and sum of squares of each feature"; sums == "float32" {
 		l.sum(what, 1, 2*features, 0)
 	} else {
@@ -68,22 +81,13 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 			added++ // the constant
 		}
 		l.sum("ZᵀZ and ZᵀY of the columns", 1, int64(linear.PartLen(columns, added, c.Classes)), 0)
-		if spec.Random > 0 {
-			format := "int16"
-			if sums == "float32" {
-				format = ""
-			}
-			l.parts("ZᵀZ and ZᵀY of random features", 1, int64(linear.PartLen(columns+spec.Random, spec.Random, c.Classes)), 1, format)
+		if n := int64(linear.PartLen(columns+spec.Random, spec.Random, c.Classes)); spec.Random > 0 && sums == "float32" {
+			l.sum("ZᵀZ and ZᵀY of random features", 1, n, 0)
+		} else if spec.Random > 0 {
+			l.parts("ZᵀZ and ZᵀY of random features", 1, n, 1, "int16")
 		}
 		l.penalties(c, metric, reals)
 	}
-	if first, second := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
-		l.counts("classes that the model gives to validation nodes and to nodes without a label", 1, int64(first), 0)
-		l.counts("right validation nodes of each class, after each move of the logits", 1, int64(second), 0)
-	}
-	l.counts("validation and test metrics", 1, 2*final, 2*reals)
-	l.figures(kind, c.Classes)
-	return l.List
 }
 
 // penalties adds the validation of a round, whose metric has so many counts, and wide ones among them.

@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
@@ -18,8 +19,11 @@ func Inference(c infer.Config, m *nn.Model, sparse bool, members Members) List {
 		l.labels(s.Kind(), s.Classes)
 	}
 	if s.Closed != nil {
-		l.closedColumns(c, s)
+		l.closedColumns(c, *s.Closed, s.Classes)
 	} else {
+		if s.Encoder.Classes != nil {
+			l.closedColumns(c, *s.Encoder.Classes, s.Classes)
+		}
 		l.layerRows(c, m, sparse)
 	}
 	if k := s.CorrectSmooth; k != nil {
@@ -38,15 +42,14 @@ func Inference(c infer.Config, m *nn.Model, sparse bool, members Members) List {
 	return l.List
 }
 
-// closedColumns adds the rows of a model in closed form.
-func (l *sending) closedColumns(c infer.Config, s nn.Spec) {
-	spec := s.Closed
+// closedColumns adds the rows of a model in closed form, or of one that makes columns of classes.
+func (l *sending) closedColumns(c infer.Config, spec closed.Layout, classes int) {
 	if spec.Hops == 0 && spec.LogitHops == 0 {
 		return
 	}
 	l.wanted(c.LeastInSum, c.Exchange)
 	for r := range spec.Rounds {
-		wide := spec.Width(s.Classes)
+		wide := spec.Width(classes)
 		l.columnRows(spec.HopsOf(r), 1, firstWidth(r, wide, spec.Components), c.Rows)
 		if hops := int64(spec.LogitHopsOf(r)); hops > 0 {
 			l.rows("logits of the round before, and their aggregates", hops, wide, false, c.Rows)

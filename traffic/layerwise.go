@@ -43,8 +43,11 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 	first := 1
 	switch enc := c.Spec.Encoder; enc.Kind {
 	case "pca":
+		if of := c.Classes; of != nil {
+			l.classRounds(*of, false, map[int]string{0: "float32", 8: "int8", 16: "int16"}[of.SumBits(members.Peers)])
+		}
 		if c.Init == "" {
-			l.components(int64(c.PCAPasses), int64(c.Spec.Features), int64(enc.Out), c.Sums)
+			l.components(int64(c.PCAPasses), int64(c.Spec.Features), int64(enc.Components(c.Spec.Classes)), c.Sums)
 			l.sum("agreement on the components", 1, 0, 0)
 		}
 	case "mlp":

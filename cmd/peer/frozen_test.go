@@ -25,6 +25,7 @@ var frozenPlans = []struct {
 	args []string
 }{
 	{"retexo gcn adam pca", "sites", []string{"--peers", "3", "--lr", "0.003"}},
+	{"retexo sage pca and classes", "sites", []string{"--peers", "3", "--model", "sage", "--encoder", "pca:16+classes", "--lr", "0.003"}},
 	{"retexo sage adamw mlp scores", "sites", []string{"--peers", "4", "--model", "sage", "--encoder", "mlp", "--carry", "scores", "--solver", "adamw", "--residual", "--schedule", "cosine", "--warmup", "3", "--keep-last", "--lr", "0.003"}},
 	{"retexo gat sgd raw", "sites", []string{"--peers", "2", "--model", "gat", "--heads", "4", "--attention-dropout", "0.2", "--encoder", "raw", "--solver", "sgd", "--momentum", "0.9", "--lr", "0.05", "--keep-last"}},
 	{"retexo gin local steps", "sites", []string{"--peers", "3", "--model", "gin", "--hops", "2", "--local-steps", "3", "--balanced", "--rows", "int8", "--compress", "zstd", "--keep-last", "--lr", "0.003"}},

@@ -215,8 +215,8 @@ class Model:
             x = x / np.where(size > 0, size, 1)
         if e["kind"] == "pca":  # (5): rows of unit length
             x = x @ self.t["encoder.proj.weight"]
-            length = np.linalg.norm(x, axis=1, keepdims=True)
-            return x / np.where(length > 0, length, 1)
+            x = unit(x)
+            return np.hstack([x, 4 * ClassMeans(self, data)()]) if e.get("classes") else x  # (5b)
         if e["kind"] == "mlp":  # (6)
             x = relu(self.layer_norm("encoder.norm", self.linear("encoder.self", x)))
             return self.head("encoder.head", x) if self.logits or not self.spec["layers"] else x
@@ -397,12 +397,16 @@ class ClassMeans:
     """A model of rounds of class means, (19) to (24)."""
 
     def __init__(self, model, data):
-        self.s, self.t, self.data, self.classes = model.spec["closed"], model.t, data, model.spec["classes"]
+        self.s = model.spec.get("closed") or model.spec["encoder"]["classes"]
+        self.t, self.data, self.classes = model.t, data, model.spec["classes"]
         self.x, self.given = data.x, data.given(model.spec)
         if self.s.get("adjacent"):
             self.x = data.neighbours(self.s["adjacent"])
         if model.spec["encoder"].get("l2_norm"):
             self.x = unit(self.x)
+        if model.spec["encoder"].get("unit_sum"):
+            size = np.abs(self.x).sum(axis=1, keepdims=True)
+            self.x = self.x / np.where(size > 0, size, 1)
         one_less = self.s.get("residual") and not self.s.get("multi") and not self.s.get("numbers")
         self.width = max(self.classes - 1, 1) if one_less else self.classes
         self.half = 0.5 if self.s.get("multi") else 0

@@ -275,7 +275,10 @@ func values(spec nn.Spec, limit int64) int64 {
 	}
 	switch e := spec.Encoder; e.Kind {
 	case "pca":
-		matrix(spec.Features, e.Out)
+		matrix(spec.Features, e.Components(spec.Classes))
+		if e.Classes != nil {
+			e.Classes.Weights(spec.Features, spec.Classes, matrix)
+		}
 	case "mlp":
 		matrix(spec.Features, e.Hidden)
 		matrix(e.Hidden, spec.Classes)

@@ -1,15 +1,18 @@
 package onnx
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
-// classMeans returns the logits of a model of rounds of class means, (19) to (24).
-func (e *exporter) classMeans() value {
-	s := *e.spec.Closed
+// closed returns the layout of the model's rounds of class means, or of those whose logits its layers see; nil: it has none.
+func (e *exporter) closed() *closed.Layout { return cmp.Or(e.spec.Closed, e.spec.Encoder.Classes) }
+
+// classMeans returns the logits of rounds of class means, (19) to (24).
+func (e *exporter) classMeans(s closed.Layout) value {
 	x, width, norm := e.normed(), s.Width(e.spec.Classes), s.Edges()
 	var grids value
 	if s.Rounded() {
@@ -85,7 +88,7 @@ func (e *exporter) ownPart(x value) ownPart {
 	o.quad = e.sumRows(e.binary("Mul", e.binary("Mul", x, x), inverse))
 	o.shift = e.sumRows(e.binary("Mul", e.binary("Mul", x, e.param("encoder.centre")), inverse))
 	o.rest = e.add("Not", []value{o.train})
-	if e.spec.Closed.Inductive {
+	if e.closed().Inductive {
 		o.rest = e.binary("And", o.rest, e.column(e.add("Not", []value{"held_out"})))
 	}
 	return o

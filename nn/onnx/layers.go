@@ -165,7 +165,11 @@ func (e *exporter) encode() value {
 	x, s := e.normed(), e.spec.Encoder
 	switch s.Kind {
 	case "pca":
-		return e.unit(e.binary("MatMul", x, e.param("encoder.proj.weight")))
+		x = e.unit(e.binary("MatMul", x, e.param("encoder.proj.weight")))
+		if s.Classes != nil {
+			x = e.concat(x, e.binary("Mul", e.classMeans(*s.Classes), e.float(nn.ClassScale)))
+		}
+		return x
 	case "mlp":
 		x = e.relu(e.layerNorm("encoder.norm", e.linear("encoder.self", x)))
 		if e.spec.LayerOutput == nn.Logits || len(e.spec.Layers) == 0 {

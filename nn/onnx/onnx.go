@@ -45,7 +45,7 @@ func Write(w io.Writer, m *nn.Model, card modelfile.Card) error {
 	e.inputs()
 	var logits value
 	if m.Spec.Closed != nil {
-		logits = e.classMeans()
+		logits = e.classMeans(*m.Spec.Closed)
 	} else {
 		logits = e.layers()
 	}
@@ -117,7 +117,7 @@ func (e *exporter) inputs() {
 	if width := e.edgeColumns(); width > 0 {
 		e.declare(11, "edge_attr", typeFloat, "E", width)
 	}
-	closed := e.spec.Closed
+	closed := e.closed()
 	if e.spec.Encoder.Labels > 0 || e.spec.CorrectSmooth != nil || closed != nil && closed.LeaveOut {
 		e.declare(11, "labels", typeFloat, "N", e.spec.Classes)
 	}

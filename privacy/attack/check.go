@@ -146,7 +146,7 @@ func checkComponents(
 	g := alone()
 	defer g.Close()
 	v, err := linear.Components(ctx, g, comm.ReduceID{Kind: "own components"}, model.Encoder.Input(own.X),
-		0, model.Encoder.Spec.Out, 1, 0, rng.New(p.Seed).FoldString("pca"))
+		0, model.Encoder.Proj.W.Value.Cols, 1, 0, rng.New(p.Seed).FoldString("pca"))
 	if err != nil {
 		return nil, err
 	}

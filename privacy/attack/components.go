@@ -128,10 +128,11 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 		return sum, errors.New("encoder must be pca")
 	}
 	own := run.Shards[victim]
-	rows, err := run.Rows(victim, v.W.Value.Cols)
+	rows, err := run.Rows(victim, run.Model.Encoder.Spec.Out)
 	if err != nil {
 		return sum, err
 	}
+	components := rows[0].ColRange(0, v.W.Value.Cols) // columns of classes may stand behind them
 	dictionary := NewDictionary(v.W.Value)
 	for i, of := range own.Boundary[run.Attacker] {
 		if i == most {
@@ -140,7 +141,7 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		guess := dictionary.Pursue(rows[0].Row(i), rows[0].Cols/2, sound)
+		guess := dictionary.Pursue(components.Row(i), components.Cols/2, sound)
 		sum.score(own.X, of, guess, guess.Miss <= sound && guess.equal())
 	}
 	return sum, nil

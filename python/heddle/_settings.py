@@ -65,12 +65,15 @@ class Settings(TypedDict, total=False):
     """
 
     encoder: str
-    """Raw, pca:K, mlp, classes or classes+pca:K.
+    """Raw, pca:K, pca:K+classes, mlp, classes, classes+pca:K.
 
     Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K keeps
     their K leading components, mlp trains a hidden layer, classes maps them to one column a class in
-    each of a few rounds of class means, classes+pca:K to K components as well. Modes fullbatch,
-    minibatch and standalone take raw.
+    each of a few rounds of class means, classes+pca:K to K components as well. With pca:K+classes
+    trained layers see K components and, where each node has one of at most 50 classes, the logits
+    that three rounds of class means give it; other plans than min_peers 0, inductive false and
+    solver adam, adamw or sgd leave these out, and the log says so. Modes fullbatch, minibatch and
+    standalone take raw.
     """
 
     layer_output: Literal["hidden", "logits"]

@@ -201,7 +201,8 @@ class Model(nn.Module):
         e, x = self.spec["encoder"], self._normed(data.x)
         if e["kind"] == "pca":  # (5)
             x = x @ self.get_parameter("encoder.proj.weight")
-            return _over(x, x.norm(dim=1, keepdim=True))
+            x = _over(x, x.norm(dim=1, keepdim=True))
+            return torch.cat([x, 4 * _ClassMeans(self, data)()], 1) if e.get("classes") else x  # (5b)
         if e["kind"] == "mlp":  # (6)
             x = torch.relu(self._layer_norm("encoder.norm", self._linear("encoder.self", x)))
             return self._head("encoder.head", x) if self.spec["carry"] == "scores" or not self.spec["layers"] else x
@@ -384,7 +385,7 @@ class _ClassMeans:
     """Rounds of class means, (19) to (24)."""
 
     def __init__(self, m: Model, data: Inputs):
-        self.m, self.data, self.s = m, data, m.spec["closed"]
+        self.m, self.data, self.s = m, data, m.spec.get("closed") or m.spec["encoder"]["classes"]
         self.classes = m.spec["classes"]
         self.width = self.classes
         if self.s.get("residual") and not self.s.get("multi") and not self.s.get("numbers"):

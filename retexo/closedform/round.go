@@ -58,7 +58,7 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	if spec.Own > 0 || r < spec.Alone || t.AllRounds {
 		goOn = true
 	}
-	if better || spec.Own > 0 || r < spec.Alone {
+	if better || t.within || spec.Own > 0 || r < spec.Alone {
 		for _, s := range t.sights() {
 			s.logits = t.model.Closed.Heads[r].Logits(withoutConstant(s.columns))
 		}

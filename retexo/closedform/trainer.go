@@ -70,6 +70,7 @@ type Trainer struct {
 	parts    []float32 // what normal was extended by, for checkpoints
 	final    mat.Dense // [Owned × C] logits of the best round; empty until the rounds have ended
 	hidden   mat.Dense // [Owned × D] the columns that they are made of, with KeepHidden
+	within   bool      // of another run, which takes the last round: each goes on from the one before
 }
 
 // sight is what one purpose sees of the graph, with what was computed from it of own nodes.
@@ -306,7 +307,7 @@ func (t *Trainer) smallClasses() error {
 
 // leastClass returns how many training nodes a class needs for a mean that others may see.
 func (t *Trainer) leastClass() float64 {
-	if t.shard.Parts == 1 && !t.Leaves {
+	if t.shard.Parts == 1 && !t.Leaves && !t.within {
 		return 1
 	}
 	return float64(t.config.MinClass)

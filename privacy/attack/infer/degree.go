@@ -38,8 +38,9 @@ func (run *Run) Degrees(victim int) ([]Finding, error) {
 	edges := edgesBetween(own, run.Attacker)
 	guess := make([]float64, len(boundary))
 	if form == nil {
+		components := before[0].ColRange(0, run.Model.Encoder.Proj.W.Value.Cols)
 		for i := range guess {
-			guess[i] = math.Round(1/dot(before[0].Row(i), before[0].Row(i)) - 1)
+			guess[i] = math.Round(1/dot(components.Row(i), components.Row(i)) - 1)
 		}
 	} else {
 		guess = run.byLength(mine, victim, beside(before), edges)

@@ -272,6 +272,9 @@ func (run *Run) leading(node int64) (float64, error) {
 	}
 	rows := run.Model.Encoder.Encode(g.X)
 	truth := aggregate.Features(aggregate.Sum{}, graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN), rows).Dense.Row(int(node))
+	if run.Model.Encoder.Classes != nil && len(z) > len(truth) {
+		z = z[:len(truth)] // the components, before columns of classes
+	}
 	if len(truth) != len(z) {
 		return 0, fmt.Errorf("a row of %d columns must be found (got %d)", len(truth), len(z))
 	}

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -17,11 +18,16 @@ import (
 // it comes from labels.
 func (run *Run) RowClasses() (Finding, error) {
 	f := Finding{Attack: "labels of training nodes off rows", Holder: "a reader of the rows", Measure: "right, training against test nodes"}
-	form := run.Model.Closed
-	if form == nil || form.Spec.Residual || form.Spec.Multi || form.Spec.Components > 0 {
+	rounds := 0
+	switch form, beside := run.Model.Closed, run.Model.Encoder.Classes; {
+	case beside != nil:
+		rounds = beside.Spec.Rounds + 1
+	case form == nil || form.Spec.Residual || form.Spec.Multi || form.Spec.Components > 0:
 		return f, ErrNothing
+	default:
+		rounds = form.Spec.Rounds
 	}
-	for r := range form.Spec.Rounds {
+	for r := range rounds {
 		var right, all [2][]float64 // of training and test nodes, by class
 		for of := range all {
 			right[of], all[of] = make([]float64, run.Shards[0].Labels.Classes), make([]float64, run.Shards[0].Labels.Classes)
@@ -62,7 +68,7 @@ func (run *Run) compared(f func(own *shard.Shard, v int32, before []mat.Dense, i
 		if victim == run.Attacker {
 			continue
 		}
-		before, _, err := run.crossing(victim)
+		before, err := run.classRows(victim)
 		if err != nil {
 			return err
 		}
@@ -73,6 +79,25 @@ func (run *Run) compared(f func(own *shard.Shard, v int32, before []mat.Dense, i
 		}
 	}
 	return nil
+}
+
+// classRows returns the rows that a victim's boundary nodes send with one number a class, before any aggregation: those of each
+// round of class means and, where layers see their logits, the part of the first layer's rows that has these.
+func (run *Run) classRows(victim int) ([]mat.Dense, error) {
+	before, _, err := run.crossing(victim)
+	form := run.Model.Encoder.Classes
+	if err != nil || form == nil {
+		return before, err
+	}
+	rows, err := run.Rows(victim, run.Shards[0].Labels.Classes)
+	if err != nil || len(rows) < form.Spec.Rounds*form.Spec.Hops {
+		return nil, cmp.Or(err, ErrNothing)
+	}
+	var first []mat.Dense // of each round's hops
+	for r := range form.Spec.Rounds {
+		first = append(first, rows[r*form.Spec.Hops])
+	}
+	return append(first, before[0].ColRange(run.Model.Encoder.Proj.W.Value.Cols, before[0].Cols)), nil
 }
 
 func largest(x mat.Dense, i int) (at int) {
@@ -116,7 +141,8 @@ func (run *Run) Labels(victim int) (all []Finding, err error) {
 	if counts, how := run.counted(victim, classes); counts != nil {
 		all = append(all, Finding{"training labels of a site", how, measure, variation(counts, training), variation(everywhere, training), len(own.NodesIn(graph.Train))})
 	}
-	if before, _, err := run.crossing(victim); err == nil && run.Model.Closed != nil && !run.Model.Closed.Spec.Residual {
+	form := run.Model.Closed
+	if before, err := run.classRows(victim); err == nil && (run.Model.Encoder.Classes != nil || form != nil && !form.Spec.Residual) {
 		rows := make([]float64, classes)
 		last := before[len(before)-1]
 		for i := range last.Rows {

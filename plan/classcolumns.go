@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
+)
+
+// mostColumns is how many classes may have columns beside components: each round of class means has regressions of 5·C
+// columns more than the one before.
+const mostColumns = 50
+
+// classColumns returns the rounds of class means whose logits the layers of p see of t, or why they see none (nil, and empty
+// where p does not ask for any). They are three rounds of soft labels over four hops, which all are run,
+// whatever they validate: docs/adr/0075-trained-layers-see-classes.md.
+func (p Plan) classColumns(t task) (c *closedform.Config, why string) {
+	switch {
+	case !p.Encoder.Classes:
+		return nil, ""
+	case t.Kind != target.Single:
+		return nil, "they are made for nodes of one class each"
+	case t.Classes > mostColumns:
+		return nil, fmt.Sprintf("they are made for up to %d classes (got %d)", mostColumns, t.Classes)
+	case t.Numbered:
+		return nil, "the nodes have no features"
+	case p.MinPeers > 0:
+		return nil, "with min_peers a round repeated without a failed peer would tell that peer's part of its sums"
+	case p.Inductive:
+		return nil, "with inductive the graphs of training and of prediction would each need their own"
+	case p.Solver == "ridge":
+		return nil, "solver ridge has its own closed form"
+	}
+	c = &closedform.Config{Seed: p.Seed, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: p.metric(t), RowNorm: p.rowNorm(t),
+		Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4, HopsKept: "all", Random: 128, Shrink: 3, MinClass: p.MinClass,
+		Balanced: p.Balanced, ClassWeights: p.classWeights(t, &faults{}), Lambdas: closedform.Lambdas(), Exchange: Auto, LeastInSum: 1,
+		Sums: p.Sums, Rows: p.coding()}
+	if p.Sums == Auto {
+		c.Sums = "int16" // as the sums of components
+	}
+	if p.Exchange != Auto {
+		c.Exchange = "halo"
+	}
+	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"
+	return c, ""
+}
+
+// layoutOf returns the layout of c; nil: there is none.
+func layoutOf(c *closedform.Config) *closed.Layout {
+	if c == nil {
+		return nil
+	}
+	l := c.Layout(false)
+	return &l
+}

@@ -1,0 +1,50 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph/target"
+)
+
+// TestClassColumns: layers see columns of classes where the plan asks for them and the data have them; else the
+// configuration says why not, and is that of components alone.
+func TestClassColumns(t *testing.T) {
+	data := task{Features: 30, Classes: 4}
+	several, many, numbers := data, data, data
+	several.Kind, many.Classes, numbers.Kind = target.Several, 51, target.Numbers
+	for _, c := range []struct {
+		given string
+		data  task
+		why   string // they are left out; empty: they are not
+	}{
+		{"encoder: pca:7+classes", data, ""},
+		{"encoder: pca:7+classes\nmodel: gat\nrows: int8\nsums: auto", data, ""},
+		{"encoder: pca:7+classes", several, "one class each"},
+		{"encoder: pca:7+classes", numbers, "one class each"},
+		{"encoder: pca:7+classes", many, "up to 50 classes (got 51)"},
+		{"encoder: pca:7+classes\nmin_peers: 2\nfailed_rows: drop", data, "min_peers"},
+		{"encoder: pca:7+classes\ninductive: true", data, "inductive"},
+		{"encoder: pca:7+classes\nsolver: ridge\nlayers: 1", data, "solver ridge"},
+	} {
+		p := read(t, c.given, nil)
+		with, err := p.layerwise(c.data)
+		if err != nil {
+			t.Fatalf("%s: %v", c.given, err)
+		}
+		if c.why == "" {
+			if out := with.Spec.Encoder.Out; with.Classes == nil || with.WithoutClasses != "" || out != 7+c.data.Classes || with.Spec.Layers[0].In != out {
+				t.Errorf("%s: %d columns, left out by %q, must be 7 and %d of classes", c.given, out, with.WithoutClasses, c.data.Classes)
+			}
+			continue
+		}
+		p.Encoder.Classes = false
+		without, err := p.layerwise(c.data)
+		if err != nil {
+			t.Fatalf("%s: %v", c.given, err)
+		}
+		if !strings.Contains(with.WithoutClasses, c.why) || with.Fingerprint() != without.Fingerprint() {
+			t.Errorf("%s: left out by %q, must be by %q and a run of components alone", c.given, with.WithoutClasses, c.why)
+		}
+	}
+}
