@@ -28,6 +28,7 @@ var presetCandidates = []struct {
 	{"last-hop", "preset=frugal class_target=labels hops=4 random_features=128 withhold_few=true", closedForm},
 	{"all-hops", "preset=frugal hops_kept=all random_features=128 withhold_few=true", closedForm},
 	{"labels", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128", usual},
+	{"residual-wide", "preset=frugal class_target=residual class_rounds=5 random_features=512 withhold_few=true", manyLabels},
 	{"pca64", "preset=frugal-pca encoder=pca:64 hops=2", spare},
 	{"pca128", "preset=frugal-pca", spare},
 	{"gcn", "model=gcn encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8 warm_start=true", trained},
@@ -41,6 +42,7 @@ type kind int
 const (
 	closedForm kind = iota // whatever the others give
 	usual                  // in the same way; chosen unless another is better by more than a standard error
+	manyLabels             // in the same way, where training nodes are many beside its random features
 	spare                  // in closed form, where none of those above gives a model: in most classes too few nodes have a label
 	trained                // in rounds, where that may pay
 )
@@ -60,6 +62,7 @@ type Candidate struct {
 	Sets string // of model and training, as "preset=frugal hops=4"
 
 	Usual   bool  // chosen unless another validates better by more than a standard error
+	Many    bool  // tried only where training nodes are many beside its random features
 	Spare   bool  // tried only where no simpler candidate gives a model
 	Trained bool  // its layers are trained in rounds
 	Fault   error // why the data, or the site, rules it out; nil: nothing does
@@ -84,7 +87,8 @@ func (p Plan) Candidates() (all []Candidate) {
 			}
 		}
 		q.Members = p.Members
-		all = append(all, Candidate{Name: c.name, Plan: *q, Sets: c.settings, Usual: c.kind == usual, Spare: c.kind == spare, Trained: c.kind == trained})
+		all = append(all, Candidate{Name: c.name, Plan: *q, Sets: c.settings, Usual: c.kind == usual,
+			Many: c.kind == manyLabels, Spare: c.kind == spare, Trained: c.kind == trained})
 	}
 	return all
 }

@@ -68,7 +68,7 @@ func candidatesOf() (all []*candidate, err error) {
 	for _, c := range heddle.Defaults(heddle.Plan{Preset: "auto"}).Candidates() {
 		e := experiment{Name: c.Name, Plan: c.Plan}
 		e.Peers, e.Policy = 4, "random"
-		all = append(all, &candidate{e, !c.Trained, c.Usual, !c.Spare, map[string]summary{}})
+		all = append(all, &candidate{e, !c.Trained, c.Usual, !c.Spare && !c.Many, map[string]summary{}})
 	}
 	for _, flags := range passedOver {
 		e, err := planned("`"+flags+"`", "cora", flags)

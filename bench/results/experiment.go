@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -226,14 +227,20 @@ func (e experiment) measured(ctx context.Context, g *graph.Graph, ask record) (r
 	return r, nil
 }
 
-// read returns the splits of a data set, at most 10.
+// read returns the splits of a data set, at most 10; of a drawn graph, 10 of them.
 func (b *book) read(data string) ([]*graph.Graph, error) {
 	if b.data == data {
 		return b.splits, nil
 	}
 	var all []*graph.Graph
 	for k := range 10 {
-		g, err := dataset.Read(filepath.Join(b.root, data), k)
+		var g *graph.Graph
+		var err error
+		if slices.Contains(graphs.Unlike, data) {
+			g, err = graphs.DrawUnlike(data, uint64(k+1))
+		} else {
+			g, err = dataset.Read(filepath.Join(b.root, data), k)
+		}
 		if err != nil && k == 0 {
 			return nil, err
 		} else if err != nil {

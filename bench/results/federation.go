@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 )
 
@@ -71,7 +73,7 @@ func (o options) printPays(ctx context.Context, p *page.Page, b *book) error {
 		"together − alone %s", "together − pooled %s", "federation %s", "MB %.2f", "runs %d")
 	var refused []string
 	loses, sets := 0, 0
-	for _, data := range gridData {
+	for _, data := range slices.Concat(gridData, graphs.Unlike) {
 		if !o.wantsData(data) {
 			continue
 		}

@@ -63,6 +63,8 @@ func (e experiment) onData(data string) experiment {
 		if e.Mode == "retexo" {
 			e.Peers = 7
 		}
+	case "drawn-text":
+		e.Policy, e.Peers = "by-column", 3
 	case "tolokers", "s-ffsd":
 		e.Metric = "auc"
 	}

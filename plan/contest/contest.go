@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/traffic"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/tune"
@@ -52,6 +51,27 @@ func Entrant(c plan.Candidate) tune.Entrant {
 	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Spare: c.Spare, Usual: c.Usual, Trained: c.Trained}
 }
 
+// perFeature is how many training nodes a random feature takes: with fewer, a plan of many of them is not worth its bytes.
+const perFeature = 10
+
+// fits returns why c, in closed form, is not to be tried where so many of all nodes have a label. Of plans that come to the
+// same there only the first is: same has the names of those before c.
+func fits(c plan.Candidate, own *shard.Shard, labelled, nodes float64, same map[[32]byte]string) error {
+	config, err := c.Plan.ClosedForm(own)
+	if err != nil {
+		return err
+	}
+	if least := perFeature * config.Random; c.Many && labelled < float64(least) {
+		return fmt.Errorf("not worth its bytes: its %d random features take %d training nodes (there are %g)", config.Random, least, labelled)
+	}
+	id := config.Resolved(labelled, nodes).Fingerprint()
+	if first, ok := same[id]; ok {
+		return fmt.Errorf("the same as %s, with these labels", first)
+	}
+	same[id] = c.Name
+	return nil
+}
+
 // New returns the contest between candidates of p over parts of which own is one, and of whose extents e is the sum. An error
 // says why none of them can run.
 func New(p plan.Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*tune.Contest, error) {
@@ -75,15 +95,7 @@ func New(p plan.Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*t
 			err = fmt.Errorf("most classes have fewer than %d training nodes (min_class)", p.MinClass)
 		}
 		if err == nil && c.Plan.InClosedForm() {
-			var config closedform.Config
-			if config, err = c.Plan.ClosedForm(own); err == nil {
-				id := config.Resolved(counts.Labelled, float64(e.Nodes)).Fingerprint()
-				if first, ok := same[id]; ok {
-					err = fmt.Errorf("the same as %s, with these labels", first)
-				} else {
-					same[id] = c.Name
-				}
-			}
+			err = fits(c, own, counts.Labelled, float64(e.Nodes), same)
 		}
 		if err == nil {
 			list[i].Limit, err = Limit(c.Plan, own, e)

@@ -25,18 +25,27 @@ import (
 type candidate struct {
 	columns []int
 	random  bool // the columns behind those of all rounds are the head's random features
+	penalty float64
 	weights mat.Dense
 }
 
-// choice is the candidate of a round that validates best.
+// choice is what validation nodes say of a round's candidates. The mean of their weights is the head's (ADR 76).
 type choice struct {
-	candidate
-	val, loss float64 // NaN without validation nodes
-	margin    float64 // half a standard error of val
+	all       []candidate
+	counts    []float64 // how much each of them counts to the mean
+	val, loss float64   // mean of theirs; NaN without validation nodes
+	margin    float64   // half a standard error of the best
 }
 
+// leastPenalty is that of the solutions that count to a mean: the large weights of smaller ones, which cancel each other, would pass
+// on what the order of sums rounds apart.
+const leastPenalty = 0.01
+
+// countGrid is the unit of the counts of a mean: far more than processors round apart.
+const countGrid = 1.0 / 4096
+
 // solve solves the head of round r for every penalty and for several sets of columns, all from the
-// same equations, and makes the best by validation the head's weights.
+// same equations, and makes the mean of the best by validation the head's weights.
 func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float32) (choice, error) {
 	head := t.model.Closed.Heads[r]
 	equations, columns := t.normal, t.full.columns
@@ -63,26 +72,50 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 		if err != nil {
 			return choice{}, err
 		}
-		for _, w := range solved {
-			all = append(all, candidate{set.columns, set.random, w})
+		for i, w := range solved {
+			all = append(all, candidate{set.columns, set.random, lambdas[i], w})
 		}
 	}
 	best, err := t.validate(ctx, r, all, columns)
 	if err != nil {
 		return choice{}, err
 	}
-	w := head.Weight.Value
-	w.Zero()
-	for k, j := range best.columns {
-		copy(w.Row(j-1), best.weights.Row(k))
-	}
-	copy(head.Bias.Value.Data, best.weights.Row(len(best.columns)))
+	best.mean(head)
 	if t.model.Closed.Spec.Multi {
 		for k := range head.Bias.Value.Data {
 			head.Bias.Value.Data[k] -= closed.Half
 		}
 	}
 	return best, nil
+}
+
+// mean makes the mean weights of the candidates those of head. The weights of columns that one does not have are 0.
+func (c choice) mean(head *closed.Head) {
+	w, bias := head.Weight.Value, head.Bias.Value.Row(0)
+	sums := make([]float64, (w.Rows+1)*w.Cols) // the constant last
+	for i, one := range c.all {
+		for k := 0; c.counts[i] > 0 && k <= len(one.columns); k++ {
+			row := w.Rows
+			if k < len(one.columns) {
+				row = one.columns[k] - 1
+			}
+			for j, v := range one.weights.Row(k) {
+				sums[row*w.Cols+j] += float64(c.counts[i] * float64(v)) // rounded twice: the same bits on every processor
+			}
+		}
+	}
+	total := 0.0
+	for _, n := range c.counts {
+		total += n
+	}
+	for i := range w.Rows {
+		for j := range w.Cols {
+			w.Set(i, j, float32(sums[i*w.Cols+j]/total))
+		}
+	}
+	for j := range bias {
+		bias[j] = float32(sums[w.Rows*w.Cols+j] / total)
+	}
 }
 
 // withRandom returns the normal equations with the head's random features behind the columns of all
@@ -185,8 +218,8 @@ func span(lo, hi int) (all []int) {
 // selectionBins is the resolution of AUC and AP while candidates are compared, all in one sum.
 const selectionBins = 64
 
-// validate sums the metric of every candidate over the validation nodes of all peers and returns the
-// best; without validation nodes the one with the penalty in the middle and all columns.
+// validate sums the metric of every candidate over the validation nodes of all peers and returns those that are alike
+// the best; without validation nodes the one with the penalty in the middle and all columns.
 func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns mat.Dense) (choice, error) {
 	rows := t.shard.NodesIn(graph.Val)
 	labels, of := t.shard.Labels.Select(rows), columns.Select(rows)
@@ -234,28 +267,49 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 	if n == 0 {
 		same := all[len(all)-1].columns
 		first := slices.IndexFunc(all, func(one candidate) bool { return len(one.columns) == len(same) })
-		return choice{all[(first+len(all))/2], math.NaN(), math.NaN(), 0}, nil
+		return choice{all[(first+len(all))/2:][:1], []float64{1}, math.NaN(), math.NaN(), 0}, nil
 	}
-	best := choice{val: math.NaN()}
-	for k, one := range all {
-		val := float64(c.Counts[k*size]) / n
-		if !accuracy {
-			if err := checkMetric(a, c.Counts[k*size:], own[k*size:(k+1)*size], rest); err != nil && !t.Leaves {
-				return choice{}, err
-			}
-			if val, _, _, err = a.Read(c.Counts[k*size:]); err != nil {
-				return choice{}, err
-			}
+	vals := make([]float64, len(all))
+	for k := range all {
+		vals[k] = float64(c.Counts[k*size]) / n
+		if accuracy {
+			continue
 		}
-		if val == val && !(t.config.Metric.Gain(val, best.val) <= 0) {
-			best = choice{candidate: one, val: val}
+		if err := checkMetric(a, c.Counts[k*size:], own[k*size:(k+1)*size], rest); err != nil && !t.Leaves {
+			return choice{}, err
+		}
+		if vals[k], _, _, err = a.Read(c.Counts[k*size:]); err != nil {
+			return choice{}, err
 		}
 	}
-	if best.candidate.columns == nil {
-		return choice{}, errors.New("no candidate validates: training has diverged; scale the features")
+	return chosen(t.config.Metric, all, vals, n)
+}
+
+// chosen returns the choice between candidates that validate so, by n nodes; NaN: one gives no numbers. A candidate counts e times
+// less to the mean for each node that the best has right and it has not (exponential weights: Dalalyan and Tsybakov, Machine
+// Learning 72, 2008). Where few nodes validate, the best is often the luckiest, and the mean of many steadier; where many do, the
+// best counts alone. Of numbers, whose metric has their unit, the best is taken.
+func chosen(m eval.Metric, all []candidate, vals []float64, n float64) (c choice, err error) {
+	at := -1 // the best one, with the largest penalty of those that are
+	for k, v := range vals {
+		if v == v && (at < 0 || m.Gain(v, vals[at]) > 0 || v == vals[at] && all[k].penalty > all[at].penalty) {
+			at = k
+		}
 	}
-	best.margin = t.config.Metric.StandardError(best.val, n) / 2
-	return best, nil
+	if at < 0 {
+		return c, errors.New("no candidate validates: training has diverged; scale the features")
+	}
+	best := vals[at]
+	c = choice{all: all, counts: make([]float64, len(all)), margin: m.StandardError(best, n) / 2}
+	sum := 0.0
+	for k, v := range vals {
+		if gap := m.Gain(best, v); k == at || gap >= 0 && !m.OfNumbers() && all[k].penalty >= leastPenalty {
+			c.counts[k] = math.RoundToEven(math.Exp(-n*gap)/countGrid) * countGrid
+			sum, c.val = sum+c.counts[k], c.val+float64(c.counts[k]*v)
+		}
+	}
+	c.val /= sum
+	return c, nil
 }
 
 // digestOf returns a checksum of the weights of all candidates: the sums are the same bits at all

@@ -315,7 +315,7 @@ func TestInferenceIsTheRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := r.trainers[0].full.logits
+			want := r.trainers[0].Logits()
 			for i, v := range logits.Data {
 				if math.Abs(float64(v-want.Data[i])) > 2e-4 {
 					t.Fatalf("logit %d is %g, in the run %g", i, v, want.Data[i])

@@ -1,0 +1,83 @@
+package closedform
+
+import (
+	"math"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+)
+
+// TestChosen: the best solution counts 1, others e times less for each node that they have wrong beside it, solutions with tiny
+// penalties only where one is the best, and of numbers the best alone.
+func TestChosen(t *testing.T) {
+	penalties := []float64{1e-5, 0.01, 1, 100}
+	for _, c := range []struct {
+		name   string
+		metric eval.Metric
+		vals   []float64
+		counts []float64
+	}{
+		{"one and two nodes less", "accuracy", []float64{0.5, 0.79, 0.8, 0.78}, []float64{0, math.Exp(-1), 1, math.Exp(-2)}},
+		{"a tiny penalty as good", "accuracy", []float64{0.8, 0.8, 0.8, 0.5}, []float64{0, 1, 1, 0}},
+		{"a tiny penalty is the best", "accuracy", []float64{0.8, 0.79, 0.5, math.NaN()}, []float64{1, math.Exp(-1), 0, 0}},
+		{"numbers", "mae", []float64{3, 1, 1.001, 2}, []float64{0, 1, 0, 0}},
+	} {
+		all := make([]candidate, len(c.vals))
+		for k := range all {
+			all[k].penalty = penalties[k]
+		}
+		got, err := chosen(c.metric, all, c.vals, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		val, sum := 0.0, 0.0
+		for k, count := range c.counts {
+			if math.Abs(got.counts[k]-count) > 2*countGrid {
+				t.Errorf("%s: counts are %v, must be %v", c.name, got.counts, c.counts)
+			}
+			if count > 0 {
+				val, sum = val+count*c.vals[k], sum+count
+			}
+		}
+		if math.Abs(got.val-val/sum) > 1e-3 {
+			t.Errorf("%s: validation is %g, must be %g", c.name, got.val, val/sum)
+		}
+	}
+	if _, err := chosen("accuracy", make([]candidate, 1), []float64{math.NaN()}, 9); err == nil {
+		t.Error("a choice is made where nothing validates")
+	}
+}
+
+// TestMeanOfWeights: logits of the mean weights are the mean of the logits, columns that a candidate does not have at 0.
+func TestMeanOfWeights(t *testing.T) {
+	key := rng.New(3)
+	draw := func(rows int) mat.Dense {
+		x := mat.New(rows, 2)
+		for i := range x.Data {
+			x.Data[i] = float32(key.Fold(uint64(rows)).Normal(uint64(i)))
+		}
+		return x
+	}
+	spec := Config{Task: "single", Features: 4, Classes: 2, Metric: "accuracy", Hops: 1, HopsKept: Auto, LeaveOut: Auto}.spec(false, 1) // two columns
+	model, err := nn.New(spec, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := model.Closed.Heads[0]
+	c := choice{all: []candidate{{columns: []int{1}, weights: draw(2)}, {columns: []int{1, 2}, weights: draw(3)}}, counts: []float64{1, 0.25}}
+	c.mean(head)
+	for j := range 2 {
+		one, two := c.all[0].weights, c.all[1].weights
+		for i, must := range []float32{(one.At(0, j) + 0.25*two.At(0, j)) / 1.25, 0.25 * two.At(1, j) / 1.25} {
+			if v := head.Weight.Value.At(i, j); math.Abs(float64(v-must)) > 1e-6 {
+				t.Errorf("weight %d, %d is %g, must be %g", i, j, v, must)
+			}
+		}
+		if v, must := head.Bias.Value.Data[j], (one.At(1, j)+0.25*two.At(2, j))/1.25; math.Abs(float64(v-must)) > 1e-6 {
+			t.Errorf("bias %d is %g, must be %g", j, v, must)
+		}
+	}
+}
