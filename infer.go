@@ -73,13 +73,13 @@ func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile
 		return nil, sent, input(fmt.Errorf("the plan must be of task links (got %s): it says which rows travel", p.Task))
 	}
 	wanted, err := infer.Wants(m, s.Shard, nodes, relation)
-	by, fault := p.EndToEnd(s.Shard)
+	by, fault := p.Links(s.Shard)
 	one, config, err := inferring("recommend", p, &s, m, card, errors.Join(err, fault))
 	if err != nil {
 		return nil, sent, err
 	}
 	one.do = func(ctx context.Context, with *Session) (err error) {
-		all, err = infer.Together(ctx, config, *by.Links, m, s.Shard, with.Group, with.Sums, wanted, k)
+		all, err = infer.Together(ctx, config, by, m, s.Shard, with.Group, with.Sums, wanted, k)
 		with.Left("recommend")
 		if err == nil {
 			err = with.Group.Barrier(ctx)

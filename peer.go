@@ -205,7 +205,11 @@ func (p *peer) sampled(m *session.Member) (*trainer, error) {
 	}
 	t.Cluster = clusters
 	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
-	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed, LastRound: c.LastRound()}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}, nil
+	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed, LastRound: c.LastRound()}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	if c.Links != nil {
+		one.ranks = t.Ranks
+	}
+	return one, nil
 }
 
 // clusters are those of sampled training: parts by the policy that the workers of a cluster take.

@@ -27,11 +27,12 @@ func TestRecommendTogether(t *testing.T) {
 		settings string
 		g        *graph.Graph
 	}{
-		{"model: gcn\ndecoder: mlp", graphtest.Communities(90, 9, 3, 0.9, rng.New(1))},
-		{"model: sage\nnegatives_from: near", graphtest.Communities(90, 9, 3, 0.9, rng.New(1))},
-		{"model: rgcn\ndecoder: distmult", typed},
+		{"mode: fullbatch\nmodel: gcn\ndecoder: mlp", graphtest.Communities(90, 9, 3, 0.9, rng.New(1))},
+		{"mode: fullbatch\nmodel: sage\nnegatives_from: near", graphtest.Communities(90, 9, 3, 0.9, rng.New(1))},
+		{"mode: fullbatch\nmodel: rgcn\ndecoder: distmult", typed},
+		{"mode: minibatch\nmodel: sage\ndecoder: distmult\nround_steps: 2\nbatch_size: 50", typed},
 	} {
-		p := read(t, "mode: fullbatch\ntask: links\nhidden: 6\nrounds: 3\nlink_holdout: [0.1, 0.2]\npolicy: random\ntransport: memory\n"+c.settings)
+		p := read(t, "task: links\nhidden: 6\nrounds: 3\nlink_holdout: [0.1, 0.2]\npolicy: random\ntransport: memory\n"+c.settings)
 		p.Peers = 2
 		shards, err := Split(c.g, p)
 		if err != nil {
@@ -75,7 +76,7 @@ func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[stri
 	all, sent := make([][]links.NewLink, len(shards)), make([]comm.Counts, len(shards))
 	err = Groups(t.Context(), p, len(shards), func(ctx context.Context, group *comm.Group) error {
 		own := shards[group.Rank()]
-		by, err := p.EndToEnd(own)
+		by, err := p.Links(own)
 		if err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[stri
 				wanted = append(wanted, links.Wanted{Node: i, Relation: int32(k)})
 			}
 		}
-		all[group.Rank()], err = infer.Together(ctx, config, *by.Links, r.Model, own, group, group, wanted, g.N())
+		all[group.Rank()], err = infer.Together(ctx, config, by, r.Model, own, group, group, wanted, g.N())
 		sent[group.Rank()] = group.Bytes()
 		return err
 	})

@@ -208,6 +208,11 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 		if err != nil {
 			return nil, err
 		}
+		if c.Links != nil && c.RoundSteps == 0 {
+			if members.Train, err = linksLike(p, own); err != nil {
+				return nil, err
+			}
+		}
 		l, err := traffic.Sampled(c, members)
 		return []traffic.List{l}, err
 	}
@@ -217,6 +222,23 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 	}
 	l, err := traffic.EndToEnd(c, members)
 	return []traffic.List{l}, err
+}
+
+// linksLike returns how many links train if nodes have as many as those of own on average. Where sites are to know before a run
+// what leaves them, rounds must not depend on the links of others.
+func linksLike(p plan.Plan, own *shard.Shard) (int64, error) {
+	if len(p.Members) > 0 {
+		return 0, errors.New("round_steps must be at least 1 for task links in mode minibatch with members (got 0): how many steps an epoch has depends on links of the other sites")
+	}
+	c, err := p.Links(own)
+	if err != nil {
+		return 0, err
+	}
+	cut, err := c.Rule(p.Seed).Cut(own)
+	if err != nil || own.Owned == 0 {
+		return 0, err
+	}
+	return int64(len(cut.Links)) * own.Nodes / int64(own.Owned), nil
 }
 
 // union returns the lines of several lists: what is in more than one of them as often, and of as many numbers, as in

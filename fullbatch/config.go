@@ -62,13 +62,8 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fault((c.Links != nil) != (c.Spec.Decoder != nil), "links and a decoder must be given together (got %t and %t)", c.Links != nil, c.Spec.Decoder != nil)
-	if c.Links != nil {
-		errs = append(errs, c.Links.Validate())
-		fault(c.Inductive, "inductive must be false for task links (got true): edges are held out, not nodes")
-		fault(c.Balanced, "balanced must be false for task links (got true): links have no classes")
-		fault(c.Boundary != 1, "boundary must be exact for task links (got %g): a link needs the rows of both ends", c.Boundary)
-	}
+	errs = append(errs, c.Links.Check(c.Config))
+	fault(c.Links != nil && c.Boundary != 1, "boundary must be exact for task links (got %g): a link needs the rows of both ends", c.Boundary)
 	fault(!slices.Contains(Fetches, c.Fetch), "fetch must be one of %q (got %q)", Fetches, c.Fetch)
 	fault(c.Inductive && c.Spec.BatchNormed(), "batch_norm must be off with inductive: its statistics are those of every node, also of validation and test nodes; use norm (of each row)")
 	fault(c.Order != "any" && c.Order != "fixed", "order must be any or fixed (got %q)", c.Order)

@@ -25,17 +25,6 @@ func linked(c *Config, decoder string, relations ...string) {
 	c.Metric, c.Links = "mrr", &links.Config{HeldOut: [2]float64{0.2, 0.2}, Negatives: 2}
 }
 
-// bothWays is typed, with the reverse of each relation.
-func bothWays(g *graph.Graph) *graph.Graph {
-	h := jointtest.Typed(g)
-	list := make([]*graph.CSR, jointtest.Relations)
-	for r := range list {
-		list[r] = h.Typed.Adj.Relation(r, jointtest.Relations)
-	}
-	h.Typed = graph.WithInverses(h.Typed.Names, list)
-	return h
-}
-
 // TestLinksDoNotDependOnTheNumberOfWorkers: losses, validation losses and ranks of links agree for 1, 2 and 4 workers.
 func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 	dense := toy(rng.New(2), 120, 9)
@@ -48,13 +37,13 @@ func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 	}{
 		{"gcn, dot", "gcn", "dot", dense, []string{""}, nil},
 		{"sage, mlp, hard", "sage", "mlp", jointtest.Sparsed(dense), []string{""}, func(c *Config) { c.Links.Hard = true }},
-		{"rgcn, distmult", "rgcn", "distmult", bothWays(dense), []string{"a", "c"}, func(c *Config) {
+		{"rgcn, distmult", "rgcn", "distmult", jointtest.BothWays(dense), []string{"a", "c"}, func(c *Config) {
 			c.Links.Relations = []string{"a", "c=c (inverse)"}
 			for i := range c.Spec.Layers {
 				c.Spec.Layers[i].Relations = 2 * jointtest.Relations
 			}
 		}},
-		{"rgcn, near", "rgcn", "dot", bothWays(dense), []string{"b"}, func(c *Config) {
+		{"rgcn, near", "rgcn", "dot", jointtest.BothWays(dense), []string{"b"}, func(c *Config) {
 			c.Links.Relations, c.Links.Near = []string{"b"}, true
 			for i := range c.Spec.Layers {
 				c.Spec.Layers[i].Relations = 2 * jointtest.Relations

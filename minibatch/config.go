@@ -1,6 +1,6 @@
 // Package minibatch trains all layers of a model jointly by sampled mini-batches, over any number of peers that each hold
 // a part of the graph. A step takes a batch of training nodes, drawn anew in each epoch, and computes them from a sample
-// of their neighbourhood. For a group of batches the peers ask each other once a hop for samples and once for features
+// of their neighbourhood; where links are the task, both ends of a batch of them and of pairs that are drawn. For a group of batches the peers ask each other once a hop for samples and once for features
 // (multi-minibatch sampling; DistDGL, Zheng et al., IA3 2020, asks for each batch), while the group before trains.
 //
 // What is drawn depends on the seed, the epoch, the step, the hop and the vertex alone: a batch is the same in groups of
@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // Config says how a model is trained. A round is an epoch, or RoundSteps steps.
@@ -29,6 +30,8 @@ type Config struct {
 
 	// RoundSteps is how many steps a round takes; 0: those of an epoch. Batches do not depend on it.
 	RoundSteps int `json:"round_steps,omitempty"`
+
+	Links *links.Config `json:"links,omitempty"` // of task links, where BatchSize counts links, each at both ends; nil: nodes have labels
 
 	// Cache and Memory are bytes of features: what a peer keeps of other peers' nodes from one group to the next ones, and
 	// what two groups may take where Group is 0 (0: 1 GiB). Neither changes the model.
@@ -46,7 +49,7 @@ const maxRoundSteps = 1 << 30
 func (c Config) Validate() error {
 	rates := c.Schedule // over steps, of which the labels say how many there are
 	rates.Total = max(c.Rounds, rates.Warmup+1)
-	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate()}
+	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate(), c.Links.Check(c.Config)}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -55,6 +58,8 @@ func (c Config) Validate() error {
 	fault(c.BatchSize < 1, "batch_size must be at least 1 (got %d)", c.BatchSize)
 	fault(c.Group < 0 || c.Group > MostGroup, "group must be from 0 (chosen by latency) to %d (got %d)", MostGroup, c.Group)
 	fault(c.RoundSteps < 0 || c.RoundSteps > maxRoundSteps, "round_steps must be from 0 (an epoch) to %d (got %d)", maxRoundSteps, c.RoundSteps)
+	fault(c.Links != nil && c.Sample.Induced(), "sampler must be neighbour or labor for task links (got %s): a batch has the neighbourhoods of drawn nodes, too", c.Sample.Kind)
+	fault(c.Links != nil && c.Links.Near, "negatives_from must be all in mode minibatch (got near): a batch has the neighbourhoods of all that it draws")
 	fault(c.Cache < 0, "feature_cache must be at least 0 (got %d)", c.Cache)
 	fault(c.Memory < 0, "memory must be at least 0 (got %d)", c.Memory)
 	if n := len(c.Spec.Layers); len(c.Sample.Fanouts) > 0 {

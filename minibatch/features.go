@@ -44,7 +44,7 @@ func (f *features) fetch(ctx context.Context, all []sample.Batch, next [][]sampl
 		for b := range all {
 			x.at[b] = make([]int32, len(all[b].Nodes))
 			for i, id := range all[b].Nodes {
-				x.at[b][i] = f.dir.local[id]
+				x.at[b][i] = f.dir.Local[id]
 			}
 		}
 		x.rows = f.input
@@ -58,7 +58,7 @@ func (f *features) fetch(ctx context.Context, all []sample.Batch, next [][]sampl
 	}
 	own := make([]int32, len(need[f.shard.Rank]))
 	for i, id := range need[f.shard.Rank] {
-		own[i] = f.dir.local[id]
+		own[i] = f.dir.Local[id]
 	}
 	parts := []graph.Features{f.input.Select(own)}
 	nodes := [][]int32{need[f.shard.Rank]}
@@ -125,7 +125,7 @@ func (f *features) union(all []sample.Batch) [][]int32 {
 		for _, id := range all[b].Nodes {
 			if f.place[id] == 0 {
 				f.place[id] = 1
-				q := f.dir.owner[id]
+				q := f.dir.Peer[id]
 				need[q] = append(need[q], id)
 			}
 		}
@@ -175,7 +175,7 @@ func (f *features) ask(ctx context.Context, need [][]int32) (give [][]int32, pie
 			return nil, 0, &comm.PeerError{Rank: q, Op: "request of features", Err: err}
 		}
 		for i, id := range give[q] {
-			give[q][i] = f.dir.local[id]
+			give[q][i] = f.dir.Local[id]
 		}
 		pieces = max(pieces, int(theirs))
 	}

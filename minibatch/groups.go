@@ -5,6 +5,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // group is some batches of an epoch, ready to be computed.
@@ -13,6 +15,7 @@ type group struct {
 	seeds   [][]int32 // [batch] own training nodes, by ID
 	batches []sample.Batch
 	inputs  *inputs
+	pairs   []pairs.Groups // [batch] of its seeds, where links are the task
 }
 
 // groups prepares groups, one while the one before is computed.
@@ -26,7 +29,9 @@ type groups struct {
 	total    int // steps of the run
 	relay    *relay
 	features *features
-	sub      *subgraphs // nil unless batches are induced subgraphs
+	sub      *subgraphs     // nil unless batches are induced subgraphs
+	links    *links.Task    // nil: nodes have labels
+	linked   *links.Batches // of that epoch
 
 	order []int32  // of training nodes in that epoch
 	epoch int      // of order, plus one
@@ -116,7 +121,11 @@ func (p *groups) sample(ctx context.Context, first int) (*group, error) {
 	}
 	ofEpoch := p.key.FoldString("batches").Fold(uint64(epoch))
 	var err error
-	if p.sub != nil {
+	if p.links != nil {
+		if err = p.seed(g, epoch, step, len(keys)); err != nil {
+			return nil, err
+		}
+	} else if p.sub != nil {
 		if p.relay.nodes, g.seeds, err = p.sub.draw(ctx, ofEpoch, keys, step); err != nil {
 			return nil, err
 		}
@@ -133,10 +142,28 @@ func (p *groups) sample(ctx context.Context, first int) (*group, error) {
 	return g, err
 }
 
+// seed gives g the ends of the links of n steps as seeds, and the relay what these steps leave out.
+func (p *groups) seed(g *group, epoch, step, n int) error {
+	if p.epoch != epoch+1 {
+		p.linked, p.epoch = p.links.Batches(epoch, p.steps), epoch+1
+	}
+	p.relay.left = nil
+	all := p.linked
+	for k := step; k < step+n; k++ {
+		b, err := all.Batch(k)
+		if err != nil {
+			return err
+		}
+		g.seeds, g.pairs = append(g.seeds, b.Nodes), append(g.pairs, b.Pairs)
+		p.relay.left = append(p.relay.left, all.Left(k))
+	}
+	return nil
+}
+
 // own returns the seeds of a step of the epoch that this peer owns.
 func (p *groups) own(step int) (seeds []int32) {
 	for _, k := range p.order[step*p.batch : min((step+1)*p.batch, len(p.order))] {
-		if id := p.dir.train[k]; int(p.dir.owner[id]) == p.relay.shard.Rank {
+		if id := p.dir.train[k]; int(p.dir.Peer[id]) == p.relay.shard.Rank {
 			seeds = append(seeds, id)
 		}
 	}

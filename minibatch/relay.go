@@ -10,6 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/train/links"
+	"github.com/heddle-gnn/heddle/train/owners"
 )
 
 // relay samples batches together with the other peers: each draws in-edges of its own nodes for all.
@@ -24,6 +26,10 @@ type relay struct {
 
 	within *sample.Within // of batches that are induced subgraphs: nil of others
 	nodes  [][]int32      // of these batches
+
+	foreign bool         // seeds may be other peers' nodes
+	left    []links.Left // [batch] edges that it leaves out; nil: none
+	means   bool         // a layer's sum over edges is a weighted mean
 }
 
 // mostMessage bounds a message of a relay.
@@ -48,7 +54,7 @@ func (r *relay) sample(ctx context.Context, keys []rng.Key, seeds [][]int32) ([]
 			drawn[b] = make([]sample.Drawn, r.shard.Parts)
 			drawn[b][r.shard.Rank] = r.draw(b, key, hop, f.of[b][r.shard.Rank])
 		}
-		if r.shard.Parts > 1 && hop > 0 { // seeds are own nodes
+		if r.shard.Parts > 1 && (hop > 0 || r.foreign) {
 			if err := r.ask(ctx, keys, hop, f, drawn); err != nil {
 				return nil, err
 			}
@@ -85,7 +91,7 @@ func (r *relay) split(all []sample.Batch, have []int) frontier {
 			continue
 		}
 		for i, id := range all[b].Nodes {
-			q := r.dir.owner[id]
+			q := r.dir.Peer[id]
 			if f.part[b][i] = q; i >= have[b] {
 				f.of[b][q] = append(f.of[b][q], id)
 			}
@@ -101,14 +107,59 @@ func (r *relay) draw(batch int, key rng.Key, hop int, ids []int32) (d sample.Dra
 	}
 	own := make([]int32, len(ids))
 	for i, id := range ids {
-		own[i] = r.dir.local[id]
+		own[i] = r.dir.Local[id]
 	}
 	r.sampler.Draw(key, hop, own, &d)
+	if r.left != nil {
+		r.leave(&d, own, r.left[batch])
+	}
 	global := r.shard.Global
 	for k, j := range d.Src {
 		d.Src[k] = int32(global[j])
 	}
 	return d
+}
+
+// leave takes edges out of what was drawn of own nodes. What they weighed in a mean goes to the others of the node: else a node
+// would show by its row that it is an end of a link. A relation of which no edge is left does not reach a node.
+func (r *relay) leave(d *sample.Drawn, own []int32, out links.Left) {
+	kinds := max(1, r.edges.Relations)
+	n := (len(r.edges.RowPtr) - 1) / kinds
+	relation := func(row int) int32 {
+		if r.edges.Relations == 0 {
+			return -1
+		}
+		return int32(row % kinds)
+	}
+	d.Without(r.edges.EdgeX.Cols, func(row int, source int32) bool { return out.Edge(relation(row), own[row/kinds], source) })
+	for row, hi := range d.End {
+		node, lo := own[row/kinds], int32(0)
+		if row > 0 {
+			lo = d.End[row-1]
+		}
+		if !out.Of(node) {
+			continue
+		}
+		all, others, some := 0.0, 0.0, false
+		at := row%kinds*n + int(node)
+		for e := r.edges.RowPtr[at]; e < r.edges.RowPtr[at+1]; e++ {
+			w := 1.0
+			if r.edges.Weight != nil {
+				w = float64(r.edges.Weight[e])
+			}
+			if all += w; !out.Edge(relation(row), node, r.edges.Col[e]) {
+				others, some = others+w, true
+			}
+		}
+		if d.Reached != nil {
+			d.Reached[row] = some
+		}
+		if r.means && d.Weight != nil && others > 0 {
+			for k := range d.Weight[lo:hi] {
+				d.Weight[int(lo)+k] *= float32(all / others)
+			}
+		}
+	}
 }
 
 // ask sends each other peer the nodes of its own in all batches, and puts what they draw into drawn. A request is, for
@@ -184,7 +235,7 @@ func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err e
 	ids = make([]int32, n)
 	for i := range ids {
 		id := binary.LittleEndian.Uint32(b[4*i:])
-		if id >= uint32(len(d.owner)) || rank != anyRank && int(d.owner[id]) != rank || d.owner[id] == mostPeers {
+		if id >= uint32(len(d.Peer)) || rank != anyRank && int(d.Peer[id]) != rank || d.Peer[id] == owners.Nobody {
 			return nil, nil, comm.Refused("a request must name nodes of this peer (got %d)", id)
 		}
 		ids[i] = int32(id)
@@ -242,8 +293,8 @@ func (r *relay) read(b []byte, nodes int) (d sample.Drawn, rest []byte, err erro
 			d.Reached = append(d.Reached, n&1 != 0)
 			n >>= 1
 		}
-		if k <= 0 || n > uint64(len(r.dir.owner)) {
-			return d, nil, comm.Refused("row %d of a sample must have from 0 to %d edges (got %d)", i, len(r.dir.owner), n)
+		if k <= 0 || n > uint64(len(r.dir.Peer)) {
+			return d, nil, comm.Refused("row %d of a sample must have from 0 to %d edges (got %d)", i, len(r.dir.Peer), n)
 		}
 		b, edges = b[k:], edges+n
 		d.End[i] = int32(min(edges, math.MaxInt32))
@@ -264,7 +315,7 @@ func (r *relay) read(b []byte, nodes int) (d sample.Drawn, rest []byte, err erro
 	d.Src = make([]int32, edges)
 	for k := range d.Src {
 		id := binary.LittleEndian.Uint32(b[4*k:])
-		if id >= uint32(len(r.dir.owner)) || r.dir.owner[id] == mostPeers {
+		if id >= uint32(len(r.dir.Peer)) || r.dir.Peer[id] == owners.Nobody {
 			return d, nil, comm.Refused("the source of a sampled edge must be a node of the graph (got %d)", id)
 		}
 		d.Src[k] = int32(id)

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/train/owners"
 )
 
 // relayOf returns the relay of the first of two peers.
@@ -19,14 +20,14 @@ func relayOf(t *testing.T) *relay {
 	t.Helper()
 	g := toy(50)
 	s := cut(t, g, 2)[0]
-	d := &directory{owner: make([]uint16, 50), local: make([]int32, 50)}
-	for i := range d.owner {
-		d.owner[i] = 1
+	d := &directory{Directory: &owners.Directory{Peer: make([]uint16, 50), Local: make([]int32, 50)}}
+	for i := range d.Peer {
+		d.Peer[i] = 1
 	}
 	for k, id := range s.Global[:s.Owned] {
-		d.owner[id], d.local[id] = 0, int32(k)
+		d.Peer[id], d.Local[id] = 0, int32(k)
 	}
-	d.owner[49] = mostPeers
+	d.Peer[49] = owners.Nobody
 	edges := sample.NewEdges(graph.Normalise(&s.Adj, nil, graph.Loops), s.Global, true, true)
 	return &relay{shard: s, dir: d, hops: 2, edges: edges, builder: sample.NewBuilder(50, edges),
 		sampler: sample.New(sample.Config{Kind: "neighbour", Fanouts: []int{2, 3}}, edges)}
@@ -59,7 +60,7 @@ func TestMessagesAreNotBelieved(t *testing.T) {
 	_, err = r.serve(keys, 1, append(request, 0))
 	refused("a longer request", err)
 	foreign := int32(0)
-	for r.dir.owner[foreign] != 1 {
+	for r.dir.Peer[foreign] != 1 {
 		foreign++
 	}
 	_, err = r.serve(keys, 1, appendIDs(appendIDs(nil, []int32{foreign}), nil))
@@ -78,18 +79,6 @@ func TestMessagesAreNotBelieved(t *testing.T) {
 	}
 	_, _, err = r.read([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 1)
 	refused("many edges", err)
-}
-
-// TestDirectoryIsNotBelieved: IDs beyond the graph, of two owners, or that are no numbers are refused.
-func TestDirectoryIsNotBelieved(t *testing.T) {
-	for want, b := range map[string][]byte{
-		"must be a number": {0x80}, "must be from 0 to 2 (got 3)": {12}, "must be from 0 to 2 (got -1)": {3}, "one owner": {0, 0},
-	} {
-		d := &directory{owner: []uint16{mostPeers, mostPeers, mostPeers}, local: make([]int32, 3)}
-		if err := d.read(1, b, make([]bool, 3)); !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v, must contain %q", b, err, want)
-		}
-	}
 }
 
 // TestFailedPeer: the others name a peer whose connection ends in the midst of an epoch, and nothing hangs.

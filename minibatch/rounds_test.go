@@ -17,7 +17,7 @@ import (
 // TestInterrupted: a run that is cut off in the midst of an epoch and goes on, one peer without its checkpoints, ends with
 // the same bits as one that was not.
 func TestInterrupted(t *testing.T) {
-	for _, kind := range []string{"neighbour", "saint-edge", "cluster"} {
+	for _, kind := range []string{"neighbour", "saint-edge", "cluster", "links"} {
 		t.Run(kind, func(t *testing.T) { interrupted(t, kind) })
 	}
 }
@@ -25,7 +25,10 @@ func TestInterrupted(t *testing.T) {
 func interrupted(t *testing.T, kind string) {
 	g := toy(160)
 	c := of(t, "sage", g)
-	if kind != "neighbour" {
+	if kind == "links" {
+		g = both(t, 70)
+		c = linked(t, "sage", "mlp", g, "")
+	} else if kind != "neighbour" {
 		induced(&c, kind)
 		c.Sample.Draws = 20
 	}

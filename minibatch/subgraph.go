@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/owners"
 )
 
 // subgraphs says which nodes batches have that are induced subgraphs.
@@ -107,7 +108,7 @@ func (d *directory) learnClusters(ctx context.Context, g *comm.Group, s *shard.S
 		return nil, 0, err
 	}
 	in[s.Rank] = message
-	of := d.byOwner(s.Parts)
+	of := d.Of(s.Parts)
 	cluster = make([]int32, s.Nodes)
 	for q, b := range in {
 		most := -1
@@ -138,25 +139,6 @@ func toOthers(s *shard.Shard, message []byte) [][]byte {
 	return out
 }
 
-// byOwner returns the nodes of each peer in its own order.
-func (d *directory) byOwner(parts int) [][]int32 {
-	of, count := make([][]int32, parts), make([]int, parts)
-	for _, q := range d.owner {
-		if q != mostPeers {
-			count[q]++
-		}
-	}
-	for q := range of {
-		of[q] = make([]int32, count[q])
-	}
-	for id, q := range d.owner {
-		if q != mostPeers {
-			of[q][d.local[id]] = int32(id)
-		}
-	}
-	return of
-}
-
 // mostWeight bounds the sum of all weights.
 const mostWeight = 1 << 62
 
@@ -175,7 +157,7 @@ func (d *directory) learnWeights(ctx context.Context, g *comm.Group, s *shard.Sh
 		return nil, nil, err
 	}
 	in[s.Rank] = message
-	of := d.byOwner(s.Parts)
+	of := d.Of(s.Parts)
 	allWeight, allTouch = make([]uint64, s.Nodes), make([]uint64, s.Nodes)
 	total := [2]uint64{}
 	for q, b := range in {
@@ -192,7 +174,7 @@ func (d *directory) learnWeights(ctx context.Context, g *comm.Group, s *shard.Sh
 			default:
 				id, b = binary.LittleEndian.Uint32(b), b[4:]
 			}
-			if id >= uint32(len(d.owner)) || d.owner[id] == mostPeers {
+			if id >= uint32(len(d.Peer)) || d.Peer[id] == owners.Nobody {
 				return nil, nil, refuse("weights must be of nodes of the graph (got %d)", id)
 			}
 			for f, all := range [][]uint64{allWeight, allTouch} {
@@ -219,7 +201,7 @@ func (d *directory) learnReverse(ctx context.Context, g *comm.Group, s *shard.Sh
 	for v := range s.Owned {
 		for _, j := range e.Col[e.RowPtr[v]:e.RowPtr[v+1]] {
 			if int(j) >= s.Owned {
-				q := d.owner[s.Global[j]]
+				q := d.Peer[s.Global[j]]
 				out[q] = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(out[q], uint32(s.Global[v])), uint32(s.Global[j]))
 			}
 		}
@@ -247,11 +229,11 @@ func (d *directory) learnReverse(ctx context.Context, g *comm.Group, s *shard.Sh
 		slices.Sort(theirs[q])
 	}
 	p.Reverse(func(u, v uint64) bool {
-		if q := int(d.owner[u]); q != s.Rank {
+		if q := int(d.Peer[u]); q != s.Rank {
 			_, found := slices.BinarySearch(theirs[q], u<<32|v)
 			return found
 		}
-		row := d.local[u]
+		row := d.Local[u]
 		_, found := slices.BinarySearchFunc(e.Col[e.RowPtr[row]:e.RowPtr[row+1]], int64(v), func(j int32, v int64) int { return int(s.Global[j] - v) })
 		return found
 	})
@@ -270,8 +252,8 @@ func (s *subgraphs) draw(ctx context.Context, epoch rng.Key, batches []rng.Key, 
 		}
 		var sources []int32
 		for _, h := range hits {
-			if int(s.dir.owner[h.Node]) == s.shard.Rank {
-				sources = append(sources, int32(s.shard.Global[s.pairs.Source(s.dir.local[h.Node], h.Rest)]))
+			if int(s.dir.Peer[h.Node]) == s.shard.Rank {
+				sources = append(sources, int32(s.shard.Global[s.pairs.Source(s.dir.Local[h.Node], h.Rest)]))
 			}
 		}
 		message = appendIDs(message, sources)
@@ -284,7 +266,7 @@ func (s *subgraphs) draw(ctx context.Context, epoch rng.Key, batches []rng.Key, 
 	}
 	for b, list := range nodes {
 		for _, id := range list {
-			if int(s.dir.owner[id]) == s.shard.Rank && s.trains[s.dir.local[id]] {
+			if int(s.dir.Peer[id]) == s.shard.Rank && s.trains[s.dir.Local[id]] {
 				seeds[b] = append(seeds[b], id)
 			}
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/joint"
 	"github.com/heddle-gnn/heddle/train/labels"
+	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // Trainer trains one model at one peer.
@@ -43,9 +44,11 @@ type Trainer struct {
 	weight []float32 // of each class, or nil
 	rates  optim.Schedule
 	groups *groups
-	batch  int   // labels of a step
-	steps  int   // of an epoch
-	round  int   // steps of a round
+	batch  int         // labels of a step
+	steps  int         // of an epoch
+	round  int         // steps of a round
+	links  *links.Task // nil: nodes have labels
+	ranks  map[graph.Split]links.Figures
 	pace   *pace // nil: size is final
 	size   int   // batches of a group
 }
@@ -63,7 +66,13 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), shard: s, input: m.Encoder.Input(s.X), tape: tape.New()}
+	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), shard: s, input: m.Encoder.Input(s.X), tape: tape.New(), ranks: make(map[graph.Split]links.Figures)}
+	if c.Links != nil {
+		if t.links, err = links.New(*c.Links, c.Seed, s, m.Decoder); err != nil {
+			return nil, err
+		}
+		t.shard = t.links.Messages()
+	}
 	t.tape.Half = c.Precision == tape.BF16
 	return t, nil
 }
@@ -72,6 +81,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 const (
 	ofLabels     = "label counts"
 	ofGradient   = "gradient" // a step each
+	ofLinks      = "counts of links"
 	ofValidation = "validation"
 	ofResult     = "result" // a step a split
 )
@@ -111,36 +121,35 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 
 // begin makes what a run needs before its first epoch. Every peer takes part in each step.
 func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.Whole, labels.Draw{Seed: t.config.Seed, LastRound: t.config.LastRound()})
+	seeds := int64(0)
+	var err error
+	if t.links != nil {
+		seeds, err = t.links.Begin(ctx, g, train.NewSender(g, t.shard, t.config.Rows), r, t.id(ofLinks, 0))
+	} else {
+		err = t.countLabels(ctx, r)
+	}
 	if err != nil {
 		return err
 	}
-	if all.Labelled == 0 {
-		return errors.New("minibatch: the graph has no training node: nothing can be learned")
-	}
-	if text := all.Warning(); text != "" {
-		t.Report(train.Event{Kind: train.Warning, Text: text})
-	}
-	if err := all.Fault(t.Whole.Labels.Names); err != nil {
-		return err
-	}
-	t.Learn(all)
-	t.shard = all.HoldOut(t.Whole)
-	t.weight = task.Weights(all.Classes, t.config.Balanced, t.config.ClassWeights)
 	view, edges, err := t.edges(ctx, g)
 	if err != nil {
 		return err
 	}
-	dir, err := learnDirectory(ctx, g, t.shard, t.labelled(graph.Train))
-	if err != nil {
+	var dir *directory
+	if t.links != nil {
+		dir = &directory{Directory: t.links.Owners()}
+	} else if dir, err = learnDirectory(ctx, g, t.shard, t.labelled(graph.Train)); err != nil {
 		return err
 	}
 	sub, err := t.learnSubgraphs(ctx, train.NewSender(g, t.shard, t.config.Rows), g, dir, view, edges)
 	if err != nil {
 		return err
 	}
-	t.batch = min(t.config.BatchSize, len(dir.train))
-	t.steps = (len(dir.train) + t.batch - 1) / t.batch
+	if t.links == nil {
+		seeds = int64(len(dir.train))
+	}
+	t.batch = int(min(int64(t.config.BatchSize), seeds))
+	t.steps = int((seeds + int64(t.batch) - 1) / int64(t.batch))
 	if sub != nil {
 		t.steps = sub.Steps()
 	}
@@ -159,20 +168,42 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	}
 	nodes := int(t.shard.Nodes)
 	relays := &relay{group: beside, shard: t.shard, dir: dir, hops: len(t.config.Sample.Fanouts), edges: edges,
-		sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges)}
+		sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges), foreign: t.links != nil,
+		means: slices.Contains([]graph.Norm{graph.GCN, graph.Mean}, t.Model.Layers[0].Edges)}
 	if sub != nil {
 		sub.group, relays.within = beside, &sample.Within{Of: sub.Subgraphs, Pairs: sub.pairs}
 		relays.sampler = sample.NewWithin(t.config.Sample, edges, relays.within)
 	}
 	t.groups = &groups{
 		key: t.key, dir: dir, batch: t.batch, steps: t.steps, round: t.round, total: t.config.Rounds * t.round,
-		relay: relays, sub: sub,
+		relay: relays, sub: sub, links: t.links,
 		features: &features{group: beside, sender: train.NewSender(beside, t.shard, t.config.Rows), shard: t.shard, dir: dir,
 			input: t.input, piece: pieceLen, place: make([]int32, nodes)},
 	}
 	if t.config.Cache > 0 && t.shard.Parts > 1 {
 		t.groups.features.cache = newCache(t.config.Cache, t.shard, t.config.Rows.Values == "bf16")
 	}
+	return nil
+}
+
+// countLabels counts the training labels of all peers, class by class.
+func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
+	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.Whole, labels.Draw{Seed: t.config.Seed, LastRound: t.config.LastRound()})
+	if err != nil {
+		return err
+	}
+	if all.Labelled == 0 {
+		return errors.New("minibatch: the graph has no training node: nothing can be learned")
+	}
+	if text := all.Warning(); text != "" {
+		t.Report(train.Event{Kind: train.Warning, Text: text})
+	}
+	if err := all.Fault(t.Whole.Labels.Names); err != nil {
+		return err
+	}
+	t.Learn(all)
+	t.shard = all.HoldOut(t.Whole)
+	t.weight = task.Weights(all.Classes, t.config.Balanced, t.config.ClassWeights)
 	return nil
 }
 
@@ -185,8 +216,17 @@ func (t *Trainer) measure(ctx context.Context, beside *comm.Group) error {
 	if t.size = 1; t.shard.Parts == 1 { // a group has no relay
 		return nil
 	}
-	t.size, t.pace = firstGroup, &pace{relays: len(t.config.Sample.Fanouts), memory: t.config.Memory}
+	t.size, t.pace = firstGroup, &pace{relays: t.relays(), memory: t.config.Memory}
 	return t.pace.measure(ctx, beside)
+}
+
+// relays is how many messages a group takes, one after the other: where links are the task, seeds are other peers' nodes, too.
+func (t *Trainer) relays() int {
+	n := len(t.config.Sample.Fanouts)
+	if t.links != nil {
+		n++
+	}
+	return n
 }
 
 // settle chooses the size of groups, where it is open, after the first one has taken so long.
@@ -374,12 +414,12 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 		}
 		x = graph.Features{Dense: h}
 	}
-	own := make([]int32, len(g.seeds[b]))
-	for i, id := range g.seeds[b] {
-		own[i] = t.groups.dir.local[id]
-	}
 	d := t.tape.Scratch(x.Dense.Rows, x.Dense.Cols)
-	loss, weight = t.loss(d, x.Dense, own, g.seeds[b])
+	if t.links != nil {
+		loss, weight = t.Model.Decoder.Learn(d, x.Dense, g.pairs[b]), float64(g.pairs[b].Len())
+	} else {
+		loss, weight = t.loss(d, x.Dense, g.seeds[b])
+	}
 	for k := len(layers) - 1; k >= 0; k-- {
 		if head := t.head(k); head != nil {
 			dh := t.tape.Scratch(out[k].Rows, out[k].Cols)
@@ -398,7 +438,11 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 
 // loss returns that of logits of own nodes, and puts its gradient into d. Of a subgraph each node's is divided by the
 // probability with which the subgraph has it; the mean is over the sum of these parts, not over their expectation.
-func (t *Trainer) loss(d, logits mat.Dense, own, ids []int32) (loss, weight float64) {
+func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) {
+	own := make([]int32, len(ids))
+	for i, id := range ids {
+		own[i] = t.groups.dir.Local[id]
+	}
 	labels := t.shard.Labels.Select(own)
 	if t.groups.sub == nil {
 		return t.config.Loss.Of(d, logits, labels, t.weight)
@@ -435,7 +479,14 @@ func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (
 	if err != nil {
 		return 0, 0, err
 	}
-	if val, loss, err = t.compare(ctx, r, t.id(ofValidation, 0), logits, graph.Val, train.SelectionBins); err != nil {
+	if t.links != nil {
+		var of links.Figures
+		of, err = t.links.Measure(ctx, r, t.id(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
+		val, loss = of.All.Of(t.config.Metric), of.All.Loss
+	} else {
+		val, loss, err = t.compare(ctx, r, t.id(ofValidation, 0), logits, graph.Val, train.SelectionBins)
+	}
+	if err != nil {
 		return 0, 0, err
 	}
 	t.Improve(val, loss)
@@ -459,13 +510,28 @@ func (t *Trainer) evaluate(ctx context.Context, g *comm.Group, r comm.Reducer) e
 		t.Rows = hidden
 	}
 	e := train.Event{Kind: train.StageEnd, Round: len(t.Measured.Curve()), Metric: string(t.config.Metric), BestRound: t.At.BestRound}
-	if e.Val, e.ValLoss, err = t.compare(ctx, r, t.id(ofResult, int(graph.Val)), logits, graph.Val, eval.DefaultBins); err != nil {
+	of := func(split graph.Split) (metric, loss float64, err error) {
+		if t.links == nil {
+			return t.compare(ctx, r, t.id(ofResult, int(split)), logits, split, eval.DefaultBins)
+		}
+		ranks, err := t.links.Measure(ctx, r, t.id(ofResult, int(split)), split, logits, eval.DefaultBins, true)
+		t.ranks[split] = ranks
+		return ranks.All.Of(t.config.Metric), ranks.All.Loss, err
+	}
+	if e.Val, e.ValLoss, err = of(graph.Val); err != nil {
 		return err
 	}
-	if e.Test, e.TestLoss, err = t.compare(ctx, r, t.id(ofResult, int(graph.Test)), logits, graph.Test, eval.DefaultBins); err != nil {
+	if e.Test, e.TestLoss, err = of(graph.Test); err != nil {
 		return err
 	}
 	e.Sent = t.Sent()
 	t.Report(e)
 	return nil
+}
+
+// Ranks returns where the links that are held out rank by the final model, validation and test; ok is false where this process
+// has not measured them.
+func (t *Trainer) Ranks() (val, test links.Figures, ok bool) {
+	_, ok = t.ranks[graph.Test]
+	return t.ranks[graph.Val], t.ranks[graph.Test], ok
 }

@@ -408,22 +408,39 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
 	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
 	c.Precision = q.precision()
-	if q.Task == links {
-		errs = append(errs, t.fault)
-		c.Links = &trainlinks.Config{Relations: q.LinkRelations, Negatives: q.Negatives, Hard: q.HardNegatives, Near: q.NegativesFrom == "near"}
-		if copy(c.Links.HeldOut[:], q.LinkHoldout) != len(q.LinkHoldout) || len(q.LinkHoldout) != 2 {
-			errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(q.LinkHoldout))
-			c.Links.HeldOut = [2]float64{0.05, 0.1}
-		}
-		var err error
-		if c.Links.Time, err = edgelinks.ParseTime(q.LinkTime); err != nil {
-			errs = append(errs, err)
-		}
-	}
+	c.Links = q.links(t, &errs)
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return fullbatch.Config{}, err
 	}
 	return c, nil
+}
+
+// links returns what is learned from the links of t; nil: nodes have labels. Faults go to errs.
+func (p Plan) links(t task, errs *faults) *trainlinks.Config {
+	if p.Task != links {
+		return nil
+	}
+	*errs = append(*errs, t.fault)
+	c := &trainlinks.Config{Relations: p.LinkRelations, Negatives: p.Negatives, Hard: p.HardNegatives, Near: p.NegativesFrom == "near"}
+	if copy(c.HeldOut[:], p.LinkHoldout) != len(p.LinkHoldout) || len(p.LinkHoldout) != 2 {
+		errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(p.LinkHoldout))
+		c.HeldOut = [2]float64{0.05, 0.1}
+	}
+	var err error
+	if c.Time, err = edgelinks.ParseTime(p.LinkTime); err != nil {
+		*errs = append(*errs, err)
+	}
+	return c
+}
+
+// Links returns what the peer that holds s learns of links by p, which is of task links, or all faults of p.
+func (p Plan) Links(s *shard.Shard) (trainlinks.Config, error) {
+	_, err := p.Identify(s)
+	c := p.links(p.taskOf(s), new(faults))
+	if c == nil {
+		return trainlinks.Config{}, err
+	}
+	return *c, err
 }
 
 // sampledConfig returns the configuration of training by sampled mini-batches, or all faults of p.
@@ -434,6 +451,7 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	c.Loss, c.ClassWeights = q.loss(), q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
 	c.Cache, c.Memory = q.FeatureCache<<20, q.Memory<<20
+	c.Links = q.links(t, &errs)
 	c.Precision = q.precision()
 	if c.Sample.Fanouts = slices.Clone(q.Fanouts); len(q.Fanouts) == 1 {
 		c.Sample.Fanouts = slices.Repeat(q.Fanouts, q.Layers)

@@ -57,9 +57,9 @@ type Plan struct {
 	// Every random choice follows from the seed: the same seed gives the same model.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: what the labels of nodes are (auto), or links, which are edges that the graph may
-	// lack. Modes fullbatch and standalone learn links. The other modes send rows once a layer, for good:
+	// lack. Modes fullbatch, minibatch and standalone learn links. Mode retexo sends rows once a layer, for good:
 	// the two ends of a link would have to meet at every step.
-	Task string `yaml:"task" when:"mode=fullbatch,standalone" default:"auto" choices:"auto, links" help:"labels of nodes (auto), or links"`
+	Task string `yaml:"task" when:"mode=fullbatch,minibatch,standalone" default:"auto" choices:"auto, links" help:"labels of nodes (auto), or links"`
 	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
 	// Mode retexo trains gcn, sage, sage-pool, gat, gatv2 and gin.
 	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
@@ -193,7 +193,8 @@ type Plan struct {
 	// Quantile that loss quantile predicts.
 	Quantile float64 `yaml:"quantile" when:"loss=quantile" default:"0.5" bounds:"(0, 1)" help:"quantile that loss quantile predicts"`
 
-	// Training labels of a step, of all peers together; each peer computes those of its own nodes.
+	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the links of a
+	// step, on average, each at both of its ends.
 	BatchSize int `yaml:"batch_size" to:"BatchSize" group:"sampling" when:"mode=minibatch sampler=neighbour,labor" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
 	// In-edges that are sampled of a node, hop by hop; one number stands for all layers, -1 takes every edge.
 	Fanouts []int `yaml:"fanouts" when:"mode=minibatch sampler=neighbour,labor" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`

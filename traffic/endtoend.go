@@ -49,7 +49,7 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 	validations := (steps+int64(c.EvalEvery)-1)/int64(c.EvalEvery) + 2
 	params := int64(0)
 	if c.Links != nil {
-		l.links(c, steps, validations)
+		l.links(c.Config, steps, validations)
 		if m.Decoder != nil {
 			for _, p := range m.Decoder.Params() {
 				params += int64(len(p.Value.Data))
@@ -76,8 +76,7 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 	l.sum("gradients of all layers", steps, params, eval.RealLen)
 	l.add(Message{What: "gradients of all layers", Kind: Sums, Times: steps * int64(len(c.Spec.Layers)), Format: "float32", head: framesOfSum * comm.HeaderLen})
 	if c.Links != nil {
-		l.sum("ranks of links that are held out", validations-1, 0, int64(len(eval.NewRanking(train.SelectionBins).Vector())))
-		l.sum("ranks of links that are held out, at last", 2, 0, int64(len(m.Decoder.Spec.Relations)*len(eval.NewRanking(eval.DefaultBins).Vector())))
+		l.ranks(m, validations)
 		return l.List, nil
 	}
 	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
@@ -93,13 +92,22 @@ func EndToEnd(c fullbatch.Config, members Members) (List, error) {
 
 // links adds what the two ends of links take, if each node is read at each step by each peer that may read it: those with
 // edges from it or, where pairs are drawn from all nodes, all.
-func (l *sending) links(c fullbatch.Config, steps, validations int64) {
+func (l *sending) links(c train.Config, steps, validations int64) {
 	l.sum("counts of links", 1, 0, 3)
 	l.ends(steps + 2)
 	width := c.Spec.Classes
 	l.rows("rows of ends of links", steps+validations+2, width, true, c.Rows)
+	if steps == 0 {
+		return
+	}
 	l.add(Message{What: "gradients of others' rows of ends of links", Kind: Errors, Times: steps, Numbers: int64(width), Format: formatOf(c.Rows),
 		payload: int64(c.Rows.RowLen(width)), head: 2*comm.HeaderLen + 8})
+}
+
+// ranks adds the sums by which links that are held out are measured.
+func (l *sending) ranks(m *nn.Model, validations int64) {
+	l.sum("ranks of links that are held out", validations-1, 0, int64(len(eval.NewRanking(train.SelectionBins).Vector())))
+	l.sum("ranks of links that are held out, at last", 2, 0, int64(len(m.Decoder.Spec.Relations)*len(eval.NewRanking(eval.DefaultBins).Vector())))
 }
 
 // ends adds how peers tell one another their nodes, and so often those that they read.

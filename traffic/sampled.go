@@ -12,7 +12,8 @@ import (
 )
 
 // Sampled returns what a run of such members by c sends at most: if no two samples have a node in common, and all that a batch
-// reads belongs to other peers than its seeds. Any node may be sampled, not those alone that have edges to other peers.
+// reads belongs to other peers than its seeds. Any node may be sampled, not those alone that have edges to other peers. A batch of
+// links has twice as many as on average at most.
 func Sampled(c minibatch.Config, members Members) (List, error) {
 	m, err := c.NewModel()
 	if err != nil {
@@ -29,14 +30,20 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 	}
 	size := int64(max(1, c.Group)) // of a group: where it is open, a small one sends most
 	groups := (steps + size - 1) / size
-	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
-	l.labels(c.Spec.Kind(), c.Spec.Classes)
-	l.add(Message{What: "ID of each node, and whether it trains", Kind: Rows, Times: 1, Numbers: 1, Format: "int64", Over: 1, payload: 10, head: 2*comm.HeaderLen + 8})
+	validations := (epochs+int64(c.EvalEvery)-1)/int64(c.EvalEvery) + 2
+	params := int64(0)
+	if c.Links == nil {
+		l.labels(c.Spec.Kind(), c.Spec.Classes)
+		l.add(Message{What: "ID of each node, and whether it trains", Kind: Rows, Times: 1, Numbers: 1, Format: "int64", Over: 1, payload: 10, head: 2*comm.HeaderLen + 8})
+	} else {
+		l.links(c.Config, 0, validations)
+		for _, p := range m.Decoder.Params() {
+			params += int64(len(p.Value.Data))
+		}
+	}
 	if c.Inductive {
 		l.rows("whether a node is held out", 1, 1, false, exactly)
 	}
-	validations := (epochs+int64(c.EvalEvery)-1)/int64(c.EvalEvery) + 2
-	params := int64(0)
 	for k, layer := range m.Layers {
 		for _, p := range layer.Params() {
 			params += int64(len(p.Value.Data))
@@ -65,6 +72,11 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 		l.add(Message{What: "latency, and batches of a group", Kind: Rows, Times: 1, Over: 1, Format: "float32", head: 8 * comm.HeaderLen})
 	}
 	l.sum("gradients of all layers", epochs*steps, params, 2*eval.RealLen)
+	if c.Links != nil {
+		l.ranks(m, validations)
+		return l.List, nil
+	}
+	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
 	l.counts("losses and validation counts", validations, metric, wide)
 	l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	l.figures(c.Spec.Kind(), c.Spec.Classes)
@@ -87,18 +99,22 @@ func (l *sending) samples(c minibatch.Config, steps, relations, columns int64) (
 		}
 		return read
 	}
-	read = int64(c.BatchSize) // nodes whose edges a batch draws in a hop, its seeds among them
+	seeds := int64(c.BatchSize)
+	read = seeds        // nodes whose edges a batch draws in a hop, its seeds among them
+	if c.Links != nil { // of which all may be other peers'
+		seeds, read = 0, min(2*read*int64(2+c.Links.Negatives), l.Nodes*int64(l.Peers))
+	}
 	for hop := range c.Sample.Fanouts {
 		k := int64(0)
 		for r := range relations {
 			k += mostDrawn(c.Sample, hop, int(r), l.Nodes)
 		}
-		if hop > 0 { // seeds are sampled by their owners
-			message(over(hop+1), read-int64(c.BatchSize), k)
+		if hop > 0 || c.Links != nil { // seeds that are labels are sampled by their owners
+			message(over(hop+1), read-seeds, k)
 		}
 		read = min(read+read*k, l.Nodes*int64(l.Peers))
 	}
-	return read - int64(c.BatchSize)
+	return read - seeds
 }
 
 // subgraphs adds what peers tell each other to draw the nodes of batches, and returns how many a batch has at most.

@@ -63,7 +63,7 @@ const (
 type Members struct {
 	Peers  int
 	Nodes  int64 // of the whole graph
-	Train  int64 // of them, those that may be training nodes
+	Train  int64 // of them, those that may be training nodes; of task links, links that train, each at both ends
 	Secure bool  // their sums are (package secagg)
 	Types  int   // of nodes, where a model of links is asked; 0: they have none
 }

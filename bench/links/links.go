@@ -52,6 +52,7 @@ func (p point) String() string { return p.hidden + ", " + p.dropout + ", " + p.l
 type options struct {
 	seeds, rounds int
 	grid          []point
+	methods       string
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -64,6 +65,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.IntVar(&o.rounds, "rounds", 200, "epochs")
 	hidden := f.String("hidden", "64,128", "widths of all layers to choose from")
 	dropouts := f.String("dropout", "0,0.5", "dropout probabilities to choose from")
+	f.StringVar(&o.methods, "method", "GAE,SAGE + MLP", "methods to compare")
 	threads := f.Int("threads", 2, "threads of PyTorch")
 	rates := f.String("lr", "0.01,0.003", "learning rates to choose from")
 	return func(ctx context.Context, p *page.Page) error {
@@ -122,6 +124,9 @@ func compare(ctx context.Context, p *page.Page, py *baselines.Process, data stri
 		}
 	}
 	for _, m := range methods {
+		if !slices.Contains(strings.Split(o.methods, ","), m.name) {
+			continue
+		}
 		systems := map[string]run{"Heddle": func(at point, seed int) (val, test eval.Ranks, err error) { return own(ctx, g, m, o, at, seed) }}
 		if py != nil {
 			systems["PyG"] = func(at point, seed int) (val, test eval.Ranks, err error) {

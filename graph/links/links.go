@@ -32,6 +32,7 @@ type Link struct {
 type Cut struct {
 	Messages  *shard.Shard // without the edges that are held out; nodes and halo are as before
 	Relations []string     // names of the relations whose edges are links; one empty name: edges without types
+	Of        []int32      // of each relation of the graph, which of Relations its edges or their reverses are links of; −1: none
 	Links     []Link       // of own nodes, by relation, node and other end
 }
 
@@ -110,7 +111,7 @@ func (r Rule) Cut(s *shard.Shard) (*Cut, error) {
 	m := *s
 	c.Messages = &m
 	if s.Typed.Count() == 0 {
-		c.Relations = []string{""}
+		c.Relations, c.Of = []string{""}, []int32{0}
 		keep, err := c.divide(r, s, &s.Adj, 0)
 		if err != nil {
 			return nil, err
@@ -122,7 +123,9 @@ func (r Rule) Cut(s *shard.Shard) (*Cut, error) {
 	for k := range keep {
 		keep[k] = true
 	}
+	c.Of = slices.Repeat([]int32{-1}, s.Typed.Count())
 	for _, p := range pairs {
+		c.Of[p.at], c.Of[p.reverse] = int32(len(c.Relations)), int32(len(c.Relations))
 		c.Relations = append(c.Relations, s.Typed.Names[p.at])
 		for _, at := range slices.Compact([]int{p.at, p.reverse}) {
 			lo := s.Typed.Adj.RowPtr[at*s.Owned]

@@ -36,6 +36,28 @@ func (d *Drawn) Append(o *Drawn) {
 	d.Loop, d.EdgeX, d.Reached = append(d.Loop, o.Loop...), append(d.EdgeX, o.EdgeX...), append(d.Reached, o.Reached...)
 }
 
+// Without takes out the edges of which out says so, by row, of the vertices' relations, and source. The others keep their weights:
+// a sum over them estimates that over all edges but those that are out.
+func (d *Drawn) Without(columns int, out func(row int, source int32) bool) {
+	kept, lo := int32(0), int32(0)
+	for row, hi := range d.End {
+		for k := lo; k < hi; k++ {
+			if out(row, d.Src[k]) {
+				continue
+			}
+			if d.Src[kept] = d.Src[k]; len(d.Weight) > 0 {
+				d.Weight[kept] = d.Weight[k]
+			}
+			if len(d.EdgeX) > 0 {
+				copy(d.EdgeX[int(kept)*columns:int(kept+1)*columns], d.EdgeX[int(k)*columns:])
+			}
+			kept++
+		}
+		d.End[row], lo = kept, hi
+	}
+	d.Src, d.Weight, d.EdgeX = d.Src[:kept], d.Weight[:min(len(d.Weight), int(kept))], d.EdgeX[:min(len(d.EdgeX), int(kept)*columns)]
+}
+
 // Sampler draws in-edges. It is not safe for concurrent use; several may share their Edges.
 type Sampler struct {
 	config Config

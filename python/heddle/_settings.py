@@ -53,8 +53,8 @@ class Settings(TypedDict, total=False):
     """Labels of nodes (auto), or links.
 
     What is predicted: what the labels of nodes are (auto), or links, which are edges that the graph
-    may lack. Modes fullbatch and standalone learn links. The other modes send rows once a layer, for
-    good: the two ends of a link would have to meet at every step.
+    may lack. Modes fullbatch, minibatch and standalone learn links. Mode retexo sends rows once a
+    layer, for good: the two ends of a link would have to meet at every step.
     """
 
     model: Literal["gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "gine", "appnp", "sign", "rgcn", "rsage", "rgat", "mlp"]
@@ -374,7 +374,8 @@ class Settings(TypedDict, total=False):
     batch_size: int
     """Training labels of a step, of all peers.
 
-    Training labels of a step, of all peers together; each peer computes those of its own nodes.
+    Training labels of a step, of all peers together; each peer computes those of its own nodes. With
+    task links the links of a step, on average, each at both of its ends.
     """
 
     fanouts: list[int]

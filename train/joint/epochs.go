@@ -12,7 +12,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
@@ -70,12 +69,13 @@ func (r *Epochs) participant() recovery.Participant {
 	spec := r.Model.Spec
 	spec.Units = nil // follow from the labels of all peers
 	return recovery.Participant{Rank: r.Whole.Rank, Size: r.Whole.Parts, Config: r.config, Model: train.Fingerprint(spec), Partition: r.Whole.Fingerprint,
-		Shape: recovery.Shape{Stages: 1, Rounds: r.rounds, Slab: len(r.Params.Value), Labels: kept(r.Whole.Labels)}, Checkpoints: r.Checkpoints}
+		Shape: recovery.Shape{Stages: 1, Rounds: r.rounds, Slab: len(r.Params.Value), Labels: r.kept()}, Checkpoints: r.Checkpoints}
 }
 
 // kept is how many label counts a checkpoint has: those of numbers, whose units a final model needs.
-func kept(l graph.Labels) int {
-	if l.Kind() != target.Numbers {
+func (r *Epochs) kept() int {
+	l := r.Whole.Labels
+	if r.Model.Spec.Kind() != target.Numbers {
 		return 0
 	}
 	return labels.Len(l.Kind(), l.Classes)

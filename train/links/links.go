@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -16,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/owners"
 )
 
 // Config says which links are held out and what a model learns from.
@@ -46,6 +48,23 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// Check returns what of a trainer's configuration c does not fit, or nil; c may be nil.
+func (c *Config) Check(of train.Config) error {
+	var errs []error
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault((c != nil) != (of.Spec.Decoder != nil), "links and a decoder must be given together (got %t and %t)", c != nil, of.Spec.Decoder != nil)
+	if c != nil {
+		errs = append(errs, c.Validate())
+		fault(of.Inductive, "inductive must be false for task links (got true): edges are held out, not nodes")
+		fault(of.Balanced, "balanced must be false for task links (got true): links have no classes")
+	}
+	return errors.Join(errs...)
+}
+
 // Rule returns the rule by which links are held out.
 func (c Config) Rule(seed uint64) edges.Rule {
 	return edges.Rule{Seed: seed, Val: c.HeldOut[0], Test: c.HeldOut[1], Relations: c.Relations, Time: c.Time}
@@ -60,7 +79,7 @@ type Task struct {
 	seed     uint64
 	group    *comm.Group
 	sender   *train.Sender
-	dir      *directory
+	dir      *owners.Directory
 	seen     []int32 // [N] scratch of meet
 	boundary []map[int32]bool
 	drawer   *edges.Drawer
@@ -84,6 +103,9 @@ func New(c Config, seed uint64, s *shard.Shard, d *pairs.Decoder) (*Task, error)
 
 // Messages returns the shard without the edges that are held out.
 func (t *Task) Messages() *shard.Shard { return t.cut.Messages }
+
+// Owners returns who owns which node, after Begin.
+func (t *Task) Owners() *owners.Directory { return t.dir }
 
 // count returns how many links of a split own nodes have: each link counts at both ends.
 func (t *Task) count(split graph.Split) (n int64) {
@@ -119,10 +141,14 @@ func (t *Task) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r
 
 // learn finds who owns which nodes, and which of them pairs are drawn from.
 func (t *Task) learn(ctx context.Context) (err error) {
-	if t.dir, err = learnDirectory(ctx, t.group, t.shard); err != nil {
+	of := t.shard.Types.Of
+	if t.shard.Types.Count() == 0 {
+		of = make([]uint8, t.shard.Owned)
+	}
+	if t.dir, err = owners.Learn(ctx, t.group, t.shard, of, max(t.shard.Types.Count(), 1)); err != nil {
 		return err
 	}
-	t.seen = make([]int32, len(t.dir.owner))
+	t.seen = make([]int32, len(t.dir.Peer))
 	near := make(map[int64]bool)
 	if t.config.Near {
 		for _, id := range t.shard.Global {
@@ -136,7 +162,7 @@ func (t *Task) learn(ctx context.Context) (err error) {
 			}
 		}
 	}
-	pool := edges.NewPool(t.dir.kind, t.shard.Types.Count(), func(id int64) bool { return t.dir.owner[id] != nobody && (!t.config.Near || near[id]) })
+	pool := edges.NewPool(t.dir.Mark, t.shard.Types.Count(), func(id int64) bool { return t.dir.Peer[id] != owners.Nobody && (!t.config.Near || near[id]) })
 	t.drawer = edges.NewDrawer(pool, t.cut, t.shard)
 	return nil
 }
@@ -167,25 +193,42 @@ func (t *Task) hold(ctx context.Context, split graph.Split) (*held, error) {
 	return h, err
 }
 
+// negatives is the key by which the pairs are drawn that the links of an epoch are set against.
+func negatives(seed uint64, epoch int) rng.Key {
+	return rng.New(seed).FoldString("pairs").FoldString("negatives").Fold(uint64(epoch))
+}
+
+// training are the own links that train.
+func (t *Task) training(yield func(edges.Link) bool) {
+	for _, l := range t.cut.Links {
+		if l.Split == graph.Train && !yield(l) {
+			return
+		}
+	}
+}
+
+// against passes each of some links to ask, followed by the pairs that key draws against it.
+func (t *Task) against(key rng.Key, some iter.Seq[edges.Link], ask func(question)) error {
+	var drawn []int64
+	for l := range some {
+		if drawn = t.drawer.Draw(drawn[:0], key, l, t.config.Negatives); len(drawn) < t.config.Negatives {
+			return errors.New("the graph has no node to draw: there must be one of each type that links end at")
+		}
+		ask(t.ask(l, t.shard.Global[l.Other]))
+		for _, id := range drawn {
+			ask(t.ask(l, id))
+		}
+	}
+	return nil
+}
+
 // Learn returns the loss of own training links by own rows z, and adds its gradient to dz and to those of the decoder's
 // parameters; what other peers find for own rows is in dz, too.
 func (t *Task) Learn(ctx context.Context, epoch int, dz, z mat.Dense) (float64, error) {
 	const what = "ends of links"
-	n := t.config.Negatives
 	var all []question
-	var drawn []int64
-	key := rng.New(t.seed).FoldString("pairs").FoldString("negatives").Fold(uint64(epoch))
-	for _, l := range t.cut.Links {
-		if l.Split != graph.Train {
-			continue
-		}
-		if drawn = t.drawer.Draw(drawn[:0], key, l, n); len(drawn) < n {
-			return 0, errors.New("the graph has no node to draw: there must be one of each type that links end at")
-		}
-		all = append(all, t.ask(l, t.shard.Global[l.Other]))
-		for _, id := range drawn {
-			all = append(all, t.ask(l, id))
-		}
+	if err := t.against(negatives(t.seed, epoch), t.training, func(q question) { all = append(all, q) }); err != nil {
+		return 0, err
 	}
 	e, err := t.meet(ctx, all, what)
 	if err != nil {
@@ -196,7 +239,7 @@ func (t *Task) Learn(ctx context.Context, epoch int, dz, z mat.Dense) (float64, 
 		return 0, err
 	}
 	d := mat.New(x.Rows, x.Cols)
-	loss := t.decoder.Learn(d, x, pairs.Groups{Pairs: e.of, Negatives: n, Hard: t.config.Hard})
+	loss := t.decoder.Learn(d, x, pairs.Groups{Pairs: e.of, Negatives: t.config.Negatives, Hard: t.config.Hard})
 	return loss, t.back(ctx, e, dz, d, what)
 }
 
@@ -204,7 +247,7 @@ func (t *Task) Learn(ctx context.Context, epoch int, dz, z mat.Dense) (float64, 
 type Figures struct {
 	All       eval.Ranks
 	Own       eval.Ranks   // of this peer's nodes
-	Relations []eval.Ranks // of all peers, by relation; nil where there is one, or nobody asked
+	Relations []eval.Ranks // of all peers, by relation; nil where there is one, or owners.Nobody asked
 }
 
 // Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.

@@ -37,7 +37,7 @@ func Recommend(ctx context.Context, c Config, s *shard.Shard, d *pairs.Decoder, 
 	types := max(s.Types.Count(), 1)
 	ends := make([]int64, len(t.cut.Relations)*types*types)
 	place := func(l edges.Link) int {
-		return (int(l.Relation)*types+int(t.dir.kind[s.Global[l.At]]))*types + int(t.dir.kind[s.Global[l.Other]])
+		return (int(l.Relation)*types+int(t.dir.Mark[s.Global[l.At]]))*types + int(t.dir.Mark[s.Global[l.Other]])
 	}
 	for _, l := range t.cut.Links {
 		ends[place(l)]++
@@ -48,7 +48,7 @@ func Recommend(ctx context.Context, c Config, s *shard.Shard, d *pairs.Decoder, 
 	fresh, all, at := make([][]int64, len(wanted)), []question(nil), make(map[int64]int)
 	for i, w := range wanted {
 		joined := make([]bool, types)
-		first := (int(w.Relation)*types + int(t.dir.kind[s.Global[w.Node]])) * types
+		first := (int(w.Relation)*types + int(t.dir.Mark[s.Global[w.Node]])) * types
 		for kind := range joined {
 			joined[kind] = ends[first+kind] > 0
 		}
@@ -81,7 +81,7 @@ func Recommend(ctx context.Context, c Config, s *shard.Shard, d *pairs.Decoder, 
 		scores := d.Scores(x, of)
 		for _, j := range pairs.Best(scores, k) {
 			id := fresh[i][j]
-			found = append(found, NewLink{w, id, int(t.dir.owner[id]), scores[j]})
+			found = append(found, NewLink{w, id, int(t.dir.Peer[id]), scores[j]})
 		}
 	}
 	return found, nil

@@ -30,7 +30,7 @@ func (t *Task) meet(ctx context.Context, all []question, what string) (*ends, er
 	e := &ends{of: make([]pairs.Pair, len(all)), give: make([][]int32, s.Parts), ptr: make([]int, s.Parts+1)}
 	need := make([][]int64, s.Parts)
 	for _, p := range all {
-		if q := t.dir.owner[p.other]; int(q) != s.Rank && t.seen[p.other] == 0 {
+		if q := t.dir.Peer[p.other]; int(q) != s.Rank && t.seen[p.other] == 0 {
 			need[q] = append(need[q], p.other)
 			t.seen[p.other] = int32(len(need[q]))
 		}
@@ -38,7 +38,7 @@ func (t *Task) meet(ctx context.Context, all []question, what string) (*ends, er
 	out := make([][]byte, s.Parts)
 	for q, ids := range need {
 		for _, id := range ids {
-			out[q] = binary.LittleEndian.AppendUint32(out[q], uint32(t.dir.place[id]))
+			out[q] = binary.LittleEndian.AppendUint32(out[q], uint32(t.dir.Local[id]))
 		}
 	}
 	e.ptr[0] = s.Owned
@@ -46,8 +46,8 @@ func (t *Task) meet(ctx context.Context, all []question, what string) (*ends, er
 		e.ptr[q+1] = e.ptr[q] + len(need[q])
 	}
 	for k, p := range all {
-		v := t.dir.place[p.other]
-		if q := t.dir.owner[p.other]; int(q) != s.Rank {
+		v := t.dir.Local[p.other]
+		if q := t.dir.Peer[p.other]; int(q) != s.Rank {
 			v = int32(e.ptr[q]) + t.seen[p.other] - 1
 		}
 		e.of[k] = pairs.Pair{U: p.at, V: v, Relation: p.relation}

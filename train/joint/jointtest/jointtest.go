@@ -38,6 +38,17 @@ func Typed(g *graph.Graph) *graph.Graph {
 	return &h
 }
 
+// BothWays is Typed, with the reverse of each relation.
+func BothWays(g *graph.Graph) *graph.Graph {
+	h := Typed(g)
+	list := make([]*graph.CSR, Relations)
+	for r := range list {
+		list[r] = h.Typed.Adj.Relation(r, Relations)
+	}
+	h.Typed = graph.WithInverses(h.Typed.Names, list)
+	return h
+}
+
 // Columned returns g with three columns of its edges; both directions of an edge have one row, one edge in ten has none.
 func Columned(g *graph.Graph) *graph.Graph {
 	h, rows := *g, make(map[[2]int32]int32)
