@@ -12,6 +12,7 @@ import (
 // What travels over the transports that are not the usual ones arrives, is counted, and is refused
 // to strangers.
 func TestOtherCarriers(t *testing.T) {
+	t.Parallel()
 	for _, transport := range []string{"noise", "ws", "auto"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()

@@ -87,6 +87,7 @@ func TestFaultyMember(t *testing.T) {
 // A member that cuts the stream inside a frame, announces a frame that is too long, or speaks out
 // of turn is named, and no memory is taken for its promise.
 func TestFaultyStream(t *testing.T) {
+	t.Parallel()
 	length := func(n uint32, more ...byte) []byte { return append(binary.LittleEndian.AppendUint32(nil, n), more...) }
 	for name, said := range map[string][]byte{
 		"cut":      length(100, 1, 2, 3),
@@ -116,6 +117,7 @@ func TestFaultyStream(t *testing.T) {
 // A member that reads nothing holds up those who send to it until their deadline, which names it;
 // what waits for it takes no more memory than the windows of one stream; and the others go on.
 func TestMemberThatReadsNothing(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 3)
 		frame := make([]byte, 1<<20)

@@ -16,6 +16,7 @@ import (
 // Who is revoked loses its connection at once, calls that wait for it end with its name, it does
 // not come back, and the others go on.
 func TestRevoke(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
 		ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
@@ -76,6 +77,7 @@ func TestRevokeEndsJoin(t *testing.T) {
 
 // No more is taken of a member than MaxRate, and a deadline that falls into the wait loses nothing.
 func TestMaxRate(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		const rate = 4 << 20
 		slow := config(t, transport)

@@ -3,6 +3,7 @@ package p2p
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -44,6 +45,7 @@ func frames(t *testing.T, a, b *Session) {
 }
 
 func TestPortInUse(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		h := listen(t, transport)
 		taken, _, _ := strings.Cut(h.Addrs()[0], "/p2p/")
@@ -88,6 +90,7 @@ func TestMismatchIsRefusedOnBothSides(t *testing.T) {
 // A valid libp2p peer that is in no roster gets no connection that lasts and not one byte, whether
 // or not it is let past its own gate; nor does a member dial it.
 func TestStrangerIsRefused(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
 		stranger := listen(t, transport)
@@ -140,6 +143,7 @@ func joinUntil(t *testing.T, h *Host, roster node.Roster, done func(name string,
 
 // Outside a session a host lets nobody in at all.
 func TestHostWithoutSessionIsShut(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
 		shut := func(last error) bool { return last != nil && strings.Contains(last.Error(), "has not joined yet") }
@@ -155,30 +159,33 @@ func TestHostWithoutSessionIsShut(t *testing.T) {
 
 // Who waits for a member is told its name, and why it was not reached.
 func TestMissingPeerIsNamed(t *testing.T) {
-	each(t, func(t *testing.T, transport string) {
-		for rank := range 2 { // one after the other: who gives up first is missing, too
+	each(t, func(t *testing.T, transport string) { // beside no other test: no host takes the port of one that has closed
+		for rank := range 2 { // in sessions of their own: who gives up first is missing, too
 			hs, roster := hosts(t, transport, 3)
-			hs[2].Close()
-			other := make(chan error, 1)
-			ctx, cancel := context.WithCancel(within(t, patience))
-			go func() {
-				_, err := hs[1-rank].Join(ctx, roster, Hello{})
-				other <- err
-			}()
-			err := joinUntil(t, hs[rank], roster, func(name string, last error) bool {
-				joining, _ := hs[rank].state()
-				joining.mu.Lock()
-				defer joining.mu.Unlock()
-				return name == "site-2" && last != nil && joining.assembly.met() == 2
+			t.Run(fmt.Sprint("rank ", rank), func(t *testing.T) {
+				t.Parallel()
+				hs[2].Close()
+				other := make(chan error, 1)
+				ctx, cancel := context.WithCancel(within(t, patience))
+				go func() {
+					_, err := hs[1-rank].Join(ctx, roster, Hello{})
+					other <- err
+				}()
+				err := joinUntil(t, hs[rank], roster, func(name string, last error) bool {
+					joining, _ := hs[rank].state()
+					joining.mu.Lock()
+					defer joining.mu.Unlock()
+					return name == "site-2" && last != nil && joining.assembly.met() == 2
+				})
+				cancel()
+				<-other
+				if !strings.Contains(err.Error(), "peer 2 (site-2, "+hs[2].ID()) || strings.Contains(err.Error(), "peer 1 (") || strings.Contains(err.Error(), "peer 0 (") {
+					t.Errorf("rank %d: %v, must name peer 2 alone", rank, err)
+				}
+				if transport == "tcp" && !strings.Contains(err.Error(), "connection refused") {
+					t.Errorf("rank %d: %v, must have the last cause", rank, err)
+				}
 			})
-			cancel()
-			<-other
-			if !strings.Contains(err.Error(), "peer 2 (site-2, "+hs[2].ID()) || strings.Contains(err.Error(), "peer 1 (") || strings.Contains(err.Error(), "peer 0 (") {
-				t.Errorf("rank %d: %v, must name peer 2 alone", rank, err)
-			}
-			if transport == "tcp" && !strings.Contains(err.Error(), "connection refused") {
-				t.Errorf("rank %d: %v, must have the last cause", rank, err)
-			}
 		}
 	})
 }
@@ -210,6 +217,7 @@ func TestRendezvous(t *testing.T) {
 }
 
 func TestLateJoinerAndNextGeneration(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
 		for generation := range uint64(2) {
@@ -250,6 +258,7 @@ func TestLateJoinerAndNextGeneration(t *testing.T) {
 
 // Two processes with one identity: the session has one of them, and the other is told.
 func TestSecondPeerOfOneIdentity(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
 		twin, err := Listen(hs[0].cfg) // port 0: another port
@@ -277,6 +286,7 @@ func TestNotInRoster(t *testing.T) {
 
 // A member of another version is refused by the name of the protocol.
 func TestOtherVersion(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
 		hs[1].node.RemoveStreamHandler(sessionProtocol)
@@ -290,6 +300,7 @@ func TestOtherVersion(t *testing.T) {
 }
 
 func TestCloseEndsJoin(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
 		time.AfterFunc(50*time.Millisecond, func() { hs[0].Close() })

@@ -104,6 +104,7 @@ func TestBadLine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a slow line")
 	}
+	t.Parallel()
 	hs, roster := hosts(t, "quic", 2)
 	var port int
 	if _, err := fmt.Sscanf(hs[1].Addrs()[0], "/ip4/127.0.0.1/udp/%d/", &port); err != nil {

@@ -16,6 +16,7 @@ import (
 // All members learn at once what differs between whom, with the texts of both plans, whether or not
 // they have met the member that differs.
 func TestMismatchReachesAll(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
 		without := func(q int) node.Roster { // the address of the member of rank q

@@ -260,6 +260,7 @@ func TestBehindNAT(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
 	}
+	t.Parallel()
 	for _, test := range []struct {
 		transport, relay, via string
 		hard                  bool
@@ -270,6 +271,7 @@ func TestBehindNAT(t *testing.T) {
 		{"ws", "/ip4/11.0.0.1/tcp/443/wss", "relay", false},
 	} {
 		t.Run(fmt.Sprintf("%s, hard %v", test.transport, test.hard), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, "nft")
 			w.add("r", "na", "nb", "a", "b")
 			w.do("r", "ip link add name bridge0 type bridge")
@@ -310,8 +312,10 @@ func TestPeerTimeout(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
 	}
+	t.Parallel()
 	for transport, listen := range map[string]string{"quic": "/ip4/10.9.0.2/udp/4001/quic-v1", "tcp": "/ip4/10.9.0.2/tcp/4001"} {
 		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.add("a", "b")
 			w.wire("a", "eth", "10.9.0.1/24", "b", "eth", "10.9.0.2/24")
@@ -347,6 +351,7 @@ func TestPauseAndSplit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 15 s")
 	}
+	t.Parallel()
 	for transport, listen := range map[string]string{"quic": "/ip4/10.9.0.2/udp/4001/quic-v1", "tcp": "/ip4/10.9.0.2/tcp/4001"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
@@ -406,8 +411,10 @@ func TestAddressChange(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 5 s")
 	}
+	t.Parallel()
 	for transport, at := range map[string]string{"quic": "/udp/4001/quic-v1", "tcp": "/tcp/4001"} {
 		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.add("a", "b")
 			w.wire("a", "eth", "10.9.0.1/24", "b", "eth", "10.9.0.2/24")

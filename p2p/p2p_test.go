@@ -102,6 +102,7 @@ func via(s *Session, rank int) string {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		commtest.Conformance(t, func(t *testing.T, size int) []comm.Transport {
 			var out []comm.Transport

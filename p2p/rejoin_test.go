@@ -73,6 +73,7 @@ func greetAndSum(ctx context.Context, s *Session, paused func()) error {
 // both, notices last. Without agreement on who met whom, 0 waits for 1's greeting, 1 for a stream
 // to 2 and 2 for 0's sum.
 func TestRestartWhileMembersMeet(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
 		second, err := Listen(hs[0].cfg) // port 0: another port
@@ -129,6 +130,7 @@ func await(t *testing.T, ctx context.Context, what string, done func() bool) {
 // The break of a connection that nobody reads from ends a session of all members at once, and names
 // the member.
 func TestBreakEndsTheSession(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 4)
 		got := make(chan error, 2)
@@ -164,6 +166,7 @@ func cutOff(s *Session) {
 
 // A member that leaves in good order does not end the session of the others.
 func TestGoodbyeEndsOneLink(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 3)
 		ss[2].Close()
@@ -181,6 +184,7 @@ func TestGoodbyeEndsOneLink(t *testing.T) {
 
 // A session that began without some members goes on where it loses another one.
 func TestBreakEndsOneLinkOfAQuorum(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 4)
 		ctx := within(t, patience)

@@ -67,6 +67,7 @@ func TestRelayedSession(t *testing.T) {
 // begins on it. There is a bound on how long that may take, which a busy machine can miss: then the
 // relay carries that session.
 func TestRelayedBecomesDirect(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		_, hs, roster := behind(t, transport, 2, node.RelayLimits{})
 		ctx := within(t, patience)

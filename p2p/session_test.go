@@ -31,6 +31,7 @@ func wantPeerError(t *testing.T, err error, rank int, text string) {
 // A frame too large to send is refused before a byte of it goes; one announced by a peer, before
 // room is made for it.
 func TestOversizedFrame(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
 		ctx := within(t, patience)
@@ -72,6 +73,7 @@ func TestLyingLength(t *testing.T) {
 
 // A Recv that is cancelled inside a frame loses nothing.
 func TestCancelledInsideFrame(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
 		want := bytes.Repeat([]byte("heddle"), 1000)
@@ -98,6 +100,7 @@ func TestCancelledInsideFrame(t *testing.T) {
 // A frame that was sent in part and then cancelled ends the link: what would follow it would be
 // read as its rest.
 func TestCancelledInsideSend(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
 		err := ss[0].Send(within(t, 2*time.Second), 1, nil, make([]byte, 32<<20))
@@ -119,6 +122,7 @@ func TestKilledMidFrame(t *testing.T) {
 		playKilled(transport)
 		return
 	}
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		h := listen(t, transport)
 		child := exec.Command(os.Args[0], "-test.run=^TestKilledMidFrame$")
@@ -191,6 +195,7 @@ func playKilled(transport string) {
 
 // Who gives up because it lost a peer says so, and the others blame the one that was lost.
 func TestLossIsBlamedOnTheLost(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 3)
 		got := make(chan error, 1)
@@ -258,6 +263,7 @@ func TestFrameAfterTheConnection(t *testing.T) {
 // Room for a frame is asked of the host's limits before it is taken: a peer that announces what
 // there is no room for is named, and the frame is not allocated.
 func TestFrameIsReserved(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
 		l := ss[1].links[0]

@@ -14,6 +14,7 @@ import (
 // Two of three members begin without the third, which requests while their session lasts, and is in
 // when all join again.
 func TestJoinSome(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
 		ctx := within(t, patience)
@@ -77,6 +78,7 @@ func TestJoinSome(t *testing.T) {
 
 // Fewer than least do not begin, and the error names who was missing.
 func TestJoinSomeIsEnough(t *testing.T) {
+	t.Parallel()
 	hs, roster := hosts(t, "quic", 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
