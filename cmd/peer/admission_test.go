@@ -64,6 +64,7 @@ func TestAdmissionGuide(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the guide's commands are those of a Unix shell")
 	}
+	t.Parallel()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("no bash to run the guide's commands")
@@ -228,6 +229,7 @@ func (f registry) policy(t *testing.T, text string) {
 // TestAdmissionRefuses: what is missing or forbidden is refused by rule before a socket is opened,
 // and recorded.
 func TestAdmissionRefuses(t *testing.T) {
+	t.Parallel()
 	f := found(t)
 	policy := string(contents(t, f.at("policy.yaml")))
 	plan := contents(t, f.at("plan.yaml"))
@@ -299,6 +301,7 @@ func shut() string {
 }
 
 func TestRosterCommands(t *testing.T) {
+	t.Parallel()
 	f := found(t)
 	file, trusted := f.at("roster.json"), f.at("trusted.json")
 	old := contents(t, file)
@@ -345,6 +348,7 @@ func TestRosterCommands(t *testing.T) {
 }
 
 func TestApproveCommand(t *testing.T) {
+	t.Parallel()
 	f := found(t)
 	policy := string(contents(t, f.at("policy.yaml"))) + "approvers: [" + f.ids[1] + ", " + f.ids[2] + "]\napprovals: 2\n"
 	f.policy(t, policy)
@@ -366,6 +370,7 @@ func TestApproveCommand(t *testing.T) {
 
 // TestApproveAsks: the page comes before the question, and nothing is signed without a yes.
 func TestApproveAsks(t *testing.T) {
+	t.Parallel()
 	f := found(t)
 	out := f.at("asked.json")
 	approve := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--identity", f.at("north.key"), "-o", out}
@@ -421,6 +426,7 @@ func TestApproveAsks(t *testing.T) {
 // TestCheckPlan: the page says what leaves to whom, what policy and roster say, and all settings; it needs neither key nor
 // policy.
 func TestCheckPlan(t *testing.T) {
+	t.Parallel()
 	f := found(t)
 	check := []string{"check-plan", "--plan", f.at("plan.yaml"), "--shard", f.at("parts/part-1")}
 	alone := must(t, check...)
@@ -456,6 +462,7 @@ func TestCheckPlan(t *testing.T) {
 // TestApproveAuto: who approves a plan of preset auto sees what each candidate sends, all together, and which of them the
 // policy rules out; a policy that rules out all of them refuses the plan.
 func TestApproveAuto(t *testing.T) {
+	t.Parallel()
 	f := found(t)
 	var members []string
 	for k, name := range []string{"north", "south", "west"} {
@@ -478,6 +485,7 @@ func TestApproveAuto(t *testing.T) {
 
 // TestPeerIDs: the admission package and libp2p read the same key from an ID.
 func TestPeerIDs(t *testing.T) {
+	t.Parallel()
 	id, err := identity.New()
 	if err != nil {
 		t.Fatal(err)
@@ -489,6 +497,7 @@ func TestPeerIDs(t *testing.T) {
 }
 
 func TestAuditCommands(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l, err := admission.OpenLog(path)
 	if err != nil {
@@ -528,6 +537,7 @@ func TestAuditCommands(t *testing.T) {
 // TestPolicyEndsARun: a site whose policy's bound is reached in a run leaves and logs it; the
 // others log the failed peer.
 func TestPolicyEndsARun(t *testing.T) {
+	t.Parallel()
 	f := found(t)
 	port := freePort(t)
 	plan := []string{"plan", "--preset", "frugal", "--carrier", "tcp", "--port", fmt.Sprint(port), "--out", f.at("plan.yaml")}

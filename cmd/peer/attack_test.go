@@ -13,6 +13,7 @@ import (
 
 // TestAttack: the page says what was tried, of a simulated run of a data set and of a site's own part and plan.
 func TestAttack(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	text := must(t, "attack", "--data", data, "--policy", "by-column", "--encoder", "pca:16", "--rows", "3")
 	for _, want := range []string{"site 1 of 3 is attacked by site 0", "encoder pca:16", "rows of features in rows", "membership, by the margin", "training labels of a site"} {
@@ -43,6 +44,7 @@ func TestAttack(t *testing.T) {
 
 // TestJoinWarns: a site that joins is warned of what our own attack recovers of its rows.
 func TestJoinWarns(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "-o", dir)
 	own, closer, err := shard.ReadShard(filepath.Join(dir, "part-1"))

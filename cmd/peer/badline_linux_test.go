@@ -186,6 +186,7 @@ func TestTripsOverALine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
+	t.Parallel()
 	c := newCrew(t, 2)
 	const delay = 100 * time.Millisecond
 	for _, carrier := range []string{"quic", "tcp"} {

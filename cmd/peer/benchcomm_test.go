@@ -9,6 +9,7 @@ import (
 
 // TestBenchComm: the measured link has the simulated latency and rate.
 func TestBenchComm(t *testing.T) {
+	t.Parallel()
 	text := must(t, "bench", "comm", "--peers", "2", "--transport", "memory", "--link", "latency=10ms,rate=80Mbit", "--megabytes", "1", "--turns", "1")
 	pairs := regexp.MustCompile(`peer \d +peer \d +(\d+\.\d+)ms +(\d\.\d+|\d+\.\d) MB/s`).FindAllStringSubmatch(text, -1)
 	if len(pairs) != 2 {

@@ -10,6 +10,7 @@ import (
 
 // TestReportInABrowser looks at the report of a run over three sites. With HEDDLE_WRITE=1 it makes the pictures of docs/screenshots.
 func TestReportInABrowser(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Start(t)
 	out := t.TempDir()
 	must(t, "train", "--data", sites(t), "--policy", "by-column", "--budget", "3", "-q", "-o", out)

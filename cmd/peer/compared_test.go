@@ -13,6 +13,7 @@ import (
 // The figure of together is that of the predictions which the run wrote, that of alone is what the site's part gives by
 // itself. The other site sends nothing for it.
 func TestJoinCompares(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2)
 	plan := c.plan(t, c.members, "--port", fmt.Sprint(freePort(t)), "--rounds", "30")
 	other := make(chan string, 1)
@@ -63,6 +64,7 @@ func TestJoinCompares(t *testing.T) {
 
 // TestCompareOverSitesRefuses: what peer compare takes with a plan, and what without one.
 func TestCompareOverSitesRefuses(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ args, want string }{
 		{"--data d --shard s --identity k", "--shard, --identity: over real sites peer compare requires --plan"},
 		{"--plan p --shard s --rounds 3 --seeds 2", "(got --rounds, --seeds)"},

@@ -55,6 +55,7 @@ func failSyncs(from string) {
 
 // TestFullDisk: a full disk is not a fault of the input, so the exit code is 1.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	disk := t.TempDir()
 	if err := unix.Mount("heddle", disk, "tmpfs", 0, "size=8k"); err != nil {
 		t.Skipf("SKIPPED, not shown here: no small disk can be mounted: %v", err)

@@ -12,6 +12,7 @@ import (
 // TestEvents: the file of events has a line for each round and stage, which agree with the figures
 // of the run.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file, out := filepath.Join(dir, "logs", "events.jsonl"), filepath.Join(dir, "out")
 	mustTrain(t, out, "--data", sites(t), "--peers", "2", "--transport", "memory", "--events", file)
@@ -46,6 +47,7 @@ func TestEvents(t *testing.T) {
 
 // TestToStandardOutput: where the data go to standard output, nothing else does.
 func TestToStandardOutput(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
 	text := must(t, "train", "--data", sites(t), "--peers", "2", "--transport", "memory", "--out", out, "--json", "-")
 	if text != string(contents(t, filepath.Join(out, "result.json"))) {
@@ -64,6 +66,7 @@ func TestResultsAreTheOwners(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: Windows has access lists in place of modes")
 	}
+	t.Parallel()
 	dir := t.TempDir()
 	out, predictions := filepath.Join(dir, "out"), filepath.Join(dir, "p.csv")
 	mustTrain(t, out, "--data", sites(t), "--peers", "2", "--transport", "memory")

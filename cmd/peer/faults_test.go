@@ -47,6 +47,7 @@ func refuse(t *testing.T, exit int, want []string, args ...string) {
 }
 
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	data := sites(t)
 	for _, c := range []struct {
 		args string
@@ -121,6 +122,7 @@ func TestUsage(t *testing.T) {
 // TestPlansRefused: a plan by which peers could not connect is neither written nor, if written by
 // hand, run.
 func TestPlansRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	key := func(name string) (path, id string) {
 		path = filepath.Join(dir, name+".key")
@@ -140,6 +142,7 @@ func TestPlansRefused(t *testing.T) {
 }
 
 func TestSettingsFiles(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string][]string{
 		"model: gcn\nrouns: 3\n":             {"file.yaml", "[2:1]", `"rouns"`},
 		"model: gcn\nrounds: three\n":        {"file.yaml", "[2:9]", `"three"`, "an integer"},
@@ -162,6 +165,7 @@ func TestSettingsFiles(t *testing.T) {
 
 // TestPrecedence: a file overrides a preset, and flags override both.
 func TestPrecedence(t *testing.T) {
+	t.Parallel()
 	c := newTrain()
 	if err := c.ParseFlags([]string{"--hops", "3", "--lambdas", "5,6"}); err != nil {
 		t.Fatal(err)
@@ -181,6 +185,7 @@ func TestPrecedence(t *testing.T) {
 }
 
 func TestBadData(t *testing.T) {
+	t.Parallel()
 	good := contents(t, filepath.Join(sites(t), "graph.npz"))
 	file := func(b []byte) string {
 		path := filepath.Join(t.TempDir(), "graph.npz")
@@ -225,6 +230,7 @@ func TestBadData(t *testing.T) {
 }
 
 func TestUnwritable(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	blocked := filepath.Join(dir, "file")
 	if err := os.WriteFile(blocked, nil, 0o644); err != nil {
@@ -282,22 +288,14 @@ var ports struct {
 	next int
 }
 
-// freePorts returns the first of n ports in a row that nobody has.
+// freePorts returns the first of n ports in a row that nobody has. They are below those that the system gives away itself
+// (from 32768 on Linux), as to what another test dials.
 func freePorts(t *testing.T, n int) string {
 	t.Helper()
 	ports.Lock()
 	defer ports.Unlock()
-	for port := max(ports.next, 21000+os.Getpid()%4000*8); port+n <= 65000; port += n {
-		free := true
-		for k := range n {
-			conn, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", port+k))
-			if err != nil {
-				free = false
-				break
-			}
-			conn.Close()
-		}
-		if free {
+	for port := max(ports.next, 13000+os.Getpid()%2400*8); port+n <= 65000; port += n {
+		if nobodyHas(port, n) {
 			ports.next = port + n
 			return fmt.Sprint(port)
 		}
@@ -306,8 +304,27 @@ func freePorts(t *testing.T, n int) string {
 	return ""
 }
 
+// nobodyHas reports whether n ports in a row are free, for UDP and TCP.
+func nobodyHas(port, n int) bool {
+	for k := range n {
+		at := fmt.Sprintf("127.0.0.1:%d", port+k)
+		packets, err := net.ListenPacket("udp4", at)
+		if err != nil {
+			return false
+		}
+		packets.Close()
+		streams, err := net.Listen("tcp4", at)
+		if err != nil {
+			return false
+		}
+		streams.Close()
+	}
+	return true
+}
+
 // TestJoinRefuses: faults between peers, and before they connect.
 func TestJoinRefuses(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2)
 	port := freePorts(t, 3)
 	plan := c.plan(t, c.members, "--port", port)
@@ -394,6 +411,7 @@ func TestJoinRefuses(t *testing.T) {
 // TestPlansDiffer: one of three processes has another plan. All end immediately and name the
 // settings that differ, and the sites.
 func TestPlansDiffer(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 3)
 	port := freePorts(t, 3)
 	same, other := c.plan(t, c.members, "--port", port), c.plan(t, c.members, "--port", port, "--lr", "0.5", "--encoder", "mlp")
@@ -430,6 +448,7 @@ func TestPlansDiffer(t *testing.T) {
 // TestLostPeer: a failed peer ends the run of the others with its name. When it is back they
 // resume, and the model is that of an undisturbed run.
 func TestLostPeer(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2)
 	settings := []string{"--rounds", "1500", "--checkpoint-every", "100"}
 	plan := c.plan(t, c.members, append(settings, "--port", freePorts(t, 2), "--carrier", "tcp")...) // over QUIC silence is noticed after 30 s
@@ -479,6 +498,7 @@ func TestLostPeer(t *testing.T) {
 // TestStay: the other peer waits for one that is killed twice; when it is back both continue to the
 // model of an undisturbed run.
 func TestStay(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2)
 	settings := []string{"--rounds", "1500", "--checkpoint-every", "50"}
 	plan := c.plan(t, c.members, append(settings, "--port", freePorts(t, 2), "--carrier", "tcp")...)

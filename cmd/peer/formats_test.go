@@ -16,6 +16,7 @@ const dglData = "../../graph/dgl/testdata/"
 
 // TestDGL makes shards of DGL's partition, trains on them, and writes them back.
 func TestDGL(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"metis-4", "typed-random-2"} {
 		parts, back := filepath.Join(dir, name), filepath.Join(dir, name+"-back")
@@ -42,6 +43,7 @@ func TestDGL(t *testing.T) {
 
 // TestLists makes data sets of lists of edges and of sets of the Open Graph Benchmark.
 func TestLists(t *testing.T) {
+	t.Parallel()
 	const lists = "../../graph/dataset/testdata/"
 	dir := t.TempDir()
 	for k, args := range []string{
@@ -73,6 +75,7 @@ func TestLists(t *testing.T) {
 // TestReorder trains on shards in another order of rows: the same nodes, and nearly the same
 // numbers.
 func TestReorder(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	parts := filepath.Join(dir, "parts")
 	must(t, "partition", "--data", sites(t), "--parts", "3", "-o", parts)
@@ -97,6 +100,7 @@ func TestReorder(t *testing.T) {
 }
 
 func TestFormatFaults(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, c := range []struct {
 		args string

@@ -56,6 +56,7 @@ func TestFrozen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: some seconds long")
 	}
+	t.Parallel()
 	data := map[string]string{"sites": sites(t), "typed": typedSites(t)}
 	dir := t.TempDir()
 	var got bytes.Buffer

@@ -48,6 +48,7 @@ func everyWay(t *testing.T, settings, quic, alone []string, tolerance float64) (
 // TestFullbatch: with order fixed all transports and numbers of processes give the same bits, and
 // the curve is that of one peer with the complete graph.
 func TestFullbatch(t *testing.T) {
+	t.Parallel()
 	settings := []string{"--mode", "fullbatch", "--encoder", "raw", "--model", "gat", "--order", "fixed", "--fetch", "sar"}
 	_, _, dir := everyWay(t, settings, []string{"--prefetch", "0"}, []string{"--mode", "standalone", "--encoder", "raw", "--model", "gat"}, 1e-4)
 	first, alone := figures(t, filepath.Join(dir, "memory", "result.json")), figures(t, filepath.Join(dir, "alone", "result.json"))
@@ -57,6 +58,7 @@ func TestFullbatch(t *testing.T) {
 // TestBoundaryByTransport: the sampled boundary does not depend on the transport, so the mean and
 // the bytes that fullbatch's tests check in memory hold over QUIC and TCP.
 func TestBoundaryByTransport(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	for _, boundary := range []string{"sample:0.3"} {
 		var want []byte
@@ -134,5 +136,6 @@ func stays(t *testing.T, parts int, settings ...string) {
 
 // TestFullbatchStay: a peer with two of three parts may fail.
 func TestFullbatchStay(t *testing.T) {
+	t.Parallel()
 	stays(t, 3, "--mode", "fullbatch", "--order", "fixed", "--rounds", "400", "--checkpoint-every", "20")
 }

@@ -13,6 +13,7 @@ import (
 // TestHelpIsShort: help is a phrase of at most 60 characters, not counting the choices of a
 // setting.
 func TestHelpIsShort(t *testing.T) {
+	t.Parallel()
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -34,6 +35,7 @@ func TestHelpIsShort(t *testing.T) {
 
 // TestHelpShowsEveryFlag: no section of settings is left out.
 func TestHelpShowsEveryFlag(t *testing.T) {
+	t.Parallel()
 	for _, command := range []string{"train", "tune", "join", "plan", "partition"} {
 		root, _ := newRoot()
 		c, _, err := root.Find([]string{command})

@@ -11,6 +11,7 @@ import (
 // TestImportExplains: what import prints is stored, inspect prints it again, and predict says which
 // categories a model does not know.
 func TestImportExplains(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	write := func(name, text string) {
@@ -76,6 +77,7 @@ func TestImportExplains(t *testing.T) {
 
 // Lists of edges are described, and their repeated edges merged, too.
 func TestImportList(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	list := filepath.Join(dir, "a.wel")
 	if err := os.WriteFile(list, []byte("0 1 2\n1 0 3\n0 1 4\n2 2 1\n3 1 1\n"), 0o600); err != nil {
@@ -91,6 +93,7 @@ func TestImportList(t *testing.T) {
 
 // A signal ends an import, and nothing is left.
 func TestImportStops(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	table := filepath.Join(dir, "nodes.csv")
 	if err := os.WriteFile(table, []byte("id,v\n"+strings.Repeat("a,1\n", 1<<20)), 0o600); err != nil { // a fault on line 3, if it were read on

@@ -13,6 +13,7 @@ import (
 // TestPredictAlone: a part alone is predicted for without neighbours at other peers, and the command says how many, with the
 // embeddings of all nodes; predictions go to the format that the name tells.
 func TestPredictAlone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", at("parts"))

@@ -31,6 +31,7 @@ func (c *crew) together(t *testing.T, plan, command string) string {
 // TestJoinSeeds: a plan of several runs is one approval and one command; each run is that of a plan with its seed, all sites
 // keep the model that validates best, and repeating the command reads the runs from their checkpoints.
 func TestJoinSeeds(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2)
 	settings := []string{"--port", fmt.Sprint(freePort(t)), "--rounds", "12"}
 	plan := c.plan(t, c.members, append(settings, "--seed", "4", "--seeds", "2")...)

@@ -16,6 +16,7 @@ import (
 // TestLaunch starts three processes as Open MPI would, with five parts, one secret and a plan
 // without members. They find each other and make the same model as one process.
 func TestLaunch(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--parts", "5", "-o", at("parts"))
@@ -83,6 +84,7 @@ func predictedClasses(t *testing.T, path string) map[string]string {
 
 // TestLaunchRefuses: what a launch refuses.
 func TestLaunchRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--parts", "2", "-o", at("parts"))

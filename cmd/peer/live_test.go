@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,17 +13,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/cmd/peer/browsertest"
 )
-
-// freeAddress returns an address of this machine that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // fetched returns the status and the body at url; 0: nobody answers.
 func fetched(url string) (int, string) {
@@ -58,7 +46,7 @@ func until(t *testing.T, url string, wanted func(status int, body string) bool) 
 func watched(t *testing.T, settings ...string) (url string, last func(), wait func() error) {
 	t.Helper()
 	c := newCrew(t, 3)
-	plan, at := c.plan(t, c.members, append([]string{"--port", freePorts(t, 3)}, settings...)...), freeAddress(t)
+	plan, at := c.plan(t, c.members, append([]string{"--port", freePorts(t, 3)}, settings...)...), "127.0.0.1:"+freePorts(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	ends := make(chan error, 3)
 	join := func(r int, more ...string) {
@@ -93,6 +81,7 @@ func watched(t *testing.T, settings ...string) (url string, last func(), wait fu
 
 // TestLivePage: the page of a real run says for whom it waits, then that all are there, and ends with the run.
 func TestLivePage(t *testing.T) {
+	t.Parallel()
 	url, last, wait := watched(t, "--rounds", "30", "--checkpoint-every", "5")
 	until(t, url+"/", func(status int, body string) bool {
 		return status == 200 && strings.Contains(body, "Waiting for") && strings.Contains(body, "site-2 is ") && strings.Contains(body, "Audit log")
@@ -128,6 +117,7 @@ func TestLivePage(t *testing.T) {
 // TestLivePageInABrowser looks at the page while it waits and while it trains. With HEDDLE_WRITE=1 it makes the pictures of
 // docs/screenshots.
 func TestLivePageInABrowser(t *testing.T) {
+	t.Parallel()
 	b := browsertest.Start(t)
 	url, last, _ := watched(t, "--rounds", "100000", "--patience", "0", "--hidden", "4")
 	until(t, url+"/healthz", func(status int, _ string) bool { return status == http.StatusOK })

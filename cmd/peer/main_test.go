@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		breakDisk()
 		main()
 	}
-	// Most of the tests that run side by side wait for each other's peers, links and time limits.
+	// The tests run side by side: most wait for each other's peers, links and time limits.
 	flag.Set("test.parallel", "8")
 	leak.Main(m)
 }

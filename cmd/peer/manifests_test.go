@@ -213,6 +213,7 @@ var kubeManifests = []string{"job.yaml", "jobset.yaml", "trainjob.yaml"}
 // TestManifests checks the Kubernetes examples as its API server would, and that they agree with
 // each other.
 func TestManifests(t *testing.T) {
+	t.Parallel()
 	for _, file := range kubeManifests {
 		of := podsIn(t, file)
 		j := of.job

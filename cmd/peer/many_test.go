@@ -12,6 +12,7 @@ func TestTwentyFourPeers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("276 handshakes")
 	}
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	net, memory := filepath.Join(dir, "net"), filepath.Join(dir, "memory")
 	mustTrain(t, net, "--data", data, "--peers", "24", "--carrier", "tcp")

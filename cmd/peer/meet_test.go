@@ -15,6 +15,7 @@ const hospitalTables = "../../examples/hospitals/sites"
 // TestMeet: sites make their parts from their own tables, and the parts form one partition that
 // trains.
 func TestMeet(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
 	names := []string{"north", "south", "west"}

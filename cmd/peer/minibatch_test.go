@@ -10,6 +10,7 @@ import (
 // TestMinibatch: all transports, numbers of processes, and sizes of groups and of the cache give the same bits, the curve is
 // that of one peer with the complete graph, and predict computes the model's predictions again.
 func TestMinibatch(t *testing.T) {
+	t.Parallel()
 	settings := []string{"--mode", "minibatch", "--encoder", "raw", "--model", "sage", "--rounds", "30", "--batch-size", "32", "--fanouts", "4,5"}
 	data, parts, dir := everyWay(t, settings, []string{"--feature-cache", "0"}, slices.Concat(settings, []string{"--peers", "1"}), 1e-3)
 	mustTrain(t, filepath.Join(dir, "groups"), slices.Concat(settings, []string{"--shards", parts, "--transport", "memory", "--group", "16"})...)
@@ -29,5 +30,6 @@ func TestMinibatch(t *testing.T) {
 
 // TestMinibatchStay: a peer may fail.
 func TestMinibatchStay(t *testing.T) {
+	t.Parallel()
 	stays(t, 2, "--mode", "minibatch", "--rounds", "150", "--batch-size", "32", "--checkpoint-every", "10")
 }

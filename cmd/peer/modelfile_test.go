@@ -21,6 +21,7 @@ import (
 // written from docs/reference/model-file.md, and compares its predictions with those of peer
 // predict. HEDDLE_PYTHON names the interpreter.
 func TestModelFilePage(t *testing.T) {
+	t.Parallel()
 	python := cmp.Or(os.Getenv("HEDDLE_PYTHON"), "python3")
 	if err := exec.Command(python, "-c", "import numpy").Run(); err != nil {
 		t.Skipf("SKIPPED: %s with numpy is not installed (%v); HEDDLE_PYTHON names another interpreter", python, err)

@@ -57,6 +57,7 @@ var endToEndModels = map[string][]string{
 // TestEndToEndModels: each reaches the same metric with three peers, from shards, as with one, and
 // predict computes it again from the model file.
 func TestEndToEndModels(t *testing.T) {
+	t.Parallel()
 	data, dir := typedSites(t), t.TempDir()
 	parts := filepath.Join(dir, "parts")
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
@@ -82,6 +83,7 @@ func TestEndToEndModels(t *testing.T) {
 // TestTypedTables: tables whose edges have relations train a model of relations, which predicts for
 // tables with and without edges.
 func TestTypedTables(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	nodes, edges := "id,site,age,outcome\n", "source,target,kind\n"
@@ -122,6 +124,7 @@ func TestTypedTables(t *testing.T) {
 
 // TestModelsThatNeedMore: a model that the data or the mode cannot train is refused by name.
 func TestModelsThatNeedMore(t *testing.T) {
+	t.Parallel()
 	for want, args := range map[string][]string{
 		"model rgcn needs typed edges":                  {"--data", sites(t), "--mode", "standalone", "--model", "rgcn"},
 		"(got rgcn, which is trained end to end)":       {"--data", typedSites(t), "--model", "rgcn"},

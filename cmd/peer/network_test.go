@@ -15,6 +15,7 @@ import (
 // TestRevokedWhileRunning: while another peer waits for it, a peer is removed from the roster. The
 // wait ends with the rule.
 func TestRevokedWhileRunning(t *testing.T) {
+	t.Parallel()
 	f := found(t)
 	done := make(chan string, 1)
 	go func() {
@@ -45,6 +46,7 @@ func TestRevokedWhileRunning(t *testing.T) {
 // TestRelayedRun: two peers that only dial out train over the federation's relay, and the doctor
 // sees it.
 func TestRelayedRun(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2)
 	at := func(name string) string { return filepath.Join(c.dir, name) }
 	post := strings.TrimSpace(must(t, "id", "--identity", at("post.key")))
@@ -92,6 +94,7 @@ func TestRelayedRun(t *testing.T) {
 
 // TestBoundsRefused: impossible bounds are refused by name.
 func TestBoundsRefused(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2)
 	refuse(t, 2, []string{"peer_timeout must be at least 1s and at most 10m (got 1ms)"}, append([]string{"plan", "--peer-timeout", "1ms"}, c.members...)...)
 	refuse(t, 2, []string{"MaxRate must be at least 0", "got -1"}, c.join(0, c.plan(t, c.members), "--receive-limit", "-1")...)

@@ -32,6 +32,7 @@ func ring(t *testing.T, n int) string {
 }
 
 func TestPartitionOfAListOfEdges(t *testing.T) {
+	t.Parallel()
 	list, dir := ring(t, 5000), t.TempDir()
 	out, page := filepath.Join(dir, "parts"), filepath.Join(dir, "parts.html")
 	args := []string{"partition", "--data", list, "--parts", "3", "--policy", "contiguous-edges", "--memory", "1GiB", "--report", page, "-o", out}
@@ -73,6 +74,7 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 }
 
 func TestPartitionStoppedGoesOn(t *testing.T) {
+	t.Parallel()
 	list, dir := ring(t, 5000), t.TempDir()
 	out := filepath.Join(dir, "parts")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -101,12 +103,14 @@ func TestPartitionStoppedGoesOn(t *testing.T) {
 }
 
 func TestPartitionDry(t *testing.T) {
+	t.Parallel()
 	text := must(t, "partition", "--data", sites(t), "--parts", "2", "--policy", "multilevel", "--objective", "cut", "--cap", "train=1.2", "--capacity", "1,2", "--dry")
 	contains(t, text, "in 2 parts by multilevel", "slowest worker of a cluster: part-1, with 1.")
 }
 
 // TestPartitionReordered: partition --reorder gives the parts that peer reorder makes afterwards.
 func TestPartitionReordered(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	parts, after, at := filepath.Join(dir, "parts"), filepath.Join(dir, "after"), filepath.Join(dir, "at-once")
 	must(t, "partition", "--data", data, "--parts", "2", "-o", parts)
@@ -134,6 +138,7 @@ func TestPartitionReordered(t *testing.T) {
 }
 
 func TestPartitionRefuses(t *testing.T) {
+	t.Parallel()
 	data, list, out := sites(t), ring(t, 100), filepath.Join(t.TempDir(), "x")
 	for _, c := range []struct {
 		args string
@@ -165,6 +170,7 @@ func TestPartitionRefuses(t *testing.T) {
 // TestInspectRelations: peer inspect names the relations of a typed graph and of its parts, whose
 // paths may contain commas.
 func TestInspectRelations(t *testing.T) {
+	t.Parallel()
 	data, parts := typedSites(t), filepath.Join(t.TempDir(), "a,b")
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
 	part := func(p int) string { return filepath.Join(parts, fmt.Sprintf("part-%d", p)) }

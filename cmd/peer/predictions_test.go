@@ -23,6 +23,7 @@ import (
 // TestPredictionsAreThoseOfTheMetric: of every mode and every model that it trains, the lines of predictions.csv give the same
 // test and validation accuracy as the run reports.
 func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
+	t.Parallel()
 	var flags [][]string
 	for _, mode := range choices(t, "mode") {
 		for _, model := range choices(t, "model") {
@@ -93,6 +94,7 @@ func lines(t *testing.T, path string) (all []map[string]string) {
 
 // TestPredictionFiles checks that both files have one row per node, and that spreadsheets take no cell for a formula.
 func TestPredictionFiles(t *testing.T) {
+	t.Parallel()
 	logits := mat.New(2, 2)
 	copy(logits.Data, []float32{0, 2, 1, -1})
 	p := heddle.Predictions{Logits: logits}
@@ -134,6 +136,7 @@ func TestPredictionFiles(t *testing.T) {
 
 // TestPredictionsAsArrays: predictions.npz says of each node what predictions.csv says, of one class a node and of several.
 func TestPredictionsAsArrays(t *testing.T) {
+	t.Parallel()
 	p, q := two(), two()
 	p.labels = graph.Labels{Classes: 2, Class: []int32{1, -1}}
 	p.p = heddle.Predictions{Logits: mat.View(2, 2, []float32{0, 2, 3, 1})}

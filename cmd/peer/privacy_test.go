@@ -11,6 +11,7 @@ import (
 // TestPrivateEdges: a run with epsilon says what it kept private, on screen, in result and model, and spends
 // from the ledger, until a run is refused.
 func TestPrivateEdges(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	train := []string{"train", "--data", data, "--transport", "memory", "-q", "-o", at("run"), "--epsilon", "4", "--privacy-ledger", at("ledger"), "--privacy-budget", "6"}
@@ -50,6 +51,7 @@ func TestPrivateEdges(t *testing.T) {
 
 // TestPrivateEdgesOfSites: each site has a ledger of its own, and the others learn when one is at its end.
 func TestPrivateEdgesOfSites(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2)
 	plan := filepath.Join(c.dir, "plan.yaml")
 	must(t, "plan", "-o", plan, "--epsilon", "2", "--port", freePorts(t, 2), c.members[0]+"@127.0.0.1", c.members[1]+"@127.0.0.1")

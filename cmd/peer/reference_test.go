@@ -17,6 +17,7 @@ import (
 // TestCLIReference compares docs/reference/cli.md with the help of the commands. HEDDLE_WRITE=1
 // writes it.
 func TestCLIReference(t *testing.T) {
+	t.Parallel()
 	const page = "../../docs/reference/cli.md"
 	config, err := os.UserConfigDir()
 	if err != nil {

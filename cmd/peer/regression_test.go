@@ -51,6 +51,7 @@ func priceTables(t *testing.T, n int) (dir string) {
 // TestRegressionFromTables: a numeric column is imported as a target, trained, measured beside the mean, written by the schema
 // and into predictions, and predicted again from the model file for tables and data.
 func TestRegressionFromTables(t *testing.T) {
+	t.Parallel()
 	dir := priceTables(t, 400)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	plain, schema := resultSchema(t)
@@ -111,6 +112,7 @@ func number64(t *testing.T, text string) float64 {
 
 // TestRegressionRefuses: what needs classes says so and names the setting, and a cell that is not a number is named by line and column.
 func TestRegressionRefuses(t *testing.T) {
+	t.Parallel()
 	dir := priceTables(t, 400)
 	data := filepath.Join(dir, "data")
 	for flags, want := range map[string]string{

@@ -12,6 +12,7 @@ import (
 
 // TestRepeat: the settings beside a report repeat the run, to the same model and the same predictions.
 func TestRepeat(t *testing.T) {
+	t.Parallel()
 	data := sites(t)
 	for name, args := range map[string][]string{
 		"auto":      {"--preset", "auto", "--budget", "3"},
@@ -47,6 +48,7 @@ func TestRepeat(t *testing.T) {
 // TestRepeatInit: the settings of a run that started from a model file name the file and its digest, and repeat the run; with
 // another file, or without it, they do not.
 func TestRepeatInit(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	train := func(args ...string) []string {
@@ -71,6 +73,7 @@ func TestRepeatInit(t *testing.T) {
 
 // TestRepeatJoin: the settings beside the reports of all sites are the same, and a plan that repeats the run.
 func TestRepeatJoin(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 2)
 	run := func(plan, name string) {
 		t.Helper()

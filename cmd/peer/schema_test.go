@@ -45,6 +45,7 @@ func bySchema(t *testing.T, schema *jsonschema.Schema, path string) any {
 // TestResultSchema: what runs of each mode write is by the schema of the reference, which knows every one of their fields;
 // a field that is missing, or of another type, is not.
 func TestResultSchema(t *testing.T) {
+	t.Parallel()
 	plain, schema := resultSchema(t)
 	for _, flags := range []string{"--mode retexo --rounds 3", "--preset frugal --epsilon 4 --class-target labels", "--preset auto", "--preset frugal --seeds 2", "--mode fullbatch --rounds 3 --metric auc", "--mode standalone --rounds 3 --peers 1", "--mode fullbatch --task links --rounds 3"} {
 		t.Run(flags, func(t *testing.T) {

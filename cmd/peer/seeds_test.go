@@ -42,6 +42,7 @@ func interruptedAt(t *testing.T, state string, stores int, args ...string) (exit
 // TestSeeds: each of --seeds is the run by itself with the next seed; the model is that of the best validation. An
 // interrupted run of several continues.
 func TestSeeds(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	args := []string{"train", "--data", data, "--transport", "memory", "--peers", "3", "-q",
 		"--encoder", "pca:16", "--hidden", "16", "--rounds", "60", "--checkpoint-every", "10"}
@@ -106,6 +107,7 @@ func TestSeeds(t *testing.T) {
 
 // TestNextSplits: with several splits each run takes the next one.
 func TestNextSplits(t *testing.T) {
+	t.Parallel()
 	runs := []oneRun{{Split: 1}, {Split: 0}}
 	b, err := json.Marshal(over(runs, func(r oneRun) *float64 { return r.Test }))
 	if err != nil || string(b) != `{"mean":null,"deviation":null}` {

@@ -7,6 +7,7 @@ import (
 
 // TestLink: a slower network changes the duration of a run as predicted, and not its results.
 func TestLink(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const tables = "../../examples/hospitals/"
 	data, parts := filepath.Join(dir, "data"), filepath.Join(dir, "parts")

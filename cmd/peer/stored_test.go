@@ -42,6 +42,7 @@ func numbered(t *testing.T, dir string, n int, words bool) (nodes, edges string)
 // TestTablesAreStored: tables read row by row give the same stored graph, byte for byte, as tables
 // read into memory.
 func TestTablesAreStored(t *testing.T) {
+	t.Parallel()
 	for _, words := range []bool{false, true} {
 		dir := t.TempDir()
 		nodes, edges := numbered(t, dir, 400, words)
@@ -69,6 +70,7 @@ func TestTablesAreStored(t *testing.T) {
 
 // TestTablesAreRefused: faults of the tables name file and line, and leave no graph.
 func TestTablesAreRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	nodes, edges := numbered(t, dir, 30, false)
 	text := string(contents(t, nodes))

@@ -20,6 +20,7 @@ import (
 )
 
 func TestSurvivalSettings(t *testing.T) {
+	t.Parallel()
 	data := sites(t)
 	for args, want := range map[string][]string{
 		"--min-peers 2":                                        {"min_peers must be more than half of 4", "got 2"},
@@ -222,6 +223,7 @@ func TestSurvive(t *testing.T) {
 
 // TestTooLate: a peer that returns when the others have left is told where the model is.
 func TestTooLate(t *testing.T) {
+	t.Parallel()
 	c := newCrew(t, 3)
 	plan := c.plan(t, c.members, "--port", freePorts(t, 6), "--min-peers", "2")
 	refuse(t, 1, []string{"waiting for", "site-1", "model.safetensors"}, c.join(0, plan, "--wait", "300ms")...)

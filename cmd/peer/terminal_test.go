@@ -14,6 +14,7 @@ import (
 
 // TestMistyped: what is nearly a command or a flag is suggested, and nothing for what is like none.
 func TestMistyped(t *testing.T) {
+	t.Parallel()
 	for args, want := range map[string]string{
 		"trian":               "did you mean train?",
 		"comapre --data x":    "did you mean compare?",
@@ -39,6 +40,7 @@ func TestMistyped(t *testing.T) {
 
 // TestManual: every command has a manual page, and --version and completion are listed.
 func TestManual(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "man")
 	must(t, "man", dir)
 	page := contents(t, filepath.Join(dir, "peer-compare.1"))
@@ -71,6 +73,7 @@ func TestManual(t *testing.T) {
 // TestSignals: a signal ends a run with 128 and its number, after a checkpoint from which it continues to the model of an
 // undisturbed run; a run that was not disturbed ends with 0.
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	args := []string{"train", "--data", data, "--transport", "memory", "--peers", "3", "-q", "--encoder", "pca:16", "--hidden", "16",
 		"--rounds", "300", "--checkpoint-every", "25"}

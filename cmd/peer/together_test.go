@@ -14,6 +14,7 @@ import (
 // TestPartitionTogether: three peers partition a stored graph over real connections, each its
 // slice, and their parts form one partition that trains.
 func TestPartitionTogether(t *testing.T) {
+	t.Parallel()
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(3))
 	dir := t.TempDir()
 	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }

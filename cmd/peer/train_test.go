@@ -37,6 +37,7 @@ func mustTrain(t *testing.T, out string, args ...string) string {
 
 // TestSameBits: all transports and numbers of processes give the same bits.
 func TestSameBits(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	parts := filepath.Join(dir, "parts")
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
@@ -129,6 +130,7 @@ func processes(t *testing.T, parts string, n int, out string, more ...string) {
 
 // TestInterrupt: an interrupted and resumed run gives the bits of an undisturbed one.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	for mode, more := range map[string][]string{
 		"retexo":     {"--peers", "3", "--rounds", "100", "--checkpoint-every", "25"},
@@ -196,6 +198,7 @@ func predicts(t *testing.T, out string, data ...string) {
 }
 
 func TestPredict(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	for name, args := range map[string][]string{
 		"gcn":        {"--peers", "3"},
@@ -217,6 +220,7 @@ func TestPredict(t *testing.T) {
 // TestPredictCora compares on real data, where sums over neighbours have another order than in the
 // parts. Rows are exact, as they are in prediction: of int8 rows a node or two would change sides.
 func TestPredictCora(t *testing.T) {
+	t.Parallel()
 	data, out := realdata.Dir(t, "cora"), t.TempDir()
 	must(t, "train", "--data", data, "--preset", "frugal", "--rows", "float32", "--transport", "memory", "-q", "-o", out)
 	predicts(t, out, "--data", data)
@@ -227,6 +231,7 @@ func TestPredictCora(t *testing.T) {
 
 // TestWire: the network carries at most 3 % more than is sent, with messages of a megabyte.
 func TestWire(t *testing.T) {
+	t.Parallel()
 	data := realdata.Dir(t, "cora")
 	for _, carrier := range []string{"quic", "tcp"} {
 		out := t.TempDir()
@@ -241,6 +246,7 @@ func TestWire(t *testing.T) {
 
 // TestTables goes through the steps of a user with tables.
 func TestTables(t *testing.T) {
+	t.Parallel()
 	const tables = "../../examples/hospitals/"
 	dir := t.TempDir()
 	data, parts, out := filepath.Join(dir, "data"), filepath.Join(dir, "parts"), filepath.Join(dir, "out")
@@ -266,6 +272,7 @@ func TestDemo(t *testing.T) {
 	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
 		t.Skip("SKIPPED: trains 16 times; HEDDLE_LONG=1 runs it")
 	}
+	t.Parallel()
 	out := t.TempDir()
 	text := must(t, "demo", "-q", "--seeds", "2", "-o", out)
 	share := func(way string) (x float64) {
@@ -289,6 +296,7 @@ func TestDemo(t *testing.T) {
 
 // TestCompareFlags: settings, seeds and data of peer compare arrive, and what it cannot compare is refused as bad input.
 func TestCompareFlags(t *testing.T) {
+	t.Parallel()
 	data, out := sites(t), t.TempDir()
 	args := []string{"compare", "--data", data, "--seeds", "2", "--seed", "5", "--preset", "frugal", "--transport", "memory", "-q", "-o", out}
 	if text := must(t, args...); !strings.Contains(text, "Joining paid: ") || !strings.Contains(text, "2 runs, which differ in their seed") {
@@ -320,6 +328,7 @@ func TestCompareFlags(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	if text := must(t, "doctor"); !strings.Contains(text, "kernels") || !strings.Contains(text, "bfloat16") {
 		t.Errorf("doctor said %q", text)
 	}

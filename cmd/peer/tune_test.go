@@ -11,6 +11,7 @@ import (
 
 // TestTune: the command says what it tried, and its plan gives the same model without the others.
 func TestTune(t *testing.T) {
+	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	args := []string{"--data", data, "--policy", "by-column", "--transport", "memory", "--budget", "3", "-q"}

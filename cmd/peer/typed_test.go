@@ -42,6 +42,7 @@ func care(t *testing.T) string {
 // TestSeveralTables: typed tables become a data set, a partition of it trains in full batch over three
 // peers to what one peer gets, and the model predicts for tables of the same types.
 func TestSeveralTables(t *testing.T) {
+	t.Parallel()
 	dir := care(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	tables := []string{"--nodes", "patient=" + at("patients.csv"), "--nodes", "drug=" + at("drugs.csv"), "--edges", "patient-takes-drug=" + at("takes.csv")}
@@ -104,6 +105,7 @@ func contains(t *testing.T, text string, want ...string) {
 // TestDirectedTables: messages along the edges of a table, one way or both ways apart, give three peers
 // what one gets.
 func TestDirectedTables(t *testing.T) {
+	t.Parallel()
 	dir := care(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	var edges strings.Builder
@@ -127,6 +129,7 @@ func TestDirectedTables(t *testing.T) {
 
 // TestSeveralTablesRefused: each refusal names what to do.
 func TestSeveralTablesRefused(t *testing.T) {
+	t.Parallel()
 	dir := care(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	patients, drugs, takes := "patient="+at("patients.csv"), "drug="+at("drugs.csv"), "patient-takes-drug="+at("takes.csv")

@@ -8,6 +8,7 @@ import (
 // TestServiceUnit: the command of the systemd unit is one that this program takes, and the unit takes its exit codes as
 // they are meant.
 func TestServiceUnit(t *testing.T) {
+	t.Parallel()
 	of := map[string]string{}
 	for line := range strings.Lines(string(contents(t, "../../packaging/systemd/heddle-peer.service"))) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(name, "#") {
