@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -144,7 +145,7 @@ func likeliest(prior []float64, k int) []int32 {
 	for j := range order {
 		order[j] = int32(j)
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmpFloat(prior[b], prior[a]) })
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmpFloat(prior[b], prior[a]), int(a-b)) })
 	order = order[:min(k, len(order))]
 	slices.Sort(order)
 	return order

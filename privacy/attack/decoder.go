@@ -86,26 +86,38 @@ func learn(ctx context.Context, own sight) (*decoder, error) {
 			judge = append(judge, i)
 		}
 	}
-	best, most := penalties[len(penalties)-1], -1
 	half := own.examples(fit)
+	var all []*decoder
 	for _, penalty := range penalties {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		d, hits := half.solve(penalty), 0
-		for _, i := range judge[:min(len(judge), judged)] {
-			hits += own.hits(i, d.guess(own, i))
+		all = append(all, half.solve(penalty))
+	}
+	hits := make([]int, len(all))
+	for _, i := range judge[:min(len(judge), judged)] {
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
-		if hits > most {
-			best, most = penalty, hits
+		estimate := own.estimate(i)
+		for k, d := range all {
+			hits[k] += own.hits(i, d.improve(slices.Clone(estimate), own, i))
+		}
+	}
+	best, most := penalties[len(penalties)-1], -1
+	for k, n := range hits {
+		if n > most {
+			best, most = penalties[k], n
 		}
 	}
 	return own.examples(append(fit, judge...)).solve(best), nil
 }
 
 // guess returns the likeliest columns of node i, as many as the node has; none where its row was withheld.
-func (d *decoder) guess(of sight, i int) []int32 {
-	estimate := of.estimate(i)
+func (d *decoder) guess(of sight, i int) []int32 { return d.improve(of.estimate(i), of, i) }
+
+// improve is guess by a first estimate, which it changes.
+func (d *decoder) improve(estimate []float64, of sight, i int) []int32 {
 	for t, v := range d.input(of, i) {
 		for j, w := range d.weight.Row(t)[:len(estimate)] {
 			estimate[j] += v * float64(w)

@@ -43,7 +43,7 @@ type Guess struct {
 // a column for a better one. It ends where what is left is below tolerance, by the length of y, or with
 // most columns.
 func (k *Dictionary) Pursue(y []float32, most int, tolerance float64) Guess {
-	p := pursuit{Dictionary: k, y: make([]float64, k.d), in: make([]bool, len(k.norm)), tolerance: tolerance}
+	p := pursuit{Dictionary: k, y: make([]float64, k.d), in: make([]bool, len(k.norm)), met: make([]int32, len(k.norm)), tolerance: tolerance}
 	for i, v := range y {
 		p.y[i] = float64(v)
 	}
@@ -76,6 +76,12 @@ type pursuit struct {
 	set       []int32
 	in        []bool
 	value     []float64
+
+	// Swaps solve on the same columns again and again: the products of all columns that were ever in the set.
+	met   []int32     // [F] one more than a column's place below; 0: it was in no set
+	ever  []int32     // columns by place
+	gram  [][]float64 // by place: with the columns of lower places and with itself
+	withY []float64   // by place
 }
 
 func dot(a, b []float64) (sum float64) {
@@ -141,16 +147,32 @@ func (p *pursuit) drop(at int) {
 	p.set = slices.Delete(p.set, at, at+1)
 }
 
+// place returns where the products of column j are.
+func (p *pursuit) place(j int32) int {
+	if p.met[j] == 0 {
+		p.ever = append(p.ever, j)
+		p.met[j] = int32(len(p.ever))
+		a, row := p.atom(j), make([]float64, len(p.ever))
+		for k, other := range p.ever {
+			row[k] = dot(a, p.atom(other))
+		}
+		p.gram, p.withY = append(p.gram, row), append(p.withY, dot(a, p.y))
+	}
+	return int(p.met[j]) - 1
+}
+
 // leastSquares solves the normal equations of the set by Cholesky, with a penalty below rounding.
 func (p *pursuit) leastSquares() []float64 {
 	n := len(p.set)
 	g, x := make([]float64, n*n), make([]float64, n)
+	places := make([]int, n)
 	for i, a := range p.set {
-		for j := range i + 1 {
-			g[i*n+j] = dot(p.atom(a), p.atom(p.set[j]))
+		places[i] = p.place(a)
+		for j, k := range places[:i+1] {
+			g[i*n+j] = p.gram[max(places[i], k)][min(places[i], k)]
 		}
 		g[i*n+i] *= 1 + 1e-12
-		x[i] = dot(p.atom(a), p.y)
+		x[i] = p.withY[places[i]]
 	}
 	solveLower(g, x)
 	return x
