@@ -3,6 +3,8 @@ package secagg
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,46 +20,50 @@ func TestTimeOnLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, n := range []int{200_000, 1_000_000} {
+		t.Run(fmt.Sprint(n, " numbers"), func(t *testing.T) {
+			if n > 200_000 && (testing.Short() || os.Getenv("HEDDLE_LONG") == "") {
+				t.Skip("SKIPPED: takes some seconds; HEDDLE_LONG=1 runs it")
+			}
+			floats, with, sealed := timeOnLines(t, links, n, plain, false), timeOnLines(t, links, n, masked, false), timeOnLines(t, links, n, masked, true)
+			t.Logf("floats %v, masked %v, sealed %v", floats, with, sealed)
+			if with < floats || 2*with > 3*floats {
+				t.Errorf("masked sums must take the time of floats to 1.5 times as long (got %v and %v)", floats, with)
+			}
+		})
+	}
+}
+
+// timeOnLines is how long 50 sites take for one sum of n numbers.
+func timeOnLines(t *testing.T, links netsim.Table, n, how int, ledger bool) (took time.Duration) {
+	t.Helper()
 	const size = 50
-	lengths := []int{200_000, 1_000_000}
-	if testing.Short() {
-		lengths = lengths[:1]
-	}
-	for _, n := range lengths {
-		line := func(how int, ledger bool) (took time.Duration) {
-			synctest.Test(t, func(t *testing.T) {
-				start := make([]time.Time, size)
-				errs := over(t, netsim.New(size, netsim.Config{Links: links}), size, nil, func(g *comm.Group) error {
-					var r comm.Reducer = g
-					if how == masked {
-						terms := Terms{Least: 3}
-						if ledger {
-							terms.Ledger = new(Ledger)
-						}
-						s, err := New(context.Background(), terms, g)
-						if err != nil {
-							return err
-						}
-						r = s
-					}
-					if err := g.Barrier(context.Background()); err != nil {
-						return err
-					}
-					start[g.Rank()] = time.Now()
-					_, err := r.Reduce(context.Background(), &comm.Contribution{Update: make([]float32, n), Parts: []int{n}})
-					return err
-				})
-				if err := errors.Join(errs...); err != nil {
-					t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		start := make([]time.Time, size)
+		errs := over(t, netsim.New(size, netsim.Config{Links: links}), size, nil, func(g *comm.Group) error {
+			var r comm.Reducer = g
+			if how == masked {
+				terms := Terms{Least: 3}
+				if ledger {
+					terms.Ledger = new(Ledger)
 				}
-				took = time.Since(start[0])
-			})
-			return took
+				s, err := New(context.Background(), terms, g)
+				if err != nil {
+					return err
+				}
+				r = s
+			}
+			if err := g.Barrier(context.Background()); err != nil {
+				return err
+			}
+			start[g.Rank()] = time.Now()
+			_, err := r.Reduce(context.Background(), &comm.Contribution{Update: make([]float32, n), Parts: []int{n}})
+			return err
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
 		}
-		floats, with, sealed := line(plain, false), line(masked, false), line(masked, true)
-		t.Logf("%d numbers: floats %v, masked %v, sealed %v", n, floats, with, sealed)
-		if with < floats || 2*with > 3*floats {
-			t.Errorf("%d numbers: masked sums must take the time of floats to 1.5 times as long (got %v and %v)", n, floats, with)
-		}
-	}
+		took = time.Since(start[0])
+	})
+	return took
 }

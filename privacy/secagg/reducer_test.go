@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -103,51 +104,67 @@ func sameBits(x, y []float32) bool {
 	return slices.EqualFunc(x, y, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
 }
 
-// TestMaskedIsUnmasked: the masks cancel to the last bit, for each number of members in 32 and 64 bits, for few
-// and many in 8 and 16, and for lengths around the edges of chunks and frames. Where more than 5 add up in fixed
-// point, those without masks are comm.Group's own.
+// TestMaskedIsUnmasked: the masks cancel to the last bit, for few members, and for as many as mask in all pairs and one more.
 func TestMaskedIsUnmasked(t *testing.T) {
-	for size := 2; size <= allPairs+1; size++ {
-		if testing.Short() && size > 5 && size != allPairs+1 {
+	for _, size := range []int{2, 3, 4, 5, 6, 7, 8, 13, 32, allPairs, allPairs + 1} {
+		if testing.Short() && size > 5 && size <= allPairs {
 			continue
 		}
-		even := 4096/size*size + size // all chunks are alike
-		lengths, rings := []int{4095, even - 1, even, even + 1}, []int{32, 64}
-		if size <= 4 {
-			lengths = append(lengths, 0, 1, 7, size*(1<<15)-1, size*(1<<15), size*(1<<15)+1, size*(1<<16)+3)
+		maskedIsUnmasked(t, size)
+	}
+}
+
+// TestMaskedIsUnmaskedForAll: so it is for each number of members.
+func TestMaskedIsUnmaskedForAll(t *testing.T) {
+	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
+		t.Skip("SKIPPED: takes half a minute; HEDDLE_LONG=1 runs it")
+	}
+	for size := 2; size <= allPairs+1; size++ {
+		maskedIsUnmasked(t, size)
+	}
+}
+
+// maskedIsUnmasked sums numbers of so many members in 32 and 64 bits, of few and of more than allPairs also in others, and for
+// lengths around the edges of chunks and frames. Where more than 5 add up in fixed point, the sums without masks are
+// comm.Group's own.
+func maskedIsUnmasked(t *testing.T, size int) {
+	t.Helper()
+	even := 4096/size*size + size // all chunks are alike
+	lengths, rings := []int{4095, even - 1, even, even + 1}, []int{32, 64}
+	if size <= 4 {
+		lengths = append(lengths, 0, 1, 7, size*(1<<15)-1, size*(1<<15), size*(1<<15)+1, size*(1<<16)+3)
+	}
+	if size <= 5 || size > allPairs {
+		rings = append(rings, 0, 4, 8, 16)
+	}
+	all := make([][]float32, size)
+	for r := range all {
+		all[r] = numbers(1, r, slices.Max(lengths), 3)
+	}
+	errs := together(t, size, nil, func(g *comm.Group) error {
+		with, err := New(context.Background(), Terms{Least: 2}, g)
+		if err != nil {
+			return err
 		}
-		if size <= 5 || size > allPairs {
-			rings = append(rings, 0, 4, 8, 16)
-		}
-		all := make([][]float32, size)
-		for r := range all {
-			all[r] = numbers(1, r, slices.Max(lengths), 3)
-		}
-		errs := together(t, size, nil, func(g *comm.Group) error {
-			with, err := New(context.Background(), Terms{Least: 2}, g)
-			if err != nil {
-				return err
-			}
-			unmasked := &Reducer{group: g, pairs: with.pairs, unmasked: true}
-			for _, n := range lengths {
-				for _, bits := range rings {
-					if bits == 4 && size > comm.MaxMembers(4) {
-						continue
-					}
-					without := comm.Reducer(g) // in fixed point, too
-					if bits == 0 || size <= 5 {
-						without = unmasked
-					}
-					if err := sameSums(with, without, g.Rank(), size, bits, all[g.Rank()][:n]); err != nil {
-						return fmt.Errorf("%d members, %d numbers of %d bits: %w", size, n, bits, err)
-					}
+		unmasked := &Reducer{group: g, pairs: with.pairs, unmasked: true}
+		for _, n := range lengths {
+			for _, bits := range rings {
+				if bits == 4 && size > comm.MaxMembers(4) {
+					continue
+				}
+				without := comm.Reducer(g) // in fixed point, too
+				if bits == 0 || size <= 5 {
+					without = unmasked
+				}
+				if err := sameSums(with, without, g.Rank(), size, bits, all[g.Rank()][:n]); err != nil {
+					return fmt.Errorf("%d members, %d numbers of %d bits: %w", size, n, bits, err)
 				}
 			}
-			return nil
-		})
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
 		}
+		return nil
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }
 

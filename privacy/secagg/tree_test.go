@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -14,40 +15,41 @@ import (
 // TestOverTree: above tree.Above members masked sums go over a tree and have the bits that owners of chunks give them in the
 // clear, sealed or not. No member sends more than the tree says.
 func TestOverTree(t *testing.T) {
-	sizes := []int{tree.Above + 1, 130, 200}
-	if testing.Short() {
-		sizes = sizes[:1]
-	}
-	for _, size := range sizes {
-		one := func(rank int) *comm.Contribution {
-			return &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Update: numbers(3, rank, 90, 2), Bits: 16, Counts: []int64{int64(rank), -7}}
-		}
-		flat := reduceAll(t, size, plain, one)
-		for _, ledger := range []bool{false, true} {
-			errs := together(t, size, nil, func(g *comm.Group) error {
-				terms := Terms{Least: 2}
-				if ledger {
-					terms.Ledger = new(Ledger)
-				}
-				r, err := New(context.Background(), terms, g)
-				if err != nil {
-					return err
-				}
-				messages, c := g.Messages(), one(g.Rank())
-				if _, err := r.Reduce(context.Background(), c); err != nil {
-					return err
-				}
-				if sent := g.Messages() - messages; !ledger && sent > 2*(tree.FanOut+1) { // a grid, and numbers
-					return fmt.Errorf("it sends %d messages, must be at most %d", sent, 2*(tree.FanOut+1))
-				}
-				if want := flat[g.Rank()]; !sameBits(c.Update, want.update) || !slices.Equal(c.Counts, want.counts) {
-					return fmt.Errorf("ledger %t: the sums over a tree differ from those of owners", ledger)
-				}
-				return nil
-			})
-			if err := errors.Join(errs...); err != nil {
-				t.Fatalf("%d members: %v", size, err)
+	for _, size := range []int{tree.Above + 1, 130, 200} {
+		t.Run(fmt.Sprint(size, " members"), func(t *testing.T) {
+			if size > tree.Above+1 && testing.Short() || size > 130 && os.Getenv("HEDDLE_LONG") == "" {
+				t.Skip("SKIPPED: takes some seconds; HEDDLE_LONG=1 runs it")
 			}
-		}
+			one := func(rank int) *comm.Contribution {
+				return &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Update: numbers(3, rank, 90, 2), Bits: 16, Counts: []int64{int64(rank), -7}}
+			}
+			flat := reduceAll(t, size, plain, one)
+			for _, ledger := range []bool{false, true} {
+				errs := together(t, size, nil, func(g *comm.Group) error {
+					terms := Terms{Least: 2}
+					if ledger {
+						terms.Ledger = new(Ledger)
+					}
+					r, err := New(context.Background(), terms, g)
+					if err != nil {
+						return err
+					}
+					messages, c := g.Messages(), one(g.Rank())
+					if _, err := r.Reduce(context.Background(), c); err != nil {
+						return err
+					}
+					if sent := g.Messages() - messages; !ledger && sent > 2*(tree.FanOut+1) { // a grid, and numbers
+						return fmt.Errorf("it sends %d messages, must be at most %d", sent, 2*(tree.FanOut+1))
+					}
+					if want := flat[g.Rank()]; !sameBits(c.Update, want.update) || !slices.Equal(c.Counts, want.counts) {
+						return fmt.Errorf("ledger %t: the sums over a tree differ from those of owners", ledger)
+					}
+					return nil
+				})
+				if err := errors.Join(errs...); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }
