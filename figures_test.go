@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -163,5 +164,59 @@ func TestThresholdOfARun(t *testing.T) {
 	l.Plan.Threshold = "recall@precision=2"
 	if _, err := l.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "threshold must be f1") {
 		t.Errorf("%v, must say that the threshold is at fault", err)
+	}
+}
+
+// TestThresholdsOfSeveral: where nodes have several classes, each class's threshold makes the predictions, figures and model
+// card alike, those of one peer and of three.
+func TestThresholdsOfSeveral(t *testing.T) {
+	var first *Figures
+	for _, peers := range []int{1, 3} {
+		l := contested(t, peers, "")
+		for _, s := range l.Shards {
+			several := graph.Labels{Classes: s.Labels.Classes}
+			for i, k := range s.Labels.Class {
+				for c := range int32(several.Classes) {
+					several.Bits = append(several.Bits, map[bool]uint8{true: 1}[k == c || (s.Global[i]+int64(c))%9 == 0])
+				}
+			}
+			s.Labels = several
+		}
+		l.Plan = read(t, "mode: fullbatch\nmodel: sage\nencoder: raw\nrounds: 10\nthreshold: f1\ntransport: memory")
+		if l.Plan.Peers = peers; peers == 1 {
+			l.Plan.Mode = "standalone"
+		}
+		r, err := l.Train(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := r.Figures
+		if len(f.Thresholds) != l.Shards[0].Labels.Classes || f.Threshold != nil || r.Card.Goal != "f1" || !reflect.DeepEqual([]float64(f.Cuts()), r.Card.Thresholds) {
+			t.Fatalf("thresholds are %+v, those of the card %v for %q", f.Thresholds, r.Card.Thresholds, r.Card.Goal)
+		}
+		predicted := make([]int64, len(f.Thresholds))
+		for rank, s := range l.Shards {
+			for _, i := range s.NodesIn(graph.Test) {
+				for _, k := range r.Own[rank].Classes(int(i)) {
+					predicted[k]++
+				}
+			}
+		}
+		for k, c := range f.Test.Classes {
+			if c.Predicted != predicted[k] {
+				t.Errorf("class %d is predicted %d times, the figures have %d", k, predicted[k], c.Predicted)
+			}
+		}
+		if float64(f.Test.MicroF1) != r.Test {
+			t.Errorf("the run's metric is %v, must be %v", r.Test, f.Test.MicroF1)
+		}
+		if first != nil && !reflect.DeepEqual(f.Thresholds, first.Thresholds) {
+			t.Errorf("thresholds of %d peers are %+v, those of one %+v", peers, f.Thresholds, first.Thresholds)
+		}
+		first = f
+		l.Plan.Metric = "accuracy"
+		if _, err := l.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "metric must be micro-f1") {
+			t.Errorf("the error is %v, must name the metric", err)
+		}
 	}
 }

@@ -19,14 +19,14 @@ type Predictions struct {
 	Logits mat.Dense // nodes × classes; of a regression nodes × targets, in the units of the data
 
 	kind        target.Kind
-	temperature float64  // that divides logits for probabilities; 0: 1
-	ordered     bool     // the median of the probabilities is predicted
-	threshold   *float64 // calibrated log-odds from which on class 1, of two, is predicted; nil: the larger logit decides
+	temperature float64   // that divides logits for probabilities; 0: 1
+	ordered     bool      // the median of the probabilities is predicted
+	cuts        eval.Cuts // from which on classes are predicted
 }
 
 // By returns p with the temperature of a model's card, and how it decides between classes.
 func (p Predictions) By(card modelfile.Card) Predictions {
-	p.temperature, p.threshold, p.ordered = card.Temperature, card.Threshold, card.Ordered
+	p.temperature, p.cuts, p.ordered = card.Temperature, card.Cuts(), card.Ordered
 	return p
 }
 
@@ -59,17 +59,19 @@ func predictionsOf(m *nn.Model, logits mat.Dense) Predictions {
 
 // Classes returns the most probable class of node i, the first of several, or by a threshold class 1 from there on, or of
 // ordered classes the median (eval.Median). If a node may have several classes, it
-// returns all whose probability is above 0.5, possibly none. Numbers have no classes.
+// returns all whose probability is above 0.5, or their own threshold, possibly none. Numbers have no classes.
 func (p Predictions) Classes(i int) (classes []int) {
 	if p.kind == target.Numbers || p.kind == target.Links {
 		return nil
 	}
 	best, row := 0, p.Logits.Row(i)
-	if p.threshold != nil && len(row) == 2 {
-		if eval.LogOdds(row, p.heat()) >= *p.threshold {
-			best = 1
+	if (p.kind == target.Several || len(row) == 2) && len(p.cuts) > 0 {
+		for k := range row {
+			if p.cuts.Of(row, k, p.heat()) {
+				classes = append(classes, k)
+			}
 		}
-		return []int{best}
+		return classes
 	}
 	if p.ordered && p.kind == target.Single {
 		return []int{eval.Median(row)}
@@ -115,8 +117,8 @@ func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes
 		return math.NaN(), 0, input(err)
 	}
 	logits := p.Logits
-	if p.threshold != nil && !metric.Ranks() {
-		logits = eval.Decided(logits, p.heat(), *p.threshold)
+	if !metric.Ranks() {
+		logits = p.cuts.Decided(logits, p.heat())
 	}
 	labels := g.Labels
 	labels.Ordered = p.ordered

@@ -159,8 +159,12 @@ func (r *Result) measure(f *Figures) {
 		return
 	}
 	r.Card.Temperature = f.Temperature
-	if f.Threshold != nil {
+	cuts := f.Cuts()
+	switch {
+	case f.Threshold != nil:
 		r.Card.Threshold, r.Card.Goal = &f.Threshold.LogOdds, f.Threshold.Goal
+	case len(f.Thresholds) > 0:
+		r.Card.Thresholds, r.Card.Goal = cuts, f.Thresholds[0].Goal
 	}
 	for k := range r.Own {
 		r.Own[k] = r.Own[k].By(r.Card)
@@ -170,7 +174,7 @@ func (r *Result) measure(f *Figures) {
 		set *figures.Set
 	}{{&r.Val, &f.Val}, {&r.Test, &f.Test}} {
 		switch {
-		case f.Threshold != nil && !r.Metric.Ranks():
+		case cuts != nil && !r.Metric.Ranks():
 			*one.x = float64(one.set.Metric)
 		case r.Metric.Ranks(): // the trainer's bins are finer
 			if one.set.Metric = figures.Value(*one.x); r.Metric == "auc" {

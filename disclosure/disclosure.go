@@ -182,7 +182,7 @@ func stored(x graph.Features, i int) (n int) {
 // sent returns what a run by p sends, of which own is one of the parts. Where the labels of all peers decide about it, there
 // are several lists, of which one will be it.
 func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
-	members := traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts)}
+	members := traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts), Cuts: p.Threshold != ""}
 	members.Train = own.Nodes - int64(own.Owned) + int64(len(own.NodesIn(graph.Train)))
 	switch {
 	case p.InClosedForm():

@@ -33,9 +33,9 @@ type Config struct {
 	Layerwise bool
 	Metric    eval.Metric // of the test nodes
 
-	Temperature float64  // by which logits are divided before Threshold
-	Threshold   *float64 // log-odds from which on class 1, of two, is predicted; nil: the larger logit decides
-	Ordered     bool     // classes are in order: the median of the probabilities is predicted
+	Temperature float64   // by which logits are divided before Cuts
+	Cuts        eval.Cuts // from which on classes are predicted
+	Ordered     bool      // classes are in order: the median of the probabilities is predicted
 }
 
 // Answer is what a peer learns.
@@ -202,8 +202,8 @@ func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metri
 		of := s.Labels.Select(rows).Standardised(p.model.Spec.Units)
 		of.Ordered = p.Ordered
 		scores := logits.Select(rows)
-		if p.Threshold != nil && !p.Metric.Ranks() {
-			scores = eval.Decided(scores, p.Temperature, *p.Threshold)
+		if !p.Metric.Ranks() {
+			scores = p.Cuts.Decided(scores, p.Temperature)
 		}
 		a.Write(counts, 0, float64(of.Labelled()), scores, of)
 	}

@@ -148,9 +148,10 @@ type Plan struct {
 	// ends with the layer that validates best.
 	KeepLast bool `yaml:"keep_last" to:"KeepLast" when:"mode=retexo" help:"all layers, even if fewer validate better"`
 	// What the threshold between two classes is chosen for, on the validation nodes: f1, recall@precision=P or
-	// precision@recall=R, all of class 1, with P or R as the least that is accepted. Empty: the more
-	// probable class is predicted.
-	Threshold string `yaml:"threshold" default:"" help:"goal of the threshold between two classes"`
+	// precision@recall=R, all of class 1, with P or R as the least that is accepted. Where nodes have several classes, each
+	// class has its own threshold, chosen in the same way. Empty: the more probable class is predicted, or each of several
+	// that is more probable than not.
+	Threshold string `yaml:"threshold" default:"" help:"goal of the threshold of two, or of several classes"`
 	// Number format of what products and neighbour sums read while a model trains: float32, or bf16, for
 	// which features, layer inputs, weights and gradients are rounded to bfloat16 (8 bits of precision).
 	// Sums, parameters and the optimiser are float32 in either case, and so is the final model's

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/labels"
 )
@@ -65,6 +66,7 @@ type Members struct {
 	Nodes  int64 // of the whole graph
 	Train  int64 // of them, those that may be training nodes; of task links, links that train, each at both ends
 	Secure bool  // their sums are (package secagg)
+	Cuts   bool  // thresholds are chosen by the validation nodes
 	Types  int   // of nodes, where a model of links is asked; 0: they have none
 }
 
@@ -126,7 +128,11 @@ func (l *sending) labels(k target.Kind, classes int) {
 
 // figures adds the sums that measure the final model.
 func (l *sending) figures(k target.Kind, classes int) {
-	parts, wide := figures.Numbers(k, classes)
+	var goal eval.Goal
+	if l.Cuts {
+		goal.Best = "f1" // sums are the same for all goals
+	}
+	parts, wide := figures.Numbers(k, classes, goal)
 	first, last := "label counts, bytes sent", "confusion, ranking and reliability of validation and test nodes"
 	if k == target.Numbers {
 		first, last = "label counts, sums and squares of targets, bytes sent", "sums of errors of validation and test nodes, and of their squares"

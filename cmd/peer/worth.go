@@ -88,5 +88,8 @@ func worth(o *heddle.Result) string {
 	if t := o.Figures.Threshold; t != nil {
 		line += fmt.Sprintf("; class %s from probability %.3f on (%s)", set.Classes[1].Name, t.Probability, t.Goal)
 	}
+	if all := o.Figures.Thresholds; len(all) > 0 {
+		line += fmt.Sprintf("; each class from a probability of its own on (%s)", all[0].Goal)
+	}
 	return line
 }

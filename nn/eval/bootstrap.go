@@ -22,7 +22,7 @@ func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	drawn := Table{counts: Counts{classes: t.counts.classes, curves: t.counts.curves, bins: t.counts.bins, ordered: t.counts.ordered, n: slices.Clone(t.counts.n)}}
 	var set func([]int64)
 	switch {
-	case t.Rows() == 0 || t.multi && m != "accuracy" || m.Ranks() && t.counts.bins == 0:
+	case t.Rows() == 0 || t.multi && m != "accuracy" || t.cut || m.Ranks() && t.counts.bins == 0:
 		return math.NaN(), math.NaN()
 	case m.Ranks():
 		cells, set = t.counts.curve(0), func(x []int64) { copy(drawn.counts.curve(0), x) }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Goal is what the threshold of two classes is chosen for.
+// Goal is what the threshold of two classes, or that of each of several a node, is chosen for.
 type Goal struct {
-	Best  string  // f1, precision or recall of class 1
+	Best  string  // f1, precision or recall of class 1, or of each of several
 	Under string  // precision or recall, which must be at least Least; empty: nothing
 	Least float64 // in (0, 1)
 }
@@ -28,11 +28,32 @@ func ParseGoal(text string) (g Goal, err error) {
 	return Goal{best, name, least}, nil
 }
 
-// Choose returns the bin from which on class 1 is predicted that serves g best on these rows, the highest of several. ok is
-// false where none has what g asks for at least: then it is the one that comes nearest.
-func (t *Table) Choose(g Goal) (bin int, ok bool) {
+// Choose returns the bin of each ranking, of class 1 of two or of each of several a node, from which on the class is
+// predicted that serves g best on these rows, the highest of several. ok is false where none has what g asks for at least:
+// then it is the one that comes nearest, and that of even odds for a class that no row has.
+func (t *Table) Choose(g Goal) (bins []int, ok []bool) {
+	for k := range t.counts.curves {
+		if right, _, missed := t.Class(t.ranked(k)); t.multi && right+missed == 0 {
+			bins, ok = append(bins, CurveBins/2), append(ok, false)
+			continue
+		}
+		b, reached := t.choose(g, k)
+		bins, ok = append(bins, b), append(ok, reached)
+	}
+	return bins, ok
+}
+
+// ranked is the class that ranking k is of.
+func (t *Table) ranked(k int) int {
+	if t.multi {
+		return k
+	}
+	return 1
+}
+
+func (t *Table) choose(g Goal, k int) (bin int, ok bool) {
 	of := func(name string, b int) float64 {
-		right, wrong, missed := t.Cut(b).Class(1)
+		right, wrong, missed := t.from(k, b)
 		switch name {
 		case "precision":
 			return ratio(float64(right), float64(right+wrong))

@@ -70,7 +70,7 @@ func TestNumberMetricsMatchSklearn(t *testing.T) {
 					}
 				}
 				near("exact", m.Exact(scores, labels, nil))
-				a, s := NewAccumulator(m, labels, 0), NewSheet(labels)
+				a, s := NewAccumulator(m, labels, 0), NewSheet(labels, Goal{})
 				all, sheet := make([]int64, a.Size()), make([]int64, s.Size())
 				for peer := range 3 {
 					var rows []int32
@@ -145,7 +145,7 @@ func TestNumberIntervals(t *testing.T) {
 				scores.Data[i] = float32(f)
 				labels.Values = append(labels.Values, float32(f+0.5*key.Fold(1).Normal(uint64(i))))
 			}
-			s := NewSheet(labels)
+			s := NewSheet(labels, Goal{})
 			v := make([]int64, s.Size())
 			s.Write(v, scores, labels, 1)
 			table, err := s.Read(v)

@@ -18,7 +18,7 @@ func TestOrderMatchesSklearn(t *testing.T) {
 		scores.Set(i, k, 9)
 	}
 	labels := graph.Labels{Classes: 4, Class: is, Ordered: true}
-	sheet := NewSheet(labels)
+	sheet := NewSheet(labels, Goal{})
 	table := make([]int64, sheet.Size())
 	sheet.Write(table, scores, labels, 1)
 	all, err := sheet.Read(table)

@@ -15,7 +15,7 @@ const (
 	// mostConfused is the most classes of which every pair is counted.
 	mostConfused = 50
 
-	// CurveBins is the resolution of the ranking that a Sheet of two classes has.
+	// CurveBins is the resolution of the rankings that a Sheet has.
 	CurveBins = 100
 
 	// reliabilityBins are those of expected calibration error, of equal width.
@@ -27,32 +27,34 @@ const (
 
 // Sheet is the layout of what the rows of a set add to the figures of a model, as whole numbers that peers sum exactly:
 // rows, right ones, the confusion matrix or, of more than 50 classes or several a node, TP, FP and FN of each class; of two
-// classes positives and negatives in bins of their calibrated log-odds; reliability before and after calibration. Each row
+// classes, or with a Goal of each of several, positives and negatives in bins of calibrated log-odds; reliability before and
+// after calibration. Each row
 // is rounded by itself, so the sums do not depend on which peer has which rows. Of numbers these are rows and sums of errors
 // (numbers), which add up within the rounding of float64.
 type Sheet struct {
 	none           graph.Labels
-	matrix, curve  bool
+	matrix         bool
+	curves         int // rankings: of two classes 1, of several a node with a Goal one a class
 	cells          int // of the matrix, or of the classes
 	curveAt, trust int // where these begin
 	size           int
 }
 
-// NewSheet returns the sheet of rows labelled like labels.
-func NewSheet(labels graph.Labels) Sheet {
+// NewSheet returns the sheet of rows labelled like labels, from which thresholds are chosen for g, the zero Goal being none.
+func NewSheet(labels graph.Labels, g Goal) Sheet {
 	c := labels.Classes
 	if labels.Kind() == target.Numbers {
 		return Sheet{none: labels.Select(nil), size: 1 + c*sumsOf*RealLen}
 	}
-	s := Sheet{none: labels.Select(nil), matrix: !labels.Multi() && c <= mostConfused, curve: !labels.Multi() && c == 2, cells: 3 * c}
+	s := Sheet{none: labels.Select(nil), matrix: !labels.Multi() && c <= mostConfused, cells: 3 * c}
+	if !labels.Multi() && c == 2 || labels.Multi() && g != (Goal{}) {
+		s.curves = curvesOf(labels)
+	}
 	if s.matrix {
 		s.cells = c * c
 	}
 	s.curveAt = perRow + s.cells
-	s.trust = s.curveAt
-	if s.curve {
-		s.trust += 2 * CurveBins
-	}
+	s.trust = s.curveAt + 2*CurveBins*s.curves
 	s.size = s.trust + 2*3*reliabilityBins
 	return s
 }
@@ -95,9 +97,9 @@ func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, temperatu
 		if class == said && bits == nil && s.matrix {
 			v[1]++
 		}
-		if s.curve {
-			at := CurveBin(LogOdds(row, temperature))
-			v[s.curveAt+2*at+side(class == 1)]++
+		for k := range s.curves {
+			at := CurveBin(logOddsOf(row, k, temperature, bits != nil))
+			v[s.curveAt+2*(CurveBins*k+at)+side(c.positive(k, class, bits))]++
 		}
 		for k, t := range []float64{1, temperature} {
 			Probabilities(p, row, bits != nil, t)
@@ -149,22 +151,41 @@ func Probabilities(dst []float64, row []float32, several bool, temperature float
 	}
 }
 
-// Decided returns logits (N×2) by which the predicted class is 1 exactly where the calibrated log-odds are at least the
-// threshold.
-func Decided(logits mat.Dense, temperature, threshold float64) mat.Dense {
-	out := mat.New(logits.Rows, 2)
+// Cuts are the calibrated log-odds from which on classes are predicted: of two that of class 1, of several a node [C];
+// empty: the more probable class, or each that is more probable than not.
+type Cuts []float64
+
+// Of reports whether class k of a row of logits is predicted; there must be cuts.
+func (c Cuts) Of(row []float32, k int, temperature float64) bool {
+	if len(c) == 1 && len(row) == 2 {
+		return (logOddsOf(row, 0, temperature, false) >= c[0]) == (k == 1)
+	}
+	return logOddsOf(row, k, temperature, true) >= c[k]
+}
+
+// Decided returns logits (N×C) by which, without cuts, those classes are predicted that these cuts say of logits. Without
+// cuts it is logits.
+func (c Cuts) Decided(logits mat.Dense, temperature float64) mat.Dense {
+	if len(c) == 0 {
+		return logits
+	}
+	out := mat.New(logits.Rows, logits.Cols)
 	for i := range out.Rows {
-		k := 0
-		if LogOdds(logits.Row(i), temperature) >= threshold {
-			k = 1
+		for k := range out.Cols {
+			out.Set(i, k, -1)
+			if c.Of(logits.Row(i), k, temperature) {
+				out.Set(i, k, 1)
+			}
 		}
-		out.Set(i, k, 1)
 	}
 	return out
 }
 
-// LogOdds returns the calibrated log-odds of class 1, of two.
-func LogOdds(row []float32, temperature float64) float64 {
+// logOddsOf returns the calibrated log-odds of ranking k: of class 1 of two, or of class k of several a node.
+func logOddsOf(row []float32, k int, temperature float64, several bool) float64 {
+	if several {
+		return float64(row[k]) / temperature
+	}
 	return (float64(row[1]) - float64(row[0])) / temperature
 }
 
@@ -201,7 +222,7 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 		return &Table{numbers: &n}, n.check()
 	}
 	bins := 0
-	if s.curve {
+	if s.curves > 0 {
 		bins = CurveBins
 	}
 	t := &Table{counts: newCounts(s.none, bins, s.matrix), multi: s.none.Multi()}
@@ -218,8 +239,17 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 	} else {
 		copy(n[perRow:perRow+s.cells], v[perRow:s.curveAt])
 	}
-	if s.curve {
-		copy(t.counts.curve(0), v[s.curveAt:s.trust])
+	if s.curves > 0 {
+		copy(n[perRow+3*t.counts.classes:], v[s.curveAt:s.trust])
+	}
+	for k := range s.curves {
+		all := int64(0)
+		for _, x := range t.counts.curve(k) {
+			all += x
+		}
+		if all != n[0] {
+			return nil, fmt.Errorf("eval: ranking %d must have %d rows (got %d)", k, n[0], all)
+		}
 	}
 	decisions := n[0]
 	if t.multi {
@@ -244,6 +274,7 @@ type Table struct {
 	counts        Counts
 	before, after []int64 // reliability: decisions, right ones, sums of probabilities, of each bin
 	multi         bool
+	cut           bool     // of several classes a node: by cuts, so that what is right of single rows is not known
 	numbers       *numbers // nil: labels are classes
 }
 
@@ -293,7 +324,7 @@ func (t *Table) Of(m Metric) float64 {
 	switch {
 	case t.numbers != nil && m.OfNumbers():
 		return t.numbers.of(m)
-	case t.Rows() == 0 || m.Ranks() && t.counts.bins == 0 || t.numbers != nil || m.OfNumbers() || m.OfOrder() && !t.counts.ordered:
+	case t.Rows() == 0 || m.Ranks() && t.counts.bins == 0 || t.cut && m == "accuracy" || t.numbers != nil || m.OfNumbers() || m.OfOrder() && !t.counts.ordered:
 		return math.NaN()
 	}
 	return m.Of(&t.counts)
@@ -370,19 +401,37 @@ func expected(trust []int64) float64 {
 	return apart / all
 }
 
-// Cut returns the table where class 1 of two is predicted from that bin on, by calibrated log-odds.
-func (t *Table) Cut(bin int) *Table {
-	cut := *t
-	cut.counts.n, cut.Matrix = slices.Clone(t.counts.n), [][]int64{{0, 0}, {0, 0}}
-	curve := t.counts.curve(0)
-	for b := range CurveBins {
-		said := 0
-		if b >= bin {
-			said = 1
-		}
-		cut.Matrix[1][said] += curve[2*b]
-		cut.Matrix[0][said] += curve[2*b+1]
+// Cut returns the table where classes are predicted from those cuts on: of two class 1, of several a node each. Of several,
+// the counts do not say which decisions belong to one row: such a table has no accuracy. Without cuts it is t.
+func (t *Table) Cut(at Cuts) *Table {
+	if len(at) == 0 {
+		return t
 	}
+	cut := *t
+	cut.counts.n = slices.Clone(t.counts.n)
+	if t.multi {
+		cut.cut = true
+		for k, edge := range at {
+			c := cut.counts.class(k)
+			c[0], c[1], c[2] = t.from(k, CurveBin(edge))
+		}
+		return &cut
+	}
+	right, wrong, missed := t.from(0, CurveBin(at[0]))
+	cut.Matrix = [][]int64{{t.Rows() - right - wrong - missed, wrong}, {missed, right}}
 	cut.fromMatrix()
 	return &cut
+}
+
+// from returns how many rows have the class of ranking k in that bin or a higher one, have it not, and have it in a lower one.
+func (t *Table) from(k, bin int) (right, wrong, missed int64) {
+	curve := t.counts.curve(k)
+	for b := range CurveBins {
+		if b < bin {
+			missed += curve[2*b]
+			continue
+		}
+		right, wrong = right+curve[2*b], wrong+curve[2*b+1]
+	}
+	return right, wrong, missed
 }

@@ -43,7 +43,7 @@ func TestSheetsAddUp(t *testing.T) {
 		multi   bool
 	}{{2, false}, {3, false}, {60, false}, {4, true}, {2, true}} {
 		logits, labels := drawnRows(701, c.classes, c.multi, 2)
-		s := NewSheet(labels)
+		s := NewSheet(labels, Goal{})
 		whole := make([]int64, s.Size())
 		s.Write(whole, logits, labels, 0.7)
 		for parts := 2; parts <= 4; parts++ {
@@ -75,7 +75,7 @@ func TestSheetsAddUp(t *testing.T) {
 				t.Errorf("%+v: %s %v, must be %v", c, m, got, want)
 			}
 		}
-		if got, want := table.Of("auc"), counts.AUC(); s.curve && math.Abs(got-want) > 0.005 || !s.curve && got == got {
+		if got, want := table.Of("auc"), counts.AUC(); s.curves > 0 && math.Abs(got-want) > 0.005 || s.curves == 0 && got == got {
 			t.Errorf("%+v: AUC %v, near %v", c, got, want)
 		}
 		whole[0]++
@@ -106,7 +106,7 @@ func TestCalibration(t *testing.T) {
 			if math.Abs(heat/scale-1) > 0.1 {
 				t.Errorf("several classes %t: temperature %v of logits that are %v times too large", multi, heat, scale)
 			}
-			s := NewSheet(labels)
+			s := NewSheet(labels, Goal{})
 			sums := make([]int64, s.Size())
 			s.Write(sums, logits, labels, heat)
 			table, err := s.Read(sums)
@@ -132,7 +132,7 @@ func TestCalibration(t *testing.T) {
 // tableOf returns the table of a sheet of all rows.
 func tableOf(t *testing.T, logits mat.Dense, labels graph.Labels) *Table {
 	t.Helper()
-	s := NewSheet(labels)
+	s := NewSheet(labels, Goal{})
 	v := make([]int64, s.Size())
 	s.Write(v, logits, labels, 1)
 	table, err := s.Read(v)
@@ -193,13 +193,14 @@ func TestThresholds(t *testing.T) {
 	if err != nil || g.String() != "recall@precision=0.9" {
 		t.Fatal(g, err)
 	}
-	bin, ok := table.Choose(g)
-	if !ok {
+	bins, ok := table.Choose(g)
+	if !ok[0] {
 		t.Fatal("not reached")
 	}
+	bin := bins[0]
 	recall, most := 0.0, 0.0
 	for b := range CurveBins {
-		right, wrong, missed := table.Cut(b).Class(1)
+		right, wrong, missed := table.Cut(Cuts{CurveEdge(b)}).Class(1)
 		if x := float64(right) / float64(right+missed); float64(right) >= 0.9*float64(right+wrong) && right > 0 {
 			if most = max(most, x); b == bin {
 				recall = x
@@ -209,9 +210,9 @@ func TestThresholds(t *testing.T) {
 	if recall == 0 || recall != most {
 		t.Errorf("recall %v, must be %v", recall, most)
 	}
-	cut, said := table.Cut(bin), int64(0)
+	cut, said := table.Cut(Cuts{CurveEdge(bin)}), int64(0)
 	for i := range logits.Rows {
-		if labels.Class[i] == 1 && LogOdds(logits.Row(i), 1) >= CurveEdge(bin) {
+		if labels.Class[i] == 1 && (Cuts{CurveEdge(bin)}).Of(logits.Row(i), 1, 1) {
 			said++
 		}
 	}
@@ -219,12 +220,65 @@ func TestThresholds(t *testing.T) {
 		t.Errorf("%d rows from the edge on, %d from the bin on", said, right)
 	}
 	clear(labels.Class)
-	if _, ok := tableOf(t, logits, labels).Choose(g); ok {
+	if _, ok := tableOf(t, logits, labels).Choose(g); ok[0] {
 		t.Error("no precision can be had without positives")
 	}
 	for _, bad := range []string{"f2", "recall", "recall@precision=2", "recall@recall=0.5", "precision@recall=x"} {
 		if _, err := ParseGoal(bad); err == nil {
 			t.Errorf("%q must be refused", bad)
 		}
+	}
+}
+
+// TestThresholdsOfSeveral: of several classes a node each has the threshold with its best F1, a class that no row has that of
+// even odds, and the counts are those of logits that are decided by the thresholds.
+func TestThresholdsOfSeveral(t *testing.T) {
+	logits, labels := drawnRows(900, 4, true, 2)
+	for i := range logits.Rows {
+		labels.Bits[4*i+2] = 0
+		if i%20 != 0 { // a scarce class, whose logits are high all the same
+			labels.Bits[4*i+1] = 0
+		}
+	}
+	goal, temperature := Goal{Best: "f1"}, 0.8
+	s := NewSheet(labels, goal)
+	v := make([]int64, s.Size())
+	s.Write(v, logits, labels, temperature)
+	table, err := s.Read(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bins, ok := table.Choose(goal)
+	if len(bins) != 4 || ok[2] || bins[2] != CurveBins/2 || !ok[0] || !ok[1] || !ok[3] {
+		t.Fatalf("bins %v, reached %v", bins, ok)
+	}
+	cuts := make(Cuts, 4)
+	for k, b := range bins {
+		cuts[k] = CurveEdge(b)
+	}
+	cut, counts := table.Cut(cuts), Count(cuts.Decided(logits, temperature), labels, nil)
+	for k := range cuts {
+		right, wrong, missed := cut.Class(k)
+		if c := counts.class(k); !slices.Equal(c, []int64{right, wrong, missed}) {
+			t.Errorf("class %d has %d right, %d wrong, %d missed, must have %v", k, right, wrong, missed, c)
+		}
+		for b := range CurveBins {
+			other := slices.Clone(cuts)
+			other[k] = CurveEdge(b)
+			if here, there := cut.Of("macro-f1"), table.Cut(other).Of("macro-f1"); k != 2 && there > here {
+				t.Errorf("macro-F1 is %v with bin %d of class %d, must be at most %v", there, b, k, here)
+			}
+		}
+	}
+	if here, before := cut.Of("macro-f1"), table.Of("macro-f1"); here <= before {
+		t.Errorf("macro-F1 is %v by thresholds, must be above %v", here, before)
+	}
+	low, high := cut.Interval("accuracy", rng.New(1))
+	if x := cut.Of("accuracy"); x == x || low == low || high == high {
+		t.Errorf("accuracy is %v in [%v, %v], must be unknown: rows are not counted together", x, low, high)
+	}
+	v[s.curveAt]++
+	if _, err := s.Read(v); err == nil {
+		t.Error("a ranking with a row more than there are must be refused")
 	}
 }

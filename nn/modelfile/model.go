@@ -12,10 +12,12 @@ import (
 	"os"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -36,16 +38,25 @@ type Card struct {
 	Test    float64         `json:"test"`              // in [0, 1]
 	Rounds  int             `json:"rounds,omitempty"`
 
-	Temperature float64  `json:"temperature,omitempty"` // by which logits are divided for probabilities; 0: 1
-	Threshold   *float64 `json:"threshold,omitempty"`   // log-odds, at the temperature, from which on class 1, of two, is predicted; nil: 0
-	Goal        string   `json:"goal,omitempty"`        // what Threshold was chosen for
-	Ordered     bool     `json:"ordered,omitempty"`     // classes are in order: the median of the probabilities is predicted
+	Temperature float64   `json:"temperature,omitempty"` // by which logits are divided for probabilities; 0: 1
+	Threshold   *float64  `json:"threshold,omitempty"`   // log-odds, at the temperature, from which on class 1, of two, is predicted; nil: 0
+	Thresholds  []float64 `json:"thresholds,omitempty"`  // of several classes a node, [C]: those of each; nil: 0
+	Goal        string    `json:"goal,omitempty"`        // what thresholds were chosen for
+	Ordered     bool      `json:"ordered,omitempty"`     // classes are in order: the median of the probabilities is predicted
 
 	Bytes map[string]int64 `json:"bytes,omitempty"` // that travelled, by door: "halo", "reduce", "control"
 
 	// What prediction needs besides the model; both stand in the file outside the card.
 	Classes  []string `json:"-"` // [C] names, or nil
 	Encoding []byte   `json:"-"` // graph.Graph.Encoding: how a table's columns became features; UTF-8, or nil
+}
+
+// Cuts returns the card's thresholds.
+func (c Card) Cuts() eval.Cuts {
+	if c.Threshold != nil {
+		return eval.Cuts{*c.Threshold}
+	}
+	return c.Thresholds
 }
 
 // formatVersion is what this package writes and the only one it reads; docs/reference/model-file.md
@@ -178,6 +189,9 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 	}
 	if err := parse(a.meta, "card", &card, false); err != nil {
 		return nil, Card{}, err
+	}
+	if n := len(card.Thresholds); n > 0 && (n != spec.Classes || spec.Kind() != target.Several) {
+		return nil, Card{}, fmt.Errorf("thresholds must be %d, one for each of several classes (got %d in task %s)", spec.Classes, n, spec.Task)
 	}
 	if _, ok := a.meta["classes"]; ok {
 		if err := parse(a.meta, "classes", &card.Classes, true); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Limit returns the bytes that all peers of a run by p send at most. own is one of the parts.
 func Limit(p plan.Plan, own *shard.Shard, e tune.Extent) (int64, error) {
-	members := traffic.Members{Peers: int(e.Peers), Nodes: e.Nodes, Secure: p.Secure(int(e.Peers))}
+	members := traffic.Members{Peers: int(e.Peers), Nodes: e.Nodes, Secure: p.Secure(int(e.Peers)), Cuts: p.Threshold != ""}
 	if p.InClosedForm() {
 		c, err := p.ClosedForm(own)
 		if err != nil {

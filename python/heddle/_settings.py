@@ -270,11 +270,13 @@ class Settings(TypedDict, total=False):
     """
 
     threshold: str
-    """Goal of the threshold between two classes.
+    """Goal of the threshold of two, or of several classes.
 
     What the threshold between two classes is chosen for, on the validation nodes: f1,
     recall@precision=P or precision@recall=R, all of class 1, with P or R as the least that is
-    accepted. Empty: the more probable class is predicted.
+    accepted. Where nodes have several classes, each class has its own threshold, chosen in the same
+    way. Empty: the more probable class is predicted, or each of several that is more probable than
+    not.
     """
 
     precision: Literal["float32", "bf16"]

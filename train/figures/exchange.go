@@ -63,9 +63,10 @@ const (
 // totals are the bytes that a peer sent, by purpose, the in-edges of its nodes, and what it is among who publishes (parts).
 const totals = 4 + standings
 
-// Numbers returns how many numbers a peer's part of the three sums has, and how many of these are wide (comm.Contribution).
-func Numbers(k target.Kind, classes int) (parts, wide [3]int64) {
-	s := eval.NewSheet(graph.Labels{Classes: classes}.None(k, 0))
+// Numbers returns how many numbers a peer's part of the three sums has, and how many of these are wide (comm.Contribution). g is what
+// thresholds are chosen for.
+func Numbers(k target.Kind, classes int, g eval.Goal) (parts, wide [3]int64) {
+	s := eval.NewSheet(graph.Labels{Classes: classes}.None(k, 0), g)
 	parts = [3]int64{int64(1 + labels.Len(k, classes) + totals), eval.Likelihoods, 2 * int64(s.Size())}
 	wide = [3]int64{int64(labels.Reals(k, classes) + totals), eval.Likelihoods}
 	for i := range 2 * s.Size() {
@@ -142,7 +143,7 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 	if err := reduce(ofLikelihoods, mine.Likelihoods, bits, func(int) bool { return true }); err != nil {
 		return err
 	}
-	sheet := eval.NewSheet(own.Labels)
+	sheet := eval.NewSheet(own.Labels, e.Goal)
 	mine.Sheets = make([]int64, 2*sheet.Size())
 	write(sheet, mine.Sheets, own, e.logits, eval.Temperature(mine.Likelihoods))
 	ownSheets := slices.Clone(mine.Sheets)
@@ -182,7 +183,7 @@ func write(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, temper
 
 // share makes the sums that so many peers hold those of all.
 func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) error {
-	parts, _ := Numbers(e.Shard.Labels.Kind(), e.Shard.Labels.Classes)
+	parts, _ := Numbers(e.Shard.Labels.Kind(), e.Shard.Labels.Classes, e.Goal)
 	v := make([]int64, parts[0]-1+parts[1]+parts[2])
 	if e.sums != nil {
 		copy(v, slices.Concat(e.sums.Labels, e.sums.Likelihoods, e.sums.Sheets))

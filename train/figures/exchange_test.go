@@ -150,7 +150,7 @@ func TestSameForAnyPeers(t *testing.T) {
 		multi, validated bool
 		metric           eval.Metric
 		goal             string
-	}{{3, false, true, "accuracy", ""}, {2, false, true, "macro-f1", "f1"}, {2, false, false, "auc", "recall@precision=0.7"}, {60, false, true, "accuracy", ""}, {4, true, true, "micro-f1", ""}} {
+	}{{3, false, true, "accuracy", ""}, {2, false, true, "macro-f1", "f1"}, {2, false, false, "auc", "recall@precision=0.7"}, {60, false, true, "accuracy", ""}, {4, true, true, "micro-f1", ""}, {4, true, true, "macro-f1", "f1"}} {
 		g, logits := example(t, 900, c.classes, c.multi, c.validated)
 		goal, err := eval.ParseGoal(c.goal)
 		if err != nil {
@@ -179,8 +179,11 @@ func TestSameForAnyPeers(t *testing.T) {
 			if f.Val.ECE <= f.Val.Calibrated && !c.multi {
 				t.Errorf("%+v: calibration error %v, then %v", c, f.Val.ECE, f.Val.Calibrated)
 			}
-			if f.Threshold != nil && f.Threshold.Goal != c.goal || (f.Threshold != nil) != (c.goal != "") {
-				t.Errorf("%+v: threshold %+v", c, f.Threshold)
+			if one := f.Threshold; one != nil && one.Goal != c.goal || (one != nil) != (c.goal != "" && !c.multi) {
+				t.Errorf("%+v: threshold %+v", c, one)
+			}
+			if all := f.Thresholds; len(all) > 0 != (c.goal != "" && c.multi) || len(all) > 0 && (len(all) != c.classes || all[0].Goal != c.goal || !all[0].Reached) {
+				t.Errorf("%+v: thresholds %+v", c, all)
 			}
 		}
 	}
@@ -196,7 +199,7 @@ func TestBytes(t *testing.T) {
 		g, logits := example(t, 400, c.classes, c.multi, true)
 		all := exchanges(parts(t, g, 4), "accuracy", eval.Goal{})
 		together(t, all, logits, -1)
-		numbers, wide := Numbers(g.Labels.Kind(), c.classes)
+		numbers, wide := Numbers(g.Labels.Kind(), c.classes, eval.Goal{})
 		want, sent := int64(0), int64(0)
 		for k, n := range numbers {
 			want += 2 * 3 * comm.CountBytes(n, wide[k], 16, 4)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -43,7 +44,8 @@ type Figures struct {
 	Majority    int           `json:"majority"`    // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
 	Temperature float64       `json:"temperature"` // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
 	Threshold   *Threshold    `json:"threshold,omitempty"`
-	Units       []target.Unit `json:"units,omitempty"` // of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
+	Thresholds  []Threshold   `json:"thresholds,omitempty"` // of several classes a node: that of each class
+	Units       []target.Unit `json:"units,omitempty"`      // of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
 	Val         Set           `json:"val"`
 	Test        Set           `json:"test"`
 	Sites       []Site        `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
@@ -54,10 +56,10 @@ type Figures struct {
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
 }
 
-// Threshold is the probability of class 1, of two, from which on it is predicted.
+// Threshold is the probability of class 1, of two, or of one of several, from which on it is predicted.
 type Threshold struct {
 	Goal        string  `json:"goal"`
-	LogOdds     float64 `json:"log_odds"`    // calibrated: class 1 is predicted from here on
+	LogOdds     float64 `json:"log_odds"`    // calibrated: the class is predicted from here on
 	Probability float64 `json:"probability"` // the same as a probability
 	Reached     bool    `json:"reached"`     // the validation nodes can have what the goal asks for; else it is as near as they come
 }
@@ -127,7 +129,7 @@ func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 		return f, err
 	}
 	own, counts := e.split(e.sums)
-	sheet := eval.NewSheet(own.Labels)
+	sheet := eval.NewSheet(own.Labels, e.Goal)
 	v := make([]int64, 2*sheet.Size())
 	write(sheet, v, own, e.logits, f.Temperature)
 	val, test, err := tables(sheet, v)
@@ -147,7 +149,7 @@ func (e *Exchange) read(s *sums) (val, test *eval.Table, err error) {
 		return nil, nil, fmt.Errorf("there must be %d totals and %d likelihoods (got %d and %d)", totals, eval.Likelihoods, n, len(s.Likelihoods))
 	}
 	own, _ := e.split(s)
-	if val, test, err = tables(eval.NewSheet(own.Labels), s.Sheets); err != nil {
+	if val, test, err = tables(eval.NewSheet(own.Labels, e.Goal), s.Sheets); err != nil {
 		return nil, nil, err
 	}
 	if n := val.Rows() + test.Rows(); n > e.Shard.Nodes {
@@ -171,9 +173,10 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 	}
 	f.Units = counts.Units
 	if e.Goal != (eval.Goal{}) && val.Rows() > 0 {
-		bin, ok := val.Choose(e.Goal)
-		edge := max(eval.CurveEdge(bin), -math.MaxFloat64) // JSON has no infinity
-		f.Threshold = &Threshold{e.Goal.String(), edge, 1 / (1 + math.Exp(-edge)), ok}
+		f.Thresholds = thresholds(val, e.Goal)
+		if own.Labels.Kind() == target.Single {
+			f.Threshold, f.Thresholds = &f.Thresholds[0], nil
+		}
 	}
 	f.Val, f.Test = e.set(val, f, counts), e.set(test, f, counts)
 	for _, one := range s.Told {
@@ -184,6 +187,27 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 		}
 	}
 	return f, nil
+}
+
+// thresholds returns those that serve g best on the rows of val.
+func thresholds(val *eval.Table, g eval.Goal) (all []Threshold) {
+	bins, ok := val.Choose(g)
+	for k, bin := range bins {
+		edge := max(eval.CurveEdge(bin), -math.MaxFloat64) // JSON has no infinity
+		all = append(all, Threshold{g.String(), edge, 1 / (1 + math.Exp(-edge)), ok[k]})
+	}
+	return all
+}
+
+// Cuts returns the log-odds from which on classes are predicted; nil: there are no thresholds.
+func (f *Figures) Cuts() (all eval.Cuts) {
+	if f.Threshold != nil {
+		return eval.Cuts{f.Threshold.LogOdds}
+	}
+	for _, t := range f.Thresholds {
+		all = append(all, t.LogOdds)
+	}
+	return all
 }
 
 // tables returns what the sheets of validation and test nodes say.
@@ -197,11 +221,9 @@ func tables(sheet eval.Sheet, v []int64) (val, test *eval.Table, err error) {
 	return val, test, err
 }
 
-// set returns the figures of a table by f's threshold.
+// set returns the figures of a table by f's thresholds.
 func (e *Exchange) set(t *eval.Table, f *Figures, counts labels.Counts) Set {
-	if f.Threshold != nil {
-		t = t.Cut(eval.CurveBin(f.Threshold.LogOdds))
-	}
+	t = t.Cut(f.Cuts())
 	s := measured(t, e.Metric, e.Shard.Labels, e.Draw.Seed)
 	s.Baseline = Value(t.Baseline(e.Metric, counts.Classes, counts.Labelled))
 	for c := range s.Targets {
@@ -215,20 +237,21 @@ func (e *Exchange) set(t *eval.Table, f *Figures, counts labels.Counts) Set {
 }
 
 // Of returns the figures of the rows of logits [N×C] that l labels, of which all classes are predicted as a model file says:
-// at its temperature and, unless it is nil, from its threshold of two classes on. Of the labels in training, which the
+// at its temperature and from its cuts on. Of the labels in training, which the
 // baseline needs, they know nothing: it is NaN.
-func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperature float64, threshold *float64) (Set, error) {
-	sheet := eval.NewSheet(l)
+func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperature float64, cuts eval.Cuts) (Set, error) {
+	any := eval.Goal{}
+	if len(cuts) > 0 {
+		any.Best = "f1"
+	}
+	sheet := eval.NewSheet(l, any)
 	v := make([]int64, sheet.Size())
 	sheet.Write(v, logits, l, temperature)
 	t, err := sheet.Read(v)
 	if err != nil {
 		return Set{}, err
 	}
-	if threshold != nil && l.Classes == 2 {
-		t = t.Cut(eval.CurveBin(*threshold))
-	}
-	return measured(t, metric, l, 0), nil
+	return measured(t.Cut(cuts), metric, l, 0), nil
 }
 
 // measured returns the figures of a table but for the baseline.
@@ -335,6 +358,16 @@ func (f *Figures) Warnings() (all []string) {
 	}
 	if t := f.Threshold; t != nil && !t.Reached {
 		all = append(all, fmt.Sprintf("no threshold has what %s asks for on the validation nodes; the nearest is taken", t.Goal))
+	}
+	var short []string
+	for k, t := range f.Thresholds {
+		if !t.Reached {
+			short = append(short, set.Classes[k].Name)
+		}
+	}
+	if len(short) > 0 {
+		all = append(all, fmt.Sprintf("of %d classes no validation node reaches what %s asks for, or none has them: %s",
+			len(short), f.Thresholds[0].Goal, strings.Join(short, ", ")))
 	}
 	return all
 }

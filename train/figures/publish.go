@@ -64,7 +64,7 @@ func (e *Exchange) standing() (is [standings]int64, err error) {
 
 // ownTest counts the test nodes of this site, without calibration.
 func (e *Exchange) ownTest() (*eval.Table, error) {
-	sheet := eval.NewSheet(e.Shard.Labels)
+	sheet := eval.NewSheet(e.Shard.Labels, e.Goal)
 	v := make([]int64, 2*sheet.Size())
 	write(sheet, v, e.Shard, e.logits, 1)
 	_, test, err := tables(sheet, v)
@@ -95,7 +95,7 @@ func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, sheets []in
 			return nil, err
 		}
 		_, counts := e.split(s)
-		_, test, err := tables(eval.NewSheet(e.Shard.Labels), sheets)
+		_, test, err := tables(eval.NewSheet(e.Shard.Labels, e.Goal), sheets)
 		if err != nil {
 			return nil, err
 		}

@@ -160,6 +160,9 @@ func (p Prediction) named() (s section, warning string, err error) {
 		s.Notes = append(s.Notes, fmt.Sprintf("Class %s is named from a probability of %.1f %% on, which was chosen on validation nodes for %s.",
 			p.class(1), 100/(1+math.Exp(-*h)), p.Card.Goal))
 	}
+	if len(p.Card.Thresholds) > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from a probability of its own on, which was chosen on validation nodes for %s.", p.Card.Goal))
+	}
 	return s, warning, nil
 }
 
@@ -229,7 +232,7 @@ func (p Prediction) proved() ([]section, error) {
 	}
 	known := p.Labels.Select(p.Known)
 	known.Ordered = p.Card.Ordered
-	set, err := figures.Of(p.metric(), known, p.Predictions.Logits.Select(p.Known), temperature, p.Card.Threshold)
+	set, err := figures.Of(p.metric(), known, p.Predictions.Logits.Select(p.Known), temperature, p.Card.Cuts())
 	if err != nil {
 		return nil, err
 	}

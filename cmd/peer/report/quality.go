@@ -230,7 +230,20 @@ func measures(f *figures.Figures) section {
 		}
 		s.Notes = append(s.Notes, text)
 	}
+	if len(f.Thresholds) > 0 {
+		s.Tables = append(s.Tables, thresholds(f))
+		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from a probability of its own on: chosen on validation nodes for %s.", f.Thresholds[0].Goal))
+	}
 	return s
+}
+
+// thresholds says from which probability on each of several classes is named.
+func thresholds(f *figures.Figures) Table {
+	t := Table{Name: "Thresholds", Head: []string{"class", "from probability", "validation nodes reach the goal"}}
+	for k, one := range f.Thresholds {
+		t.Rows = append(t.Rows, []string{f.Test.Classes[k].Name, Percent(one.Probability), map[bool]string{true: "yes", false: "no"}[one.Reached]})
+	}
+	return t
 }
 
 // charts are those that show something.
