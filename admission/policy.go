@@ -18,7 +18,7 @@ import (
 // which the site alone writes. What a list does not name is not allowed.
 type Policy struct {
 	Federation string   `yaml:"federation"` // whose rosters and plans this site takes
-	Encoders   []string `yaml:"encoders"`   // raw, mlp, classes, pca (any number of components), pca:K (at most K)
+	Encoders   []string `yaml:"encoders"`   // raw, mlp, classes, embedding (of any width), pca (any number of components), pca:K (at most K)
 	Solvers    []string `yaml:"solvers"`    // adam, adamw, sgd, ridge
 
 	LayerOutputs []string `yaml:"layer_outputs"` // hidden, logits
@@ -153,7 +153,7 @@ func (p Policy) Validate() error {
 		field     string
 		got, want []string
 	}{
-		{"encoders", p.Encoders, []string{"raw", "mlp", "pca", "pca:K", "classes"}},
+		{"encoders", p.Encoders, []string{"raw", "mlp", "pca", "pca:K", "classes", "embedding"}},
 		{"layer_outputs", p.LayerOutputs, []string{"hidden", "logits"}},
 		{"solvers", p.Solvers, []string{"adam", "adamw", "sgd", "ridge"}},
 		{"modes", p.modes(), []string{"retexo", "fullbatch", "minibatch"}},
@@ -323,6 +323,9 @@ func (p Policy) Check(plan Plan) error {
 func (p Policy) allowsEncoder(encoder string) bool {
 	if first, second, both := strings.Cut(encoder, "+"); both {
 		return p.allowsEncoder(first) && p.allowsEncoder(second)
+	}
+	if kind, _, _ := strings.Cut(encoder, ":"); kind == "embedding" {
+		encoder = kind
 	}
 	k, isPCA := components(encoder)
 	return slices.ContainsFunc(p.Encoders, func(allowed string) bool {

@@ -2,6 +2,7 @@ package fullbatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -14,7 +15,8 @@ import (
 // participant is this worker as a member of the run.
 func (t *Trainer) participant() recovery.Participant {
 	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: t.config.Fingerprint(), Model: train.Fingerprint(t.config.Spec), Partition: t.shard.Fingerprint,
-		Shape: recovery.Shape{Stages: 1, Rounds: t.config.Rounds, Slab: len(t.slab.Value), Labels: t.counted()}, Checkpoints: t.Checkpoints}
+		Shape: recovery.Shape{Stages: 1, Rounds: t.config.Rounds, Slab: len(t.slab.Value), Labels: t.counted()}, Checkpoints: t.Checkpoints,
+		Own: t.own != nil}
 }
 
 // state is what all workers hold alike: the parameters, the best ones, the optimiser and the position.
@@ -30,7 +32,8 @@ func (t *Trainer) save() error {
 	if t.Checkpoints == nil {
 		return nil
 	}
-	c := &recovery.Checkpoint{Snapshot: t.state(), Sent: t.sent(), F32: map[string][]float32{}}
+	c := &recovery.Checkpoint{Snapshot: t.state(), Sent: t.sent(), F32: map[string][]float32{}, I64: map[string][]int64{}}
+	t.own.save(c)
 	if t.at.Stage > 0 {
 		c.F32["final/logits"] = t.logits.Data
 	}
@@ -41,9 +44,13 @@ func (t *Trainer) save() error {
 	return nil
 }
 
-// hello makes sure that all workers mean the same run, and takes up the furthest state that any of them has.
+// hello makes sure that all workers mean the same run, and takes up the furthest state that any of them has or, where rows of
+// nodes are their owners' alone, the newest that all have.
 func (t *Trainer) hello(ctx context.Context) error {
 	p, g := t.participant(), t.line.group
+	if p.Own {
+		return t.helloOfOwners(ctx, p)
+	}
 	own, err := p.Newest()
 	if err != nil {
 		return err
@@ -73,6 +80,34 @@ func (t *Trainer) hello(ctx context.Context) error {
 		if err := t.take(*s); err != nil {
 			return &comm.PeerError{Rank: d.From, Op: "state", Err: err}
 		}
+	}
+	t.report(train.Event{Kind: train.Restored, Round: t.at.Round, Peer: t.shard.Rank})
+	return nil
+}
+
+// helloOfOwners is hello where each worker can only go on from a checkpoint of its own.
+func (t *Trainer) helloOfOwners(ctx context.Context, p recovery.Participant) error {
+	all, generation, err := p.Greet(ctx, t.line.group, t.generation, nil)
+	if err != nil {
+		return err
+	}
+	t.generation, t.agreed = generation, generation
+	d, err := p.Decide(all)
+	switch {
+	case err != nil:
+		return err
+	case d.Seq == 0 && t.at.Round > 0:
+		return fmt.Errorf("all workers must have a checkpoint of the same epoch to go on from (this one is at epoch %d): the learned rows of nodes are held by their owners alone; start the run anew", t.at.Round)
+	case d.Seq == 0:
+		return nil
+	}
+	c, err := p.Restore(d.Seq)
+	if err != nil {
+		return err
+	}
+	t.before = c.Sent
+	if err := errors.Join(t.take(c.Snapshot), t.own.restore(c)); err != nil {
+		return err
 	}
 	t.report(train.Event{Kind: train.Restored, Round: t.at.Round, Peer: t.shard.Rank})
 	return nil

@@ -69,7 +69,7 @@ func (c Config) Validate() error {
 	fault(c.Order != "any" && c.Order != "fixed", "order must be any or fixed (got %q)", c.Order)
 	fault(c.Prefetch < 0, "prefetch must be at least 0 (got %d)", c.Prefetch)
 	fault(c.Memory < 0, "memory must be at least 0 (got %d)", c.Memory)
-	fault(c.Spec.Encoder.Kind == "pca", "encoder must be raw or mlp (got pca): end to end the first layer learns its own projection")
+	fault(c.Spec.Encoder.Kind == "pca", "encoder must be raw, mlp or embedding (got pca): end to end the first layer learns its own projection")
 	fault(c.Rows.Columns, "rows must have scales of their own end to end: they travel in pieces, each before the next is known")
 	for i, l := range c.Spec.Layers {
 		fault(max(l.In, l.Out) > train.MaxColumns && c.Rows.Values != "", "rows must be float32 for layers[%d] (got %s): it has %d columns, and %d is the most that another coding takes", i, c.Rows.Values, max(l.In, l.Out), train.MaxColumns)

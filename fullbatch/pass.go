@@ -123,6 +123,9 @@ func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 		}
 	}
 	f.End()
+	if k == 0 {
+		p.t.own.addTo(h, p.v.own)
+	}
 	if u.head == nil {
 		return h, h, nil
 	}
@@ -160,6 +163,9 @@ func (p *pass) back(k int, d mat.Dense) (dx mat.Dense, err error) {
 		dx = in.X.Dense
 	case k > 0:
 		dx = p.tape.Raw(len(p.v.parts[k].nodes), u.layer.Spec.In)
+	}
+	if k == 0 {
+		p.t.own.learn(d, p.v.own)
 	}
 	b := &p.backwards
 	b.Begin(u.layer, dx, d, p.tape)

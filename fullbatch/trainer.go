@@ -53,6 +53,7 @@ type Trainer struct {
 	seen   *graphView              // what training may see of it
 	train  *view                   // what a step computes
 	given  *labelInputs            // labels among its input; nil: none
+	own    *ownRows                // of nodes without features; nil: the encoder has none
 	val    *view                   // what is validated
 	weight []float32               // of each class, or nil
 	count  float64                 // training labels of all workers, by weight
@@ -106,6 +107,9 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if t.opt, err = optim.New(c.Optimizer, t.slab.Trained); err != nil {
 		return nil, err
 	}
+	if t.own, err = newOwnRows(c, s, t.key); err != nil {
+		return nil, err
+	}
 	t.chain()
 	t.begins, t.bucket = begins(t.slab.Params, t.units), bucket
 	return t, nil
@@ -117,7 +121,7 @@ func (t *Trainer) learnFrom(s *shard.Shard) {
 	for i, split := range s.Split {
 		t.split[split] = append(t.split[split], int32(i))
 	}
-	t.input = t.model.Encoder.Input(s.X)
+	t.input = t.model.Encoder.Input(t.model.Spec.Reads(s.X))
 	if spec := t.model.Spec; spec.Encoder.Labels > 0 {
 		t.input = graph.Columns([]graph.Features{t.input, graph.OneHot(graph.TrainClass(s.Labels, s.Split), spec.Classes)})
 	}
@@ -164,6 +168,7 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			return errors.Join(err, t.save()) // a step is taken whole or not at all: the state is that of the epoch's begin
 		}
 		copy(t.slab.Value, t.best)
+		t.own.takeBest()
 	}
 	if err := t.evaluate(ctx, r); err != nil {
 		return err
@@ -220,6 +225,7 @@ func (t *Trainer) epochs(ctx context.Context, r comm.Reducer) error {
 // step makes one step of the optimiser and returns the mean loss over the training labels before it.
 func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	t.slab.ZeroGrad()
+	t.own.begin()
 	t.tape.Reset()
 	t.merged = 0
 	t.line.epoch = uint64(t.at.Round)
@@ -245,7 +251,9 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 		return 0, err
 	}
 	n := t.slab.Trained
-	t.opt.StepScaled(t.slab.Value[:n], t.slab.Grad[:n], float32(1/t.count), t.config.Optimizer.LR*t.config.Schedule.At(t.at.Round))
+	scale, lr := float32(1/t.count), t.config.Optimizer.LR*t.config.Schedule.At(t.at.Round)
+	t.opt.StepScaled(t.slab.Value[:n], t.slab.Grad[:n], scale, lr)
+	t.own.step(scale, lr)
 	for _, u := range t.units {
 		u.layer.Settle()
 	}
@@ -296,6 +304,7 @@ func (t *Trainer) validate(ctx context.Context, r comm.Reducer) (val, loss float
 	}
 	if t.at.Improve(t.config.Metric, t.at.Round, val, loss) {
 		copy(t.best, t.slab.Value)
+		t.own.keepBest()
 	}
 	return val, loss, nil
 }

@@ -15,6 +15,7 @@ import (
 // view is what computing the scores of some nodes takes, at this worker.
 type view struct {
 	input  graph.Features // what the first unit sees
+	own    []int32        // owned nodes that it computes
 	parts  []part         // of each unit
 	rows   []int32        // places of the wanted nodes among the last unit's rows; nil: they are all of these
 	labels graph.Labels   // of the wanted nodes
@@ -93,7 +94,7 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, split graph.Split, a
 		}
 		v.parts = append(v.parts, p)
 	}
-	v.input = t.firstInput(a, fields[0], &v.parts[0])
+	v.input, v.own = t.firstInput(a, fields[0], &v.parts[0]), fields[0].dst
 	return v, nil
 }
 

@@ -120,7 +120,7 @@ func (p *run) logits(ctx context.Context) (logits mat.Dense, err error) {
 // Fits returns why the layers of m cannot be applied to s; nil: they can.
 func Fits(m *nn.Model, s *shard.Shard) error {
 	var errs []error
-	if got, must := s.X.Cols(), m.Spec.Features; got != must {
+	if got, must := m.Spec.Reads(s.X).Cols(), m.Spec.Features; got != must {
 		errs = append(errs, fmt.Errorf("nodes must have %d features, as the model has (got %d)", must, got))
 	}
 	for i, l := range m.Spec.Layers {

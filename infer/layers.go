@@ -62,7 +62,7 @@ func headRows(head rows.Operator, h mat.Dense) mat.Dense {
 // encoded returns what the first layer sees of own nodes.
 func (p *run) encoded(ctx context.Context, v *train.GraphView) (graph.Features, error) {
 	enc, s := p.model.Spec.Encoder, p.shard
-	x := p.model.Encoder.Encode(s.X)
+	x := p.model.Encoder.Encode(p.model.Spec.Reads(s.X))
 	if form := p.model.Encoder.Classes; form != nil {
 		logits, err := p.closedForm(ctx, form)
 		if err != nil {

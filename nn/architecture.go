@@ -13,6 +13,7 @@ type Architecture struct {
 	Task     string      // as in Spec
 	Decoder  *pairs.Spec // of task links
 	Features int         // F
+	Learned  int         // width of the rows of nodes without features, each held by its owner (encoder embedding); 0: the encoder is raw
 	Classes  int         // C
 	Layers   int         // 1 to 1000
 	Hidden   int         // width of all layers but the last, all heads together
@@ -48,6 +49,10 @@ func (a Architecture) Spec() (Spec, error) {
 		return Spec{}, fmt.Errorf("nn: model must be one of %q (got %q)", Convolutions(nil), a.Model)
 	}
 	in := a.Features
+	if a.Learned > 0 {
+		in = a.Learned
+		s.Encoder = EncoderSpec{Kind: "embedding", Hidden: in, Out: in}
+	}
 	for k := range a.Layers {
 		s.Layers = append(s.Layers, a.layer(c, in, k == a.Layers-1))
 		in = a.Hidden
@@ -56,6 +61,9 @@ func (a Architecture) Spec() (Spec, error) {
 		c.arrange(&s, a)
 	} else if a.Hops != 0 {
 		s.Layers[0].Hops = a.Hops
+	}
+	if a.Learned > 0 && s.Encoder.Kind != "embedding" {
+		return Spec{}, fmt.Errorf("nn: encoder must be raw for model %s (got embedding): it reads sums of features over several hops", a.Model)
 	}
 	if c.Typed && a.Blocks != 0 {
 		if err := s.divide(a.Blocks); err != nil {

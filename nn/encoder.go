@@ -18,7 +18,7 @@ import (
 type Encoder struct {
 	Spec  EncoderSpec
 	Proj  *rows.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
-	Layer *Layer       // mlp: Linear, norm, ReLU and a head, trained as a layer without edges. Else nil
+	Layer *Layer       // mlp: Linear, norm, ReLU and a head, trained as a layer without edges; embedding: Linear alone. Else nil
 
 	// pca: what makes the columns of classes, with which WithClasses completes the rows of Encode; nil: there are none.
 	Classes *closed.Form
@@ -48,6 +48,12 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 			rows.NewLinear("encoder.head.0", e.Spec.Hidden, spec.Classes, true, key),
 		}
 		e.Layer = layer
+	case "embedding":
+		layer, err := NewLayer("encoder", LayerSpec{Conv: "mlp", In: spec.Features, Out: e.Spec.Hidden, Hops: 1}, key)
+		if err != nil {
+			return nil, err
+		}
+		e.Layer = layer
 	}
 	return e, nil
 }
@@ -74,6 +80,18 @@ func (e *Encoder) Params() []*tape.Param {
 		return e.Layer.Params()
 	}
 	return nil
+}
+
+// Reads returns what a model of s reads of the features of nodes: x, or of encoder embedding one column of zeros where the model
+// is of nodes without features and x is their numbers (graph.Identity).
+func (s Spec) Reads(x graph.Features) graph.Features {
+	if s.Encoder.Kind != "embedding" || s.Features != 1 || x.Cols() == 1 {
+		return x
+	}
+	if _, ok := x.Numbers(); !ok {
+		return x
+	}
+	return graph.Features{Dense: mat.New(x.Rows(), 1)}
 }
 
 // Input returns the features as every kind of encoder first sees them: x, or where the spec says so
@@ -115,7 +133,8 @@ func scaleL1(row []float32) {
 
 // Encode returns the output of the encoder for the rows x: x itself; or x·Proj with each row scaled
 // to unit length (a row of zeros stays so), without the columns of classes, which other nodes decide
-// about; or the hidden rows or logits of the mlp.
+// about; or the hidden rows or logits of the mlp; or of embedding the linear layer's, as of nodes whose owner has no row
+// for them.
 func (e *Encoder) Encode(x graph.Features) graph.Features {
 	x = e.Input(x)
 	switch {

@@ -108,9 +108,10 @@ func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
 
 // infer returns the logits before they are corrected and smoothed.
 func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
-	if g.X.Cols() != m.Spec.Features || g.X.Rows() != g.N() {
+	own := m.Spec.Reads(g.X)
+	if own.Cols() != m.Spec.Features || g.X.Rows() != g.N() {
 		const must = "nn: graph %q must have %d rows of %d features (got %d of %d)"
-		return mat.Dense{}, fmt.Errorf(must, g.Name, g.N(), m.Spec.Features, g.X.Rows(), g.X.Cols())
+		return mat.Dense{}, fmt.Errorf(must, g.Name, g.N(), m.Spec.Features, g.X.Rows(), own.Cols())
 	}
 	if m.Closed != nil {
 		x := g.X
@@ -123,7 +124,7 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		}
 		return m.Closed.Infer(g, m.Encoder.Encode(x)), nil
 	}
-	x := m.Encoder.Encode(g.X)
+	x := m.Encoder.Encode(own)
 	if form := m.Encoder.Classes; form != nil {
 		x = m.Encoder.WithClasses(x, form.Infer(g, m.Encoder.Input(g.X)))
 	}

@@ -55,11 +55,12 @@ const (
 
 // EncoderSpec describes stage 0, which sees a node's own features and no edge. Kind is one of
 //
-//	raw     the features themselves
-//	sign    the features and their aggregates of 1 to Hops hops, side by side
-//	pca     a projection of the features, rows of unit length
-//	mlp     a hidden layer, trained
-//	closed  the first part of a model in closed form, which Spec.Closed describes
+//	raw        the features themselves
+//	sign       the features and their aggregates of 1 to Hops hops, side by side
+//	pca        a projection of the features, rows of unit length
+//	mlp        a hidden layer, trained
+//	embedding  a linear layer, trained; a node without features has a learned row beside it, which its owner alone holds
+//	closed     the first part of a model in closed form, which Spec.Closed describes
 type EncoderSpec struct {
 	L1Norm  bool    `json:"unit_sum,omitempty"` // divide each row of the features by its l1 norm
 	L2Norm  bool    `json:"l2_norm,omitempty"`  // divide each row of the features by its l2 norm
@@ -67,7 +68,7 @@ type EncoderSpec struct {
 	Kind    string  `json:"kind"`
 	Out     int     `json:"out"`               // width of its output; raw: F, or F+C with Labels; sign: (Hops+1)·F; closed: C
 	Labels  float32 `json:"labels,omitempty"`  // raw: fraction of the training labels that are inputs of a step, [0, 1)
-	Hidden  int     `json:"hidden,omitempty"`  // mlp: width; Out = Hidden, or Classes where LayerOutput is Logits
+	Hidden  int     `json:"hidden,omitempty"`  // mlp: width; Out = Hidden, or Classes where LayerOutput is Logits. embedding: width; Out = Hidden
 	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows
 
 	// pca: C columns behind the components, the logits of a closed form of this layout; nil: none. Out counts them.

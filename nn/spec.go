@@ -195,6 +195,11 @@ func (s Spec) encoderFaults() (all []error) {
 				bad("classes.%w", err)
 			}
 		}
+	case "embedding":
+		bound(bad, "hidden", e.Hidden, maxWidth)
+		if e.Out != e.Hidden || s.LayerOutput != Hidden || s.Task == "links" {
+			bad("out must be hidden, the layer output %q and the task not links for embedding (got %d of %d, %q and %s)", Hidden, e.Out, e.Hidden, s.LayerOutput, s.Task)
+		}
 	case "mlp":
 		bound(bad, "hidden", e.Hidden, maxWidth)
 		want := e.Hidden
@@ -205,7 +210,7 @@ func (s Spec) encoderFaults() (all []error) {
 			bad("out must be %d where the layer output is %q (got %d)", want, s.LayerOutput, e.Out)
 		}
 	default:
-		bad(`kind must be "raw", "sign", "pca", "mlp" or "closed" (got %q)`, e.Kind)
+		bad(`kind must be "raw", "sign", "pca", "mlp", "embedding" or "closed" (got %q)`, e.Kind)
 	}
 	if !(e.Labels >= 0 && e.Labels < 1) || e.Labels > 0 && (e.Kind != "raw" || s.Task != "single") {
 		bad("labels must be in [0, 1), and 0 unless the encoder is raw and a node has one class (got %g)",

@@ -46,6 +46,9 @@ type task struct {
 // taskOf describes the data of s and what p predicts of them.
 func (p Plan) taskOf(s *shard.Shard) task {
 	t := task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Names: s.Labels.Names, Relations: s.Typed.Count(), Related: s.Typed.Names, Edges: s.EdgeX.Cols}
+	if t.Numbered && p.Encoder.Kind == "embedding" {
+		t.Features = 1 // a column of zeros (nn.Spec.Reads)
+	}
 	if p.Task == links {
 		t.Kind, t.Classes = target.Links, p.Hidden
 		t.Links, t.fault = edgelinks.Names(p.LinkRelations, s.Typed.Names)
@@ -115,10 +118,23 @@ func (p Plan) Check(shards []*shard.Shard) error {
 		}
 		return errors.Join(errs...)
 	}
-	if bare && p.Encoder.Kind != "raw" && p.Encoder.Kind != "classes" {
-		errs.add("encoder must be classes or raw (got %s): the nodes of %s have no features, only numbers", p.Encoder, first.Name)
+	if bare && !slices.Contains([]string{"raw", "classes", "embedding"}, p.Encoder.Kind) {
+		errs.add("encoder must be classes, raw or embedding:K (got %s): the nodes of %s have no features, only numbers", p.Encoder, first.Name)
+	}
+	if p.Encoder.Kind == "embedding" && first.Owned > 0 && !bare && !someBare(first) {
+		errs.add("encoder must be raw (got %s): all nodes of %s have features, and only nodes without get a learned row", p.Encoder, first.Name)
 	}
 	return errors.Join(errs...)
+}
+
+// someBare reports whether nodes of some type may have no features, or one column that is 1.
+func someBare(s *shard.Shard) bool {
+	for k := range s.Types.Count() {
+		if lo, hi := s.Types.Columns(k, s.X.Cols()); hi-lo <= 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // numbered reports whether the features say no more than which node it is.
@@ -515,8 +531,18 @@ func (p Plan) relationFanouts(t task, errs *faults) (all map[int][]int) {
 // and the faults.
 func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	q, errs = p.sound()
-	if q.Encoder.Kind != "raw" {
+	switch own := q.Encoder.Kind == "embedding"; {
+	case own && q.Mode == "minibatch":
+		errs.add("encoder must be raw in mode minibatch (got %s): the learned rows of nodes are trained in modes fullbatch and standalone", q.Encoder)
+	case own && t.Kind == target.Links:
+		errs.add("encoder must be raw for task links (got %s): a model file, by which links are recommended, has no learned row of a node", q.Encoder)
+	case own && (q.LabelAugmentation != 0 || q.Solver == "sgd"):
+		errs.add("label_augmentation must be 0 and solver adam or adamw with encoder embedding (got %g and %s)", q.LabelAugmentation, q.Solver)
+	case !own && q.Encoder.Kind != "raw":
 		errs.add("encoder must be raw in mode %s (got %s): the first layer learns its own projection", q.Mode, q.Encoder)
+	}
+	if len(errs) > 0 {
+		q.Encoder = Encoder{Kind: "raw"}
 	}
 	if q.Hops < 1 {
 		errs.add("hops must be at least 1 without encoder classes (got %d)", q.Hops)
@@ -531,7 +557,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 		if q.Task == links {
 			instead(&q.Dropout, dotDropout, 0)
 		}
-	} else if t.Kind != target.Links { // no grid was run over these
+	} else if t.Kind != target.Links && q.learned() == 0 { // no grid was run over these
 		q.wide(t.Features)
 	}
 	if conv, _ := nn.ConvolutionNamed(q.Model); conv.Typed && t.Relations == 0 {
@@ -560,12 +586,21 @@ func (p Plan) decoder(t task) *pairs.Spec {
 	return d
 }
 
+// learned is the width of learned rows of nodes; 0: there are none.
+func (p Plan) learned() int {
+	if p.Encoder.Kind == "embedding" {
+		return p.Encoder.K
+	}
+	return 0
+}
+
 // endToEndSpec returns the layers of a model that is trained end to end.
 func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	spec, err := nn.Architecture{
 		Model: p.Model, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Layers: p.Layers, Hidden: p.Hidden, Hops: p.Hops,
 		Norm: p.Norm, Residual: p.Residual, Dropout: p.Dropout, Heads: p.Heads, AttentionDropout: p.AttentionDropout,
 		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases, Blocks: p.Blocks, EdgeColumns: t.Edges, Decoder: p.decoder(t),
+		Learned: p.learned(),
 	}.Spec()
 	if err != nil {
 		return spec, err

@@ -38,7 +38,7 @@ func (p Plan) Judged() admission.Plan {
 		j.Rows = "float32" // whatever is set: whole numbers
 		j.Epsilon, j.Delta = p.Epsilon, p.Delta
 	}
-	if p.Encoder.K > 0 {
+	if p.Encoder.K > 0 && p.Encoder.Kind != "embedding" {
 		j.Passes = p.PCAPasses
 	}
 	if j.InSum = j.Peers; len(p.Members) > 2 && !p.Secure(len(p.Members)) {

@@ -69,8 +69,10 @@ type Plan struct {
 	// pca:K+classes trained layers see K components and, where each node has one of at most 50 classes,
 	// the logits that three rounds of class means give it; other plans than min_peers 0, inductive false
 	// and solver adam, adamw or sgd leave these out, and the log says so. Modes fullbatch, minibatch and
-	// standalone take raw.
-	Encoder Encoder `yaml:"encoder" default:"pca:128" rule:"policy.encoders" help:"raw, pca:K, pca:K+classes, mlp, classes, classes+pca:K"`
+	// standalone take raw. In fullbatch and standalone, embedding:K maps features to K columns, and each
+	// node without features has a row of K numbers that its peer alone learns and holds; for a node
+	// without such a row, as one that comes later, the bias of the map stands in.
+	Encoder Encoder `yaml:"encoder" default:"pca:128" rule:"policy.encoders" help:"raw, pca:K, pca:K+classes, mlp, classes, classes+pca:K, embedding:K"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
 	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
 	// Number of graph layers.
@@ -440,9 +442,9 @@ func (m *Megabytes) UnmarshalText(text []byte) error {
 // AutoPeers, as Plan.Peers, leaves the number of peers to mode, policy and partition.
 const AutoPeers = -1
 
-// Encoder is the encoding of a node's own features. Kind is raw, pca, mlp or classes; K is the number
-// of components, at least 1 of pca, 0 or more of classes. Classes says of pca that columns of classes
-// stand beside. Its text is raw, pca:K, pca:K+classes, mlp, classes or classes+pca:K.
+// Encoder is the encoding of a node's own features. Kind is raw, pca, mlp, classes or embedding; K is the number
+// of components, at least 1 of pca, 0 or more of classes, or the width of embedding. Classes says of pca that columns of
+// classes stand beside. Its text is raw, pca:K, pca:K+classes, mlp, classes, classes+pca:K or embedding:K.
 type Encoder struct {
 	Kind    string
 	K       int
@@ -453,8 +455,8 @@ func (e Encoder) String() string {
 	switch {
 	case e.Classes:
 		return fmt.Sprintf("pca:%d+classes", e.K)
-	case e.Kind == "pca":
-		return fmt.Sprintf("pca:%d", e.K)
+	case e.Kind == "pca" || e.Kind == "embedding":
+		return fmt.Sprintf("%s:%d", e.Kind, e.K)
 	case e.Kind == "classes" && e.K > 0:
 		return fmt.Sprintf("classes+pca:%d", e.K)
 	}
@@ -467,7 +469,7 @@ func (e Encoder) MarshalText() ([]byte, error) { return []byte(e.String()), nil 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (e *Encoder) UnmarshalText(text []byte) error {
 	kind, components, _ := strings.Cut(string(text), ":")
-	if kind == "pca" || kind == "classes+pca" {
+	if kind == "pca" || kind == "classes+pca" || kind == "embedding" {
 		components, beside := strings.CutSuffix(components, "+classes")
 		if k, err := strconv.Atoi(components); err == nil && k >= 1 && !(beside && kind != "pca") {
 			*e = Encoder{Kind: strings.TrimSuffix(kind, "+pca"), K: k, Classes: beside}
@@ -477,7 +479,7 @@ func (e *Encoder) UnmarshalText(text []byte) error {
 		*e = Encoder{Kind: s}
 		return nil
 	}
-	return fmt.Errorf("must be raw, mlp, classes, or pca:K, pca:K+classes or classes+pca:K with K at least 1 (got %q)", text)
+	return fmt.Errorf("must be raw, mlp, classes, or pca:K, pca:K+classes, classes+pca:K or embedding:K with K at least 1 (got %q)", text)
 }
 
 // Boundary says which rows of other peers a step reads. Kind is exact, sample or none; Fraction, in

@@ -89,7 +89,7 @@ func (c Config) Fits(s *shard.Shard) error {
 			errs = append(errs, fmt.Errorf("shard %d "+format, append([]any{s.Rank}, args...)...))
 		}
 	}
-	fault(s.X.Cols() != c.Spec.Features, "must have %d features a node, as the model has (got %d)", c.Spec.Features, s.X.Cols())
+	fault(c.Spec.Reads(s.X).Cols() != c.Spec.Features, "must have %d features a node, as the model has (got %d)", c.Spec.Features, s.X.Cols())
 	if c.Spec.Kind() == target.Links {
 		return errors.Join(append(errs, c.fitsEdges(s)...)...)
 	}

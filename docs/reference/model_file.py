@@ -217,6 +217,10 @@ class Model:
             x = x @ self.t["encoder.proj.weight"]
             x = unit(x)
             return np.hstack([x, 4 * ClassMeans(self, data)()]) if e.get("classes") else x  # (5b)
+        if e["kind"] == "embedding":  # (6a)
+            if self.spec["features"] == 1 and x.shape[1] != 1:  # nodes without features
+                x = np.zeros((x.shape[0], 1), np.float32)
+            return self.linear("encoder.self", x)
         if e["kind"] == "mlp":  # (6)
             x = relu(self.layer_norm("encoder.norm", self.linear("encoder.self", x)))
             return self.head("encoder.head", x) if self.logits or not self.spec["layers"] else x

@@ -293,6 +293,8 @@ func values(spec nn.Spec, limit int64) int64 {
 		if e.Classes != nil {
 			e.Classes.Weights(spec.Features, spec.Classes, matrix)
 		}
+	case "embedding":
+		matrix(spec.Features, e.Hidden)
 	case "mlp":
 		matrix(spec.Features, e.Hidden)
 		matrix(e.Hidden, spec.Classes)

@@ -176,6 +176,8 @@ func (e *exporter) encode() value {
 			x = e.head("encoder.head", x)
 		}
 		return x
+	case "embedding":
+		return e.linear("encoder.self", x)
 	case "sign":
 		all := []value{x}
 		for range s.Hops {

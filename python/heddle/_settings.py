@@ -65,7 +65,7 @@ class Settings(TypedDict, total=False):
     """
 
     encoder: str
-    """Raw, pca:K, pca:K+classes, mlp, classes, classes+pca:K.
+    """Raw, pca:K, pca:K+classes, mlp, classes, classes+pca:K, embedding:K.
 
     Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K keeps
     their K leading components, mlp trains a hidden layer, classes maps them to one column a class in
@@ -73,7 +73,9 @@ class Settings(TypedDict, total=False):
     trained layers see K components and, where each node has one of at most 50 classes, the logits
     that three rounds of class means give it; other plans than min_peers 0, inductive false and
     solver adam, adamw or sgd leave these out, and the log says so. Modes fullbatch, minibatch and
-    standalone take raw.
+    standalone take raw. In fullbatch and standalone, embedding:K maps features to K columns, and
+    each node without features has a row of K numbers that its peer alone learns and holds; for a
+    node without such a row, as one that comes later, the bias of the map stands in.
     """
 
     layer_output: Literal["hidden", "logits"]
