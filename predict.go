@@ -36,7 +36,11 @@ func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
 	if m.Decoder != nil {
 		return Predictions{}, input(infer.ErrLinks)
 	}
-	logits, err := m.Infer(g.Numbered())
+	g = g.Numbered()
+	if err := infer.NoRows(m, g.X); err != nil {
+		return Predictions{}, input(err)
+	}
+	logits, err := m.Infer(g)
 	if err != nil {
 		return Predictions{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
 	}

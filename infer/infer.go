@@ -117,6 +117,16 @@ func (p *run) logits(ctx context.Context) (logits mat.Dense, err error) {
 	return logits, err
 }
 
+// NoRows returns why a model file says nothing of nodes that have the features x, or nil: of nodes without features encoder
+// embedding knows the learned rows alone, which their owners hold and the file lacks.
+func NoRows(m *nn.Model, x graph.Features) error {
+	if m.Spec.Encoder.Kind != "embedding" || m.Spec.Reads(x).Cols() == x.Cols() {
+		return nil
+	}
+	return errors.New("nodes must have features: the model was trained with encoder embedding, and the learned rows of nodes without " +
+		"features are not in its file; the run's own predictions.csv has the predictions")
+}
+
 // Fits returns why the layers of m cannot be applied to s; nil: they can.
 func Fits(m *nn.Model, s *shard.Shard) error {
 	var errs []error
@@ -134,6 +144,9 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 && s.Nodes != int64(m.Spec.Features) {
 		errs = append(errs, fmt.Errorf("the graph must have the %d nodes of the training graph, since the model tells nodes by their neighbours (got %d)",
 			m.Spec.Features, s.Nodes))
+	}
+	if err := NoRows(m, s.X); err != nil {
+		errs = append(errs, err)
 	}
 	if c := m.Spec.Closed; c != nil && c.Own > 0 {
 		errs = append(errs, errors.New("the model was trained with private edges (epsilon): its rows would tell edges again, without noise; "+
