@@ -224,8 +224,8 @@ func TestPredictCora(t *testing.T) {
 	data, out := realdata.Dir(t, "cora"), t.TempDir()
 	must(t, "train", "--data", data, "--preset", "frugal", "--rows", "float32", "--transport", "memory", "-q", "-o", out)
 	predicts(t, out, "--data", data)
-	if a := *figures(t, filepath.Join(out, "result.json")).TestAccuracy; a < 0.81 {
-		t.Errorf("test accuracy must be at least 0.81 (got %.3f)", a)
+	if a := *figures(t, filepath.Join(out, "result.json")).TestAccuracy; a < 0.8 {
+		t.Errorf("test accuracy must be at least 0.8 (got %.3f)", a)
 	}
 }
 
