@@ -72,7 +72,6 @@ func (c Config) Validate() error {
 	for i, l := range c.Spec.Layers {
 		conv, _ := nn.ConvolutionNamed(l.Conv)
 		fault(!Samples(conv), "model must be %s in mode minibatch (got %s in layers[%d], which %s)", strings.Join(nn.Convolutions(Samples), ", "), l.Conv, i, why(conv))
-		fault(conv.Typed && c.Sample.Kind == "saint-edge", "sampler must not be saint-edge with %s: two nodes may have edges of several relations", l.Conv)
 		for r := range c.Sample.Relations {
 			fault(r >= max(1, l.Relations), "relation_fanouts must be of relations of layers[%d], %d (got number %d)", i, l.Relations, r)
 		}

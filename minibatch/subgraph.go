@@ -56,8 +56,12 @@ func (t *Trainer) learnSubgraphs(ctx context.Context, sender *train.Sender, g *c
 	}
 	weight, touch := make([]uint64, len(t.shard.Global)), make([]uint64, len(t.shard.Global))
 	if c.Kind == "saint-edge" {
-		s.pairs = sample.NewPairs(e, degree)
-		if err := dir.learnReverse(ctx, g, t.shard, e, s.pairs); err != nil {
+		pairs := e
+		if e.Relations > 0 {
+			pairs = sample.NewEdges(view.Adj, t.shard.Global, false, false)
+		}
+		s.pairs = sample.NewPairs(pairs, degree)
+		if err := dir.learnReverse(ctx, g, t.shard, pairs, s.pairs); err != nil {
 			return nil, err
 		}
 		s.pairs.Weights(weight, touch)

@@ -326,6 +326,7 @@ func TestCurvesDoNotDependOnTheNumberOfPeers(t *testing.T) {
 		{"rsage, labor", "rsage", jointtest.Typed(dense), func(c *Config) { c.Sample.Kind = "labor" }},
 		{"sage, saint-node", "sage", dense, func(c *Config) { induced(c, "saint-node") }},
 		{"gcn, saint-edge, sparse, balanced", "gcn", jointtest.Sparsed(dense), func(c *Config) { induced(c, "saint-edge"); c.Balanced = true }},
+		{"rgcn, saint-edge", "rgcn", jointtest.Typed(dense), func(c *Config) { induced(c, "saint-edge") }},
 		{"gatv2, columns of edges", "gatv2", jointtest.Columned(dense), nil},
 		{"gcn, no validation nodes, schedule", "gcn", &unvalidated, func(c *Config) { c.Schedule = optim.Schedule{Kind: "cosine", Warmup: 5} }},
 	} {

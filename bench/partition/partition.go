@@ -46,6 +46,7 @@ const (
 type options struct {
 	root, graphs, policies, parts, objective string
 	stored, baseline, export, rounds         string
+	program                                  string
 	repeat, edges                            int
 	memory                                   int64
 	even                                     bool
@@ -64,6 +65,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.IntVar(&o.edges, "edges", 1_000_000, "undirected edges of a stored graph")
 	f.Int64Var(&o.memory, "memory", 2<<30, "bytes of memory for a stored graph")
 	f.BoolVar(&o.even, "work", false, "parts of even work beside parts of as many nodes")
+	f.StringVar(&o.program, "peer", "", "program peer, to check the model of -work by wall time")
 	f.StringVar(&o.rounds, "rounds", "", "exchanges a pass of peers that partition together")
 	f.StringVar(&o.baseline, "baseline", "", "command that measures a baseline on each graph")
 	f.StringVar(&o.export, "export", "", "folder into which graphs are written, unmeasured")
@@ -74,6 +76,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			return o.stream(p)
 		case o.rounds != "":
 			return o.together(ctx, p)
+		case o.program != "":
+			return o.wall(ctx, p)
 		case o.even:
 			return o.work(p)
 		case o.export != "":

@@ -134,7 +134,7 @@ func (s *Sampler) draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 		}
 		before := len(s.at)
 		if s.within != nil {
-			s.inside(e.id(vertices[i/kinds]), lo, n)
+			s.inside(vertices[i/kinds], lo, n)
 			s.count[i] = int32(len(s.at) - before)
 			continue
 		}

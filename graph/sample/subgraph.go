@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -157,7 +158,8 @@ type Pairs struct {
 	own    []uint32 // [N] of the draw of a vertex alone, as if it had an edge from itself
 }
 
-// NewPairs returns those of edges without relations. degree are those of the sources, in the whole graph.
+// NewPairs returns those of edges without relations: of a sampler whose edges have some, e has each pair of nodes once that
+// any relation joins. degree are those of the sources, in the whole graph.
 func NewPairs(e *Edges, degree []float32) *Pairs {
 	n := len(e.RowPtr) - 1
 	p := &Pairs{edges: e, weight: make([]uint32, len(e.Col)), back: make([]uint64, (len(e.Col)+63)/64), own: make([]uint32, n)}
@@ -212,6 +214,17 @@ func (p *Pairs) Source(v int32, rest uint64) int32 {
 	return v
 }
 
+// place returns where the pairs have the edge to own vertex v that drawn has at a place.
+func (p *Pairs) place(drawn *Edges, v int32, at int64) int64 {
+	if drawn == p.edges {
+		return at
+	}
+	e, u := p.edges, drawn.id(drawn.Col[at])
+	lo := e.RowPtr[v]
+	k, _ := slices.BinarySearchFunc(e.Col[lo:e.RowPtr[v+1]], u, func(j int32, u uint64) int { return cmp.Compare(e.id(j), u) })
+	return lo + int64(k)
+}
+
 // both returns the weight of the draws that hit both ends of an edge at once.
 func (p *Pairs) both(at int64) uint64 {
 	return uint64(p.weight[at]) << (p.back[at>>6] >> (at & 63) & 1)
@@ -255,9 +268,10 @@ func (w *Within) Enter(nodes []int32) {
 	w.nodes = nodes
 }
 
-// inside takes the edges of a row of vertex v whose sources the batch has.
-func (s *Sampler) inside(v uint64, lo int64, n int) {
+// inside takes the edges of a row of a vertex whose sources the batch has.
+func (s *Sampler) inside(vertex int32, lo int64, n int) {
 	w, e, first := s.within, s.edges, len(s.at)
+	v := e.id(vertex)
 	for at := lo; at < lo+int64(n); at++ {
 		if u := e.id(e.Col[at]); w.set[u>>6]>>(u&63)&1 != 0 {
 			s.at = append(s.at, at)
@@ -271,10 +285,10 @@ func (s *Sampler) inside(v uint64, lo int64, n int) {
 	default:
 		for _, at := range s.at[first:] {
 			u, both, alpha := e.id(e.Col[at]), uint64(0), 1.0
-			if w.Pairs != nil {
-				both = w.Pairs.both(at)
-			}
 			if u != v {
+				if w.Pairs != nil {
+					both = w.Pairs.both(w.Pairs.place(e, vertex, at))
+				}
 				alpha = w.Of.alpha(u, v, both)
 			}
 			s.factor = append(s.factor, float32(1/alpha))

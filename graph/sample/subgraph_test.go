@@ -31,9 +31,26 @@ func saintOf(c Config, g *graph.CSR, e *Edges) *Within {
 	return &Within{Of: Saint(c, weight, touch), Pairs: p}
 }
 
+// twoRelations returns the edges of g by relation, a third of them in both.
+func twoRelations(g *graph.CSR) *Edges {
+	e := &Edges{RowPtr: []int64{0}, Relations: 2, Scaled: true}
+	for r := range int32(2) {
+		for v := range g.NumDst {
+			col, _ := g.Row(v)
+			for _, u := range col {
+				if (u+int32(v))%3 != r {
+					e.Col = append(e.Col, u)
+				}
+			}
+			e.RowPtr = append(e.RowPtr, int64(len(e.Col)))
+		}
+	}
+	return e
+}
+
 // TestSaintIsUnbiased: over many subgraphs, the mean of what a node counts in the loss is 1, and that of its sums over
 // the edges of a subgraph, weighed so, is its sum over all edges: both within five standard errors. The graph has edges of
-// one direction and of both, isolated nodes, and edges from a node to itself.
+// one direction and of both, isolated nodes, and edges from a node to itself. With relations, some edges are of two.
 func TestSaintIsUnbiased(t *testing.T) {
 	var src, dst []int32
 	for k := range uint64(60) {
@@ -48,12 +65,15 @@ func TestSaintIsUnbiased(t *testing.T) {
 		t.Fatal(err)
 	}
 	value := func(v int32) float64 { return float64(v%5) - 1.5 }
-	for _, loops := range []bool{false, true} {
+	for _, edges := range []string{"plain", "with loops", "with relations"} {
 		for _, kind := range []string{"saint-node", "saint-edge"} {
 			c := Config{Kind: kind, Fanouts: []int{-1}, Draws: 6}
-			e := NewEdges(&g, nil, loops, true)
+			e := NewEdges(&g, nil, edges == "with loops", true)
 			w := saintOf(c, &g, e)
-			s := NewWithin(c, e, w)
+			if edges == "with relations" {
+				e = twoRelations(&g)
+			}
+			s, n := NewWithin(c, e, w), g.NumDst
 			const draws = 20000
 			moments := make([][4]float64, g.NumDst) // sums and squares of the loss and of the sum
 			for i := range draws {
@@ -69,7 +89,7 @@ func TestSaintIsUnbiased(t *testing.T) {
 				at := int32(0)
 				for k, v := range nodes {
 					x := 0.0
-					for ; at < d.End[k]; at++ {
+					for ; at < d.End[(k+1)*e.relations()-1]; at++ {
 						if !slices.Contains(nodes, d.Src[at]) {
 							t.Fatalf("%s: an edge from node %d, which is not in the subgraph", kind, d.Src[at])
 						}
@@ -82,14 +102,16 @@ func TestSaintIsUnbiased(t *testing.T) {
 			}
 			for v, m := range moments {
 				exact := 0.0
-				for _, j := range e.Col[e.RowPtr[v]:e.RowPtr[v+1]] {
-					exact += value(j)
+				for r := range e.relations() {
+					for _, j := range e.Col[e.RowPtr[r*n+v]:e.RowPtr[r*n+v+1]] {
+						exact += value(j)
+					}
 				}
 				for k, want := range []float64{1, exact} {
 					mean := m[2*k] / draws
 					deviation := math.Sqrt((m[2*k+1]/draws-mean*mean)/draws) + 1e-9
 					if math.Abs(mean-want) > 5*deviation {
-						t.Errorf("%s, loops %v, node %d: mean %d is %g with standard error %g, must be %g", kind, loops, v, k, mean, deviation, want)
+						t.Errorf("%s, %s, node %d: mean %d is %g with standard error %g, must be %g", kind, edges, v, k, mean, deviation, want)
 					}
 				}
 			}
