@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import pathlib
+import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -25,11 +27,12 @@ class Spark(unittest.TestCase):
         cls.at = pathlib.Path(cls.dir.name)
         os.environ["PYSPARK_PYTHON"] = sys.executable
         cls.session = (
-            SparkSession.builder.master("local-cluster[2,1,1024]")
+            SparkSession.builder.master("local-cluster[2,2,1024]")
             .config("spark.ui.enabled", "false")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.warehouse.dir", str(cls.at / "warehouse"))
             .config("spark.default.parallelism", "2")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.executorEnv.HEDDLE_PEER", _program.program())
@@ -72,6 +75,28 @@ class Spark(unittest.TestCase):
         run = spark.train(self.session, parts, ranks=2, port=port, out=self.at / "run", **engines.SETTINGS)
         rows = spark.predict(self.session, run, parts, ranks=2, port=port).collect()
         engines.check(self, parts, run, {int(r["id"]): r for r in rows})
+
+    def test_the_page(self):
+        """What docs/how-to/spark.md shows, word for word but for /shared and the ports. HEDDLE_TABLES is the format of the
+        tables, which the session may need packages and settings for (PYSPARK_SUBMIT_ARGS)."""
+        of = os.environ.get("HEDDLE_TABLES", "parquet")
+        self.session.sql("create database if not exists lake")
+        self.nodes.toDF("person", "x", "fraud").write.format(of).saveAsTable("lake.people")
+        self.edges.toDF("caller", "called", "calls").write.format(of).saveAsTable("lake.calls")
+        page = (pathlib.Path(__file__).parents[2] / "docs/how-to/spark.md").read_text().partition("## Ray")[0]
+        names = {"spark": self.session}
+        blocks = re.findall(r"```(python)?\n(.*?)```", page, re.S)
+        self.assertEqual(4, len(blocks))
+        for language, code in blocks:
+            code = code.replace("/shared", str(self.at)).replace("ranks=4", f"ranks=4, port={engines.free_ports(4)}")
+            if language:
+                exec(code, names)
+                continue
+            for line in code.splitlines():
+                _program.run(shlex.split(line)[1:])
+        rows = self.session.read.parquet(str(self.at / "predictions")).collect()
+        self.assertEqual([f"p{i:03d}" for i in range(120)], sorted(r["name"] for r in rows))
+        self.assertGreater(names["run"].metrics["test"], 0.8)
 
     def test_tables_with_faults_are_refused(self):
         more = self.session.createDataFrame([("p007", 0.5, "no")], ["name", "x", "smoker"])
