@@ -88,7 +88,6 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	steps := tape.New()
-	steps.Half = c.Precision == tape.BF16
 	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}, ranks: make(map[graph.Split]links.Figures)}
 	if c.Links != nil {
 		var err error
@@ -341,7 +340,6 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 		return err
 	}
 	t.infer.Reset()
-	t.infer.Half = false // as whoever uses the model computes it
 	w := t.pass(v, t.infer, nil)
 	if t.KeepHidden {
 		w.keep = &t.hidden

@@ -28,23 +28,6 @@ func spmm2NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Poi
 //go:noescape
 func spmm1NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 
-// Sparse times dense where X is bfloat16.
-
-//go:noescape
-func spmmBF16x64NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x16NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x4NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x2NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x1NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
 // Loops over slices. Lengths are those of the first slice, multiples of 4.
 
 //go:noescape

@@ -189,7 +189,7 @@ func (c *attention) tell(lo, end int) {
 	if !raceEnabled {
 		return
 	}
-	tell(&c.csr, lo, end, c.x, c.y, c.ldy)
+	c.csr.tell(lo, end, c.x, c.y, c.ldy)
 	for i := lo; i < end && c.slanted; i++ {
 		writes(c.ySlope[i*c.ldy:][:c.n])
 	}

@@ -2,9 +2,7 @@ package kernels
 
 import (
 	"fmt"
-	"slices"
 	"testing"
-	"time"
 )
 
 // One thread and two: go test -run xxx -bench . -cpu 1,2 ./kernels
@@ -62,40 +60,6 @@ func BenchmarkSpMM(b *testing.B) {
 			rate(b, float64(2*len(col)*c.n), "GFLOP/s")
 		})
 	}
-}
-
-// BenchmarkBF16 takes turns between float32 and bfloat16, so that both meet the same machine.
-func BenchmarkBF16(b *testing.B) {
-	for _, d := range [][3]int{{512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048}, {20000, 256, 128}, {20000, 47, 256}} {
-		m, n, k := d[0], d[1], d[2]
-		x, w, y := noise(1, make([]float32, m*k)), noise(2, make([]float32, n*k)), make([]float32, m*n)
-		x16, w16 := bf16(x), bf16(w)
-		b.Run(fmt.Sprintf("Gemm_%dx%dx%d", m, n, k), func(b *testing.B) {
-			turns(b, func() { GemmNN(m, n, k, x, k, w, n, y, n, false) }, func() { GemmNNBF16(m, n, k, x16, k, w16, n, y, n, false) })
-		})
-	}
-	for _, c := range []struct{ nodes, degree, n int }{{200000, 20, 16}, {200000, 20, 64}, {100000, 20, 128}, {100000, 20, 256}} {
-		rowPtr, col := sparse(1, slices.Repeat([]int{c.degree}, c.nodes), c.nodes)
-		x, y := noise(3, make([]float32, c.nodes*c.n)), make([]float32, c.nodes*c.n)
-		x16 := bf16(x)
-		b.Run(fmt.Sprintf("SpMM_%dx%d_width%d", c.nodes, c.degree, c.n), func(b *testing.B) {
-			turns(b, func() { SpMM(rowPtr, col, nil, c.n, x, c.n, y, c.n, false) }, func() { SpMMBF16(rowPtr, col, nil, c.n, x16, c.n, y, c.n, false) })
-		})
-	}
-}
-
-// turns runs f and g in turn and reports the median of f's time over g's.
-func turns(b *testing.B, f, g func()) {
-	var ratios []float64
-	for b.Loop() {
-		start := time.Now()
-		f()
-		middle := time.Now()
-		g()
-		ratios = append(ratios, float64(middle.Sub(start))/float64(time.Since(middle)))
-	}
-	slices.Sort(ratios)
-	b.ReportMetric(ratios[len(ratios)/2], "times_faster")
 }
 
 func BenchmarkVector(b *testing.B) {

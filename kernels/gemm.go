@@ -61,8 +61,6 @@ type gemm struct {
 	lda, ldb, ldc int
 	acc           bool
 	a, b, c       []float32
-	a16, b16      []uint16 // in place of a and b, where half
-	half          bool
 	bias          []float32 // of the columns, or nil
 	add           func(x, y []float32)
 	tiles         *tiles
@@ -137,13 +135,8 @@ func (g *gemm) run(part int) {
 	i0, j0 := part/g.across*g.high, part%g.across*g.wide
 	i1, j1 := min(i0+g.high, g.m), min(j0+g.wide, g.n)
 	s := scratches.Get().(*scratch)
-	if g.half {
-		tellGemm(g, g.a16, g.b16, i0, i1, j0, j1)
-		active.gemm16(g, s, i0, i1, j0, j1)
-	} else {
-		tellGemm(g, g.a, g.b, i0, i1, j0, j1)
-		active.gemm(g, s, i0, i1, j0, j1)
-	}
+	g.tell(i0, i1, j0, j1)
+	active.gemm(g, s, i0, i1, j0, j1)
 	scratches.Put(s)
 }
 
@@ -159,28 +152,28 @@ func (g *gemm) finish(i0, i1, j0, j1 int) {
 	}
 }
 
-// tellGemm tells the race detector what a rectangle touches.
-func tellGemm[T any](g *gemm, a, b []T, i0, i1, j0, j1 int) {
+// tell tells the race detector what a rectangle touches.
+func (g *gemm) tell(i0, i1, j0, j1 int) {
 	if !raceEnabled {
 		return
 	}
 	for i := i0; i < i1; i++ {
 		writes(g.c[i*g.ldc+j0 : i*g.ldc+j1])
 		if g.form != tn {
-			reads(a[i*g.lda:][:g.k])
+			reads(g.a[i*g.lda:][:g.k])
 		}
 	}
 	for p := range g.k {
 		if g.form == tn {
-			reads(a[p*g.lda+i0 : p*g.lda+i1])
+			reads(g.a[p*g.lda+i0 : p*g.lda+i1])
 		}
 		if g.form != nt {
-			reads(b[p*g.ldb+j0 : p*g.ldb+j1])
+			reads(g.b[p*g.ldb+j0 : p*g.ldb+j1])
 		}
 	}
 	if g.form == nt {
 		for j := j0; j < j1; j++ {
-			reads(b[j*g.ldb:][:g.k])
+			reads(g.b[j*g.ldb:][:g.k])
 		}
 	}
 }

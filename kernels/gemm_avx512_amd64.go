@@ -26,22 +26,7 @@ func gemm14x8AVX512(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Po
 func gemm8x8AVX512(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
 
 //go:noescape
-func gemm14x32BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
-
-//go:noescape
-func gemm8x32BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
-
-//go:noescape
-func gemm14x16BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
-
-//go:noescape
-func gemm8x16BF16(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
-
-//go:noescape
 func transposeAVX512(rows, k int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 
 //go:noescape
 func packAVX512(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
-
-//go:noescape
-func pairsAVX512(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)

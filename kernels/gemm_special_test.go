@@ -9,18 +9,6 @@ import (
 // notwithstanding, and nothing beside it: neither what is packed nor the edges of tiles spread them.
 func TestGemmSpecial(t *testing.T) {
 	type product func(m, n, k int, a, b, c []float32)
-	half := func(run func(m, n, k int, a []uint16, lda int, b []uint16, ldb int, c []float32, ldc int, acc bool), tn, nt bool) product {
-		return func(m, n, k int, a, b, c []float32) {
-			lda, ldb := k, n
-			if tn {
-				lda = m
-			}
-			if nt {
-				ldb = k
-			}
-			run(m, n, k, bf16(a), lda, bf16(b), ldb, c, n, false)
-		}
-	}
 	forms := []struct {
 		name   string
 		run    product
@@ -29,9 +17,6 @@ func TestGemmSpecial(t *testing.T) {
 		{"NN", func(m, n, k int, a, b, c []float32) { GemmNN(m, n, k, a, k, b, n, c, n, false) }, false, false},
 		{"TN", func(m, n, k int, a, b, c []float32) { GemmTN(m, n, k, a, m, b, n, c, n, false) }, true, false},
 		{"NT", func(m, n, k int, a, b, c []float32) { GemmNT(m, n, k, a, k, b, k, c, n, false) }, false, true},
-		{"NNBF16", half(GemmNNBF16, false, false), false, false},
-		{"TNBF16", half(GemmTNBF16, true, false), true, false},
-		{"NTBF16", half(GemmNTBF16, false, true), false, true},
 	}
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	each(t, func(t *testing.T) {

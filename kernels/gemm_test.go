@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 )
@@ -198,35 +199,6 @@ func TestLay(t *testing.T) {
 	})
 }
 
-// TestPairs holds that exactly n pairs are made of each two rows, and that the last of an odd number is paired with zeros.
-func TestPairs(t *testing.T) {
-	each(t, func(t *testing.T) {
-		pairs := active.tiles16.pairs
-		for n := 1; pairs != nil && n <= 48; n++ {
-			for _, rows := range []int{1, 2, 3, 4, 5, 31} {
-				ldx, ldy, high := n+rows%3, n+rows%4, (rows+1)/2
-				x := bf16(noise(1, make([]float32, (rows-1)*ldx+n)))
-				y, check := fenced(t, rows%5, (high-1)*ldy+n)
-				before := append([]float32(nil), y...)
-				pairs(rows, n, unsafe.Pointer(&x[0]), ldx, unsafe.Pointer(&y[0]), ldy)
-				check()
-				for i, got := range words(y) {
-					want := math.Float32bits(before[i])
-					if q, c := 2*(i/ldy), i%ldy; c < n {
-						want = uint32(x[q*ldx+c])
-						if q+1 < rows {
-							want |= uint32(x[(q+1)*ldx+c]) << 16
-						}
-					}
-					if got != want {
-						t.Fatalf("%d of %d rows: y[%d] = %#x, must be %#x", n, rows, i, got, want)
-					}
-				}
-			}
-		}
-	})
-}
-
 // TestGemmNNBias holds that a bias gives the bits that it gives when it is added afterwards.
 func TestGemmNNBias(t *testing.T) {
 	each(t, func(t *testing.T) {
@@ -243,16 +215,43 @@ func TestGemmNNBias(t *testing.T) {
 				Add(bias, want[r*ldc:][:n])
 			}
 			same(t, fmt.Sprint(d), c, want)
-			half, weights, got := bf16(a), bf16(b), slices.Clone(c)
-			GemmNNBiasBF16(m, n, k, half, k, weights, n, got, ldc, acc, bias)
-			GemmNNBF16(m, n, k, half, k, weights, n, c, ldc, acc)
-			for r := range m {
-				Add(bias, c[r*ldc:][:n])
-			}
-			same(t, fmt.Sprint("bfloat16 ", d), got, c)
 		}
 		panics(t, "the length of bias of GemmNNBias must be 1 (got 2)", func() {
 			GemmNNBias(1, 1, 1, make([]float32, 1), 1, make([]float32, 1), 1, make([]float32, 1), 1, false, make([]float32, 2))
 		})
+	})
+}
+
+// FuzzGemm holds that no shape, stride or length does more than panic with a message.
+func FuzzGemm(f *testing.F) {
+	f.Add(int8(3), int8(5), int8(7), int8(7), int8(5), int8(5), uint16(60), uint8(0))
+	f.Add(int8(20), int8(33), int8(9), int8(9), int8(33), int8(40), uint16(800), uint8(4))
+	f.Add(int8(2), int8(2), int8(-2), int8(0), int8(1), int8(2), uint16(3), uint8(1))
+	f.Add(int8(2), int8(2), int8(0), int8(90), int8(1), int8(2), uint16(75), uint8(0))
+	f.Fuzz(func(t *testing.T, m, n, k, lda, ldb, ldc int8, size uint16, form uint8) {
+		a, b := make([]float32, size), make([]float32, size)
+		before := active
+		defer func() { active = before }()
+		for _, s := range usable() {
+			active = s
+			c, check := fenced(t, int(size)%7, int(size))
+			func() {
+				defer func() {
+					if r := recover(); r != nil && !strings.HasPrefix(fmt.Sprint(r), "kernels: ") {
+						panic(r)
+					}
+				}()
+				m, n, k, lda, ldb, ldc := int(m), int(n), int(k), int(lda), int(ldb), int(ldc)
+				switch form % 3 {
+				case 0:
+					GemmNN(m, n, k, a, lda, b, ldb, c, ldc, true)
+				case 1:
+					GemmTN(m, n, k, a, lda, b, ldb, c, ldc, false)
+				case 2:
+					GemmNT(m, n, k, a, lda, b, ldb, c, ldc, false)
+				}
+			}()
+			check()
+		}
 	})
 }

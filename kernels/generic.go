@@ -46,11 +46,9 @@ var generic = &set{
 	drop:    dropGeneric,
 	attend:  attendGeneric,
 
-	gemm:   gemmGeneric,
-	spmm:   spmmGeneric,
-	spmax:  spmaxGeneric,
-	gemm16: gemm16Generic,
-	spmm16: spmm16Generic,
+	gemm:  gemmGeneric,
+	spmm:  spmmGeneric,
+	spmax: spmaxGeneric,
 }
 
 func axpyGeneric(a float32, x, y []float32) {

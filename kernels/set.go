@@ -66,11 +66,6 @@ type set struct {
 	wider tiles                                         // instead of tiles where C has 33 to 48 columns, if there are any
 	spmm  func(s *spmm, lo, hi int)                     // rows [lo, hi) of Y
 	spmax func(s *spmax, lo, hi int)
-
-	half    bool // gemm16 multiplies bfloat16 as such, and does not widen it first
-	gemm16  func(g *gemm, s *scratch, i0, i1, j0, j1 int)
-	tiles16 tiles
-	spmm16  func(s *spmm, lo, hi int)
 }
 
 // tiles is the micro-kernel of a blocked GEMM: rows×cols of C at a time, and the smaller shapes for
@@ -92,18 +87,6 @@ type tiles struct {
 	// lay, unless it is nil, copies n columns of x's rows, ldx apart, to those of y, ldy apart: B
 	// is so packed.
 	lay func(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
-	// strips is whether run takes several full tiles side by side, from panels of B that follow
-	// each other.
-	strips bool
-
-	// Of bfloat16, what is packed are cells of four bytes: a value widened, or a pair of values
-	// that follow in k.
-	cell  int                           // values in a cell
-	whole int                           // cells of k are a multiple of it: run takes no fewer
-	widen func(x []uint16, y []float32) // makes cells of one value
-	// pairs makes cells of two: of rows x, ldx apart, rows of n pairs, ldy apart; the last of an
-	// odd number pairs with zeros.
-	pairs func(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 }
 
 // env names the variable that overrides the choice of the instruction set.
@@ -129,12 +112,7 @@ func choose(name string, sets []*set) (*set, error) {
 	return best, fmt.Errorf("kernels: %s must be one of %s on this machine (got %q)", env, strings.Join(names, ", "), name)
 }
 
-// MultipliesBF16 reports whether the processor multiplies bfloat16 as such: dense products of it then take less time than
-// those of float32.
-func MultipliesBF16() bool { return active.half }
-
-// Name returns the name of the instruction set in use: "generic", "avx2", "avx512", "avx512bf16",
-// "amx", "neon" or "neonbf16".
+// Name returns the name of the instruction set in use: "generic", "avx2", "avx512" or "neon".
 func Name() string { return active.name }
 
 // Usable returns the names that HEDDLE_KERNELS may have on this machine, the slowest first.

@@ -13,17 +13,7 @@ func usable() []*set {
 	if x.HasAVX2 && x.HasFMA {
 		sets = append(sets, avx2)
 		if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
-			switch {
-			case !x.HasAVX512BF16:
-				sets = append(sets, avx512)
-			case x.HasAMXBF16: // where VDPBF16PS takes longer than two multiply-adds of float32
-				sets = append(sets, avx512bf16, avx512)
-			default:
-				sets = append(sets, avx512, avx512bf16)
-			}
-			if x.HasAMXTile && x.HasAMXBF16 && tilesAllowed() {
-				sets = append(sets, amx)
-			}
+			sets = append(sets, avx512)
 		}
 	}
 	return sets
@@ -77,10 +67,6 @@ var avx2 = &set{
 	tiles: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2},
 	spmm:  spmmAVX2,
 	spmax: spmaxAVX2,
-
-	gemm16:  gemmBlocked16,
-	tiles16: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2, cell: 1, whole: 1, widen: fromBF16AVX2},
-	spmm16:  spmmBF16AVX2,
 }
 
 var avx512 = &set{
@@ -132,56 +118,6 @@ var avx512 = &set{
 	wider: tiles{rows: 9, cols: 48, height: func(int) int { return 9 }, run: tile48AVX512, masks: true, transpose: transposeAVX512, lay: packAVX512},
 	spmm:  spmmAVX512,
 	spmax: spmaxAVX512,
-
-	gemm16:  gemmBlocked16,
-	tiles16: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, cell: 1, whole: 1, widen: fromBF16AVX512},
-	spmm16:  spmmBF16AVX512,
-}
-
-// avx512bf16 is avx512 with products of pairs of bfloat16.
-var avx512bf16 = func() *set {
-	s := *avx512
-	s.name, s.half = "avx512bf16", true
-	s.tiles16 = tiles{rows: 14, cols: 32, height: heightAVX512, run: tileBF16, cell: 2, whole: 1, pairs: pairsAVX512}
-	return &s
-}()
-
-// amx is avx512 with tiles of registers of their own for bfloat16.
-var amx = func() *set {
-	s := *avx512
-	s.name, s.half = "amx", true
-	s.tiles16 = tiles{rows: 32, cols: 32, height: func(int) int { return 32 }, run: tileAMX, strips: true, transpose: transposeAVX512, cell: 2, whole: 16, pairs: pairsAVX512}
-	return &s
-}()
-
-// tileAMX computes with 2×2 tiles of C at a time, each 16×16 at most.
-func tileAMX(_, rows, cols, k int, a unsafe.Pointer, rs, _ int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, _ int, acc bool) {
-	var shape tileShape
-	shape.palette = 1
-	for t := range 4 { // C: two rows of two
-		shape.set(t, min(16, rows-16*(t/2)), min(16, cols-16*(t%2)))
-	}
-	for t := range 2 {
-		shape.set(4+t, min(16, rows-16*t), 16) // A
-		shape.set(6+t, 16, min(16, cols-16*t)) // B
-	}
-	packed := rs == blockK+gapK // otherwise A's next rows lie below these
-	gemmAMX(&shape, rows, cols, k, a, rs, b, ldb, c, ldc, acc, !packed)
-}
-
-// tileShape is the operand of LDTILECFG.
-type tileShape struct {
-	palette uint8
-	_       [15]uint8
-	bytes   [16]uint16 // of a row
-	rows    [16]uint8
-}
-
-// set gives tile t its shape, in values of four bytes; without rows or columns it is not used.
-func (s *tileShape) set(t, rows, cols int) {
-	if rows > 0 && cols > 0 {
-		s.rows[t], s.bytes[t] = uint8(rows), uint16(4*cols)
-	}
 }
 
 func tileAVX2(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool) {

@@ -6,13 +6,7 @@ import (
 )
 
 // usable returns the sets that this processor supports, the slowest first. All that Go runs on have NEON.
-func usable() []*set {
-	sets := []*set{generic, neon}
-	if hasBF16() {
-		sets = append(sets, neonbf16)
-	}
-	return sets
-}
+func usable() []*set { return []*set{generic, neon} }
 
 var neon = &set{
 	name: "neon",
@@ -60,20 +54,7 @@ var neon = &set{
 	tiles: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON},
 	spmm:  spmmNEON,
 	spmax: spmaxNEON,
-
-	gemm16: gemmBlocked16,
-	tiles16: tiles{rows: 8, cols: 8, height: func(int) int { return 8 }, run: tileNEON,
-		cell: 1, whole: 1, widen: fromBF16NEON},
-	spmm16: spmmBF16NEON,
 }
-
-// neonbf16 is neon with products of bfloat16 by instructions of their own.
-var neonbf16 = func() *set {
-	s := *neon
-	s.name, s.half = "neonbf16", true
-	s.gemm16 = gemmQuads
-	return &s
-}()
 
 // tileNEON computes what is not a full tile beside C.
 func tileNEON(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, _ int, c unsafe.Pointer, ldc, _ int, acc bool) {
@@ -130,23 +111,6 @@ func spmmNEON(s *spmm, lo, hi int) {
 			j = s.columns(spmm2NEON, lo, hi, j, 2)
 		default:
 			j = s.columns(spmm1NEON, lo, hi, j, 1)
-		}
-	}
-}
-
-func spmmBF16NEON(s *spmm, lo, hi int) {
-	for j := 0; j < s.n; {
-		switch left := s.n - j; {
-		case left >= 64:
-			j = s.columns(spmmBF16x64NEON, lo, hi, j, 64)
-		case left >= 16:
-			j = s.columns(spmmBF16x16NEON, lo, hi, j, 16)
-		case left >= 4:
-			j = s.columns(spmmBF16x4NEON, lo, hi, j, 4)
-		case left >= 2:
-			j = s.columns(spmmBF16x2NEON, lo, hi, j, 2)
-		default:
-			j = s.columns(spmmBF16x1NEON, lo, hi, j, 1)
 		}
 	}
 }

@@ -80,11 +80,7 @@ func (s *splitK) run(part int) {
 	slice := part / s.pieces
 	from, size := slice*s.deep, g.m*g.n
 	g.k = min(s.deep, g.k-from)
-	if g.half {
-		g.a16, g.b16 = g.a16[from*g.lda:], g.b16[from*g.ldb:]
-	} else {
-		g.a, g.b = g.a[from*g.lda:], g.b[from*g.ldb:]
-	}
+	g.a, g.b = g.a[from*g.lda:], g.b[from*g.ldb:]
 	g.c = s.sums[slice*size:][:size]
 	g.run(part % s.pieces)
 	*g = gemm{}
@@ -93,7 +89,7 @@ func (s *splitK) run(part int) {
 
 // turned reports whether Cᵀ leaves much less of its tiles unused than C does.
 func (g *gemm) turned() bool {
-	if !g.tiles.masks || g.half {
+	if !g.tiles.masks {
 		return false
 	}
 	vectors := func(t *tiles, m, n int) int {

@@ -19,22 +19,6 @@ func SpMM(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx in
 	s := spmmCalls.Get().(*spmm)
 	s.init("SpMM", rowPtr, col, n, len(x), ldx)
 	s.x, s.val, s.y, s.ldy, s.acc = x, val, y, ldy, acc
-	s.call()
-}
-
-// SpMMBF16 is SpMM with X in bfloat16, half the bytes to fetch. Values and sums are float32: the
-// bits are those of SpMM on what FromBF16 makes of X.
-func SpMMBF16(rowPtr []int64, col []int32, val []float32, n int, x []uint16, ldx int, y []float32, ldy int, acc bool) {
-	if val != nil && len(val) < len(col) {
-		panic(fmt.Sprintf("kernels: SpMM has %d values for %d columns", len(val), len(col)))
-	}
-	s := spmmCalls.Get().(*spmm)
-	s.init("SpMM", rowPtr, col, n, len(x), ldx)
-	s.x16, s.half, s.val, s.y, s.ldy, s.acc = x, true, val, y, ldy, acc
-	s.call()
-}
-
-func (s *spmm) call() {
 	checkMatrix("Y of SpMM", s.rows(), s.n, s.ldy, s.y)
 	if s.cut(); s.n > 0 && s.rows() > 0 {
 		parts := s.split()
@@ -88,13 +72,9 @@ type csr struct {
 
 type spmm struct {
 	csr
-	x    []float32
-	x16  []uint16
-	half bool // X is x16
-
-	val, y []float32
-	ldy    int
-	acc    bool
+	x, val, y []float32
+	ldy       int
+	acc       bool
 }
 
 type spmax struct {
@@ -261,14 +241,9 @@ func (s *spmm) hub(part int) {
 		return
 	}
 	c := spmmCalls.Get().(*spmm)
-	c.rowPtr, c.col, c.ldx, c.val, c.ldy, c.acc, c.half = s.rowPtr, s.col, s.ldx, s.val, s.ldy, s.acc, s.half
+	c.rowPtr, c.col, c.ldx, c.val, c.ldy, c.acc = s.rowPtr, s.col, s.ldx, s.val, s.ldy, s.acc
 	from := part * h.cols
-	c.n, c.y = min(h.cols, s.n-from), s.y[from:]
-	if s.half {
-		c.x16 = s.x16[from:]
-	} else {
-		c.x = s.x[from:]
-	}
+	c.n, c.x, c.y = min(h.cols, s.n-from), s.x[from:], s.y[from:]
 	c.sum(h.row, h.row+1)
 	*c = spmm{}
 	spmmCalls.Put(c)
@@ -280,17 +255,9 @@ func (s *spmm) sum(lo, end int) {
 		if s.val != nil {
 			reads(s.val[s.rowPtr[lo]:s.rowPtr[end]])
 		}
-		if s.half {
-			tell(&s.csr, lo, end, s.x16, s.y, s.ldy)
-		} else {
-			tell(&s.csr, lo, end, s.x, s.y, s.ldy)
-		}
+		s.tell(lo, end, s.x, s.y, s.ldy)
 	}
-	if s.half {
-		active.spmm16(s, lo, end)
-	} else {
-		active.spmm(s, lo, end)
-	}
+	active.spmm(s, lo, end)
 }
 
 func (s *spmax) run(part int) {
@@ -301,7 +268,7 @@ func (s *spmax) run(part int) {
 			return
 		}
 		if raceEnabled {
-			tell(&s.csr, lo, end, s.x, s.y, s.ldy)
+			s.tell(lo, end, s.x, s.y, s.ldy)
 			for i := lo; i < end; i++ {
 				writes(s.arg[i*s.lda:][:s.n])
 			}
@@ -312,7 +279,7 @@ func (s *spmax) run(part int) {
 }
 
 // tell tells the race detector which rows of x and y the rows [lo, hi) of S touch.
-func tell[T any](s *csr, lo, hi int, x []T, y []float32, ldy int) {
+func (s *csr) tell(lo, hi int, x, y []float32, ldy int) {
 	for i := lo; i < hi; i++ {
 		writes(y[i*ldy:][:s.n])
 	}

@@ -1,9 +1,9 @@
 // What the kernels of Y = S·X have in common. Rows of Y, some columns of them at a time, are summed in registers over
-// the edges of the row; the values of X are of 1<<shift bytes.
+// the edges of the row.
 // Edges of one row follow those of the row before it, so one pointer walks through columns and values.
 // R8 the column of the edge, R9 its value, CX the row's end; BX and R12 X and its stride, DI and R13 those of Y.
 
-#define LOADARGS(shift) \
+#define LOADARGS \
 	MOVQ  rows+0(FP), DX     \
 	MOVQ  rowPtr+8(FP), SI   \
 	MOVQ  col+16(FP), R8     \
@@ -14,7 +14,7 @@
 	MOVQ  y+56(FP), DI       \
 	MOVQ  ldy+64(FP), R13    \
 	MOVQ  far+80(FP), R15    \
-	SHLQ  $shift, R12        \
+	SHLQ  $2, R12            \
 	SHLQ  $2, R13            \
 	LEAQ  (R8)(R15*4), R15   \
 	MOVQ  (SI), AX           \

@@ -13,7 +13,7 @@ var one = float32(1)
 
 // columns computes columns [j, j+cols) of rows [lo, hi) and returns j+cols.
 func (s *spmm) columns(f spmmAsm, lo, hi, j, cols int) int {
-	// Rows of one cache line, and those of bfloat16, whose instructions leave room for fewer edges at once, are fetched ahead from L2 on.
+	// Rows of one cache line are fetched ahead from L2 on.
 	const ahead, near = 16, 1 << 20 // edges, bytes of X
 	if s.rowPtr[lo] == s.rowPtr[hi] && s.acc {
 		return j + cols
@@ -22,23 +22,14 @@ func (s *spmm) columns(f spmmAsm, lo, hi, j, cols int) int {
 	if s.val != nil {
 		val, step = unsafe.Pointer(unsafe.SliceData(s.val)), 4
 	}
-	x, bytes := from(s.x, j)
-	if s.half {
-		x, bytes = from(s.x16, j)
+	x := unsafe.Pointer(unsafe.SliceData(s.x))
+	if j < len(s.x) {
+		x = unsafe.Pointer(&s.x[j])
 	}
-	if bytes > cached || bytes > near && (cols <= 16 || s.half) {
+	if bytes := 4 * len(s.x); bytes > cached || bytes > near && cols <= 16 {
 		far = max(0, int(s.rowPtr[hi])-ahead)
 	}
 	f(hi-lo, unsafe.Pointer(&s.rowPtr[lo]), unsafe.Pointer(unsafe.SliceData(s.col)), val, step,
 		x, s.ldx, unsafe.Pointer(&s.y[lo*s.ldy+j]), s.ldy, cols, far, s.acc)
 	return j + cols
-}
-
-// from returns the place of x[j], and the bytes of x.
-func from[T any](x []T, j int) (unsafe.Pointer, int) {
-	bytes := len(x) * int(unsafe.Sizeof(*new(T)))
-	if j < len(x) {
-		return unsafe.Pointer(&x[j]), bytes
-	}
-	return unsafe.Pointer(unsafe.SliceData(x)), bytes
 }

@@ -16,7 +16,7 @@ GLOBL masks<>(SB), RODATA|NOPTR, $64
 
 // func spmm8AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm8AVX2(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	MOVQ $8, AX
 	SUBQ CX, AX
@@ -57,7 +57,7 @@ put:
 
 // func spmm16AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm16AVX2(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $8, CX
 	MOVQ $8, AX
@@ -103,7 +103,7 @@ put:
 
 // func spmm24AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm24AVX2(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $16, CX
 	MOVQ $8, AX
@@ -154,7 +154,7 @@ put:
 
 // func spmm32AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm32AVX2(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $24, CX
 	MOVQ $8, AX
@@ -209,7 +209,7 @@ put:
 
 // func spmm40AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm40AVX2(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $32, CX
 	MOVQ $8, AX
@@ -269,7 +269,7 @@ put:
 
 // func spmm48AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm48AVX2(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $40, CX
 	MOVQ $8, AX
@@ -333,7 +333,7 @@ put:
 
 // func spmm56AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm56AVX2(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $48, CX
 	MOVQ $8, AX
@@ -402,7 +402,7 @@ put:
 
 // func spmm64AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm64AVX2(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $56, CX
 	MOVQ $8, AX

@@ -5,7 +5,7 @@
 
 // func spmm16AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm16AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	MOVL $1, AX
 	SHLL CX, AX
@@ -45,7 +45,7 @@ put:
 
 // func spmm32AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm32AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $16, CX
 	MOVL $1, AX
@@ -91,7 +91,7 @@ put:
 
 // func spmm48AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm48AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $32, CX
 	MOVL $1, AX
@@ -142,7 +142,7 @@ put:
 
 // func spmm64AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm64AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $48, CX
 	MOVL $1, AX
@@ -198,7 +198,7 @@ put:
 
 // func spmm80AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm80AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $64, CX
 	MOVL $1, AX
@@ -259,7 +259,7 @@ put:
 
 // func spmm96AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm96AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $80, CX
 	MOVL $1, AX
@@ -325,7 +325,7 @@ put:
 
 // func spmm112AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm112AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $96, CX
 	MOVL $1, AX
@@ -396,7 +396,7 @@ put:
 
 // func spmm128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 TEXT ·spmm128AVX512(SB), NOSPLIT, $0-89
-	LOADARGS(2)
+	LOADARGS
 	MOVQ cols+72(FP), CX
 	SUBQ $112, CX
 	MOVL $1, AX

@@ -32,12 +32,6 @@ func spmm64AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Po
 var spmmsAVX2 = [8]spmmAsm{spmm8AVX2, spmm16AVX2, spmm24AVX2, spmm32AVX2, spmm40AVX2, spmm48AVX2, spmm56AVX2, spmm64AVX2}
 
 //go:noescape
-func spmmBF16x8AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x64AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
 func spmm16AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 
 //go:noescape
@@ -63,42 +57,3 @@ func spmm128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe
 
 // spmmsAVX512 sum that many columns of a row, or up to 15 fewer.
 var spmmsAVX512 = [8]spmmAsm{spmm16AVX512, spmm32AVX512, spmm48AVX512, spmm64AVX512, spmm80AVX512, spmm96AVX512, spmm112AVX512, spmm128AVX512}
-
-//go:noescape
-func spmmBF16x16AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x32AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x48AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x64AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x80AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x96AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x112AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x256AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-// spmmsBF16AVX512 sum that many columns of a row, or up to 15 fewer.
-var spmmsBF16AVX512 = [8]spmmAsm{spmmBF16x16AVX512, spmmBF16x32AVX512, spmmBF16x48AVX512, spmmBF16x64AVX512, spmmBF16x80AVX512, spmmBF16x96AVX512, spmmBF16x112AVX512, spmmBF16x128AVX512}
-
-//go:noescape
-func spmmBF16x4AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x2AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
-
-//go:noescape
-func spmmBF16x1AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)

@@ -20,7 +20,7 @@ const (
 
 // stripWidth returns how many columns of X to copy at a time, with what fills their lines, 0 where X is taken as it lies.
 func (s *spmm) stripWidth() int {
-	if active.tiles.lay == nil || s.half || s.nHubs > 0 || s.tall == 0 {
+	if active.tiles.lay == nil || s.nHubs > 0 || s.tall == 0 {
 		return 0
 	}
 	edges := s.rowPtr[s.rows()] - s.rowPtr[0]

@@ -73,7 +73,6 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		}
 		t.shard = t.links.Messages()
 	}
-	t.tape.Half = c.Precision == tape.BF16
 	return t, nil
 }
 

@@ -268,7 +268,7 @@ func (b *Backward) destinations() mat.Dense {
 func (b *Backward) affineOver(op *rows.Linear) {
 	op.WeightGrad(b.grad, b.t)
 	b.selfWeights()
-	op.InputGrad(b.d, b.grad, false, b.t)
+	op.InputGrad(b.d, b.grad, false)
 	b.selfInput(true)
 }
 
@@ -290,7 +290,7 @@ func (b *Backward) selfInput(add bool) {
 	own := b.d.RowRange(0, b.sum.Rows)
 	switch self := b.l.Conv.Self; {
 	case self != nil:
-		self.InputGrad(own, b.sum, add, b.t)
+		self.InputGrad(own, b.sum, add)
 	case !add:
 		own.Zero()
 	}

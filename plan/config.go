@@ -340,14 +340,6 @@ func (p Plan) coding() (c wire.Coding) {
 	return c
 }
 
-// precision is that of the trainers' configurations.
-func (p Plan) precision() string {
-	if p.Precision == "float32" {
-		return ""
-	}
-	return p.Precision
-}
-
 // survival is how the run continues when a peer fails.
 func (p Plan) survival() retexo.Survival {
 	s := retexo.Survival{MinPeers: p.MinPeers, FailedRows: p.FailedRows, Straggler: p.Straggler,
@@ -404,7 +396,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	if q.Solver == "ridge" {
 		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
 	}
-	c.Rows, c.Survival, c.Precision = q.coding(), q.survival(), q.precision()
+	c.Rows, c.Survival = q.coding(), q.survival()
 	c.Classes, c.WithoutClasses = columns, without
 	for _, format := range []*string{&c.Sums, &c.Updates} {
 		if *format == "float32" {
@@ -426,7 +418,6 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	c.Loss, c.ClassWeights = q.loss(), q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
 	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
-	c.Precision = q.precision()
 	c.Links = q.links(t, &errs)
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return fullbatch.Config{}, err
@@ -471,7 +462,6 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
 	c.Cache, c.Memory = q.FeatureCache<<20, q.Memory<<20
 	c.Links = q.links(t, &errs)
-	c.Precision = q.precision()
 	if c.Sample.Fanouts = slices.Clone(q.Fanouts); len(q.Fanouts) == 1 {
 		c.Sample.Fanouts = slices.Repeat(q.Fanouts, q.Layers)
 	}

@@ -154,11 +154,6 @@ type Plan struct {
 	// class has its own threshold, chosen in the same way. Empty: the more probable class is predicted, or each of several
 	// that is more probable than not.
 	Threshold string `yaml:"threshold" default:"" help:"goal of the threshold of two, or of several classes"`
-	// Number format of what products and neighbour sums read while a model trains: float32, or bf16, for
-	// which features, layer inputs, weights and gradients are rounded to bfloat16 (8 bits of precision).
-	// Sums, parameters and the optimiser are float32 in either case, and so is the final model's
-	// evaluation. Attention weights, maxima and matrices of relations are computed in float32.
-	Precision string `yaml:"precision" to:"Precision" when:"solver=adam,adamw,sgd encoder=raw,pca,mlp" default:"float32" choices:"float32, bf16" help:"number format of products in training"`
 	// Whether a class is weighted by the inverse of its fraction of the training labels.
 	Balanced bool `yaml:"balanced" to:"Balanced" help:"equal weight of all classes"`
 	// What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. Of nodes with several

@@ -196,7 +196,6 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 	final := eval.NewAccumulator(t.config.Metric, t.shard.Labels, eval.DefaultBins)
 	size := final.Size()
 	v := make([]int64, 2*size)
-	t.stage.infer.Half = false // as whoever uses the model computes it
 	t.stage.val.measure(final, v[:size], t.stage.forward(t.stage.val), t.config.Loss)
 	t.stage.test.measure(final, v[size:], t.stage.forward(t.stage.test), t.config.Loss)
 	if err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofStage, w), Counts: v, CountBits: t.countBits, Wide: final.Wide}); err != nil {

@@ -26,8 +26,6 @@ import (
 // begin puts stage k together: its rows are in place.
 func (t *Trainer) begin(k int) error {
 	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1, most: 1, loss: t.config.Loss}
-	st.tape.Half = t.config.Precision == tape.BF16
-	st.infer.Half = st.tape.Half
 	if st.weight = task.Weights(t.labels.Classes, t.config.Balanced, t.config.ClassWeights); st.weight != nil {
 		st.most = float64(slices.Max(st.weight))
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 )
 
@@ -39,10 +38,6 @@ type Config struct {
 	Inductive    bool      `json:"inductive"` // validation and test nodes and their edges are absent from training
 
 	Init string `json:"init,omitempty"` // SHA-256 of the model file whose parameters training starts from; empty: they are drawn
-
-	// Precision of what products and sums read while the model trains: empty, float32, or tape.BF16, rounded to bfloat16. What
-	// they put out, parameters and moments are float32, and so is all that the result at the end is computed from.
-	Precision string `json:"precision,omitempty"`
 
 	Rows     wire.Coding `json:"rows,omitzero"` // encodes the values of rows that travel between peers
 	Exchange string      `json:"exchange"`      // one of Exchanges
@@ -72,9 +67,6 @@ func (c Config) Validate() error {
 	least("patience", c.Patience, 0)
 	least("eval_every", c.EvalEvery, 1)
 	least("checkpoint_every", c.Checkpoint, 0)
-	if c.Precision != "" && c.Precision != tape.BF16 {
-		errs = append(errs, fmt.Errorf("precision must be float32 or bf16 (got %s)", c.Precision))
-	}
 	if !slices.Contains(Exchanges, c.Exchange) {
 		errs = append(errs, fmt.Errorf("exchange must be one of %q (got %q)", Exchanges, c.Exchange))
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 func valid() Config {
@@ -25,11 +24,10 @@ func TestFaultsAreReportedTogether(t *testing.T) {
 	if err := valid().Validate(); err != nil {
 		t.Fatal(err)
 	}
-	err := Config{Rounds: 0, Patience: -1, EvalEvery: 0, Checkpoint: -2, Metric: "beauty", Exchange: "gossip", Rows: wire.Coding{Values: "int2"}, Precision: "fp8"}.Validate()
+	err := Config{Rounds: 0, Patience: -1, EvalEvery: 0, Checkpoint: -2, Metric: "beauty", Exchange: "gossip", Rows: wire.Coding{Values: "int2"}}.Validate()
 	for _, want := range []string{
 		"rounds must be at least 1 (got 0)", "patience must be at least 0 (got -1)", "eval_every must be at least 1 (got 0)",
 		"checkpoint_every must be at least 0 (got -2)", "beauty", `exchange must be one of ["halo" "cover" "auto"] (got "gossip")`, "int2",
-		"precision must be float32 or bf16 (got fp8)",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want %q", err, want)
@@ -48,7 +46,7 @@ func TestFingerprintCoversEveryField(t *testing.T) {
 		"metric": func(c *Config) { c.Metric = "auc" }, "optimizer": func(c *Config) { c.Optimizer.LR = 1 }, "schedule": func(c *Config) { c.Schedule.Warmup++ },
 		"balanced": func(c *Config) { c.Balanced = true }, "inductive": func(c *Config) { c.Inductive = true },
 		"rows": func(c *Config) { c.Rows.Values = "int8" }, "exchange": func(c *Config) { c.Exchange = "halo" },
-		"init": func(c *Config) { c.Init = "5e" }, "precision": func(c *Config) { c.Precision = tape.BF16 }, "loss": func(c *Config) { c.Loss.Kind = "huber" },
+		"init": func(c *Config) { c.Init = "5e" }, "loss": func(c *Config) { c.Loss.Kind = "huber" },
 		"class_weights": func(c *Config) { c.ClassWeights = []float32{1, 2} },
 	} {
 		c := base

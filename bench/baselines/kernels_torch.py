@@ -37,12 +37,6 @@ def gemm(form, m, n, k):
     return {"torch": lambda: torch.mm(ta, tb, out=tc), "openblas": lambda: np.matmul(a, b, out=c)}
 
 
-def gemm16(form, m, n, k):
-    a, b = torch.from_numpy(values(m, k)).bfloat16(), torch.from_numpy(values(k, n)).bfloat16()
-    c = torch.empty(m, n, dtype=torch.bfloat16)
-    return {"torch": lambda: torch.mm(a, b, out=c)}
-
-
 def spmm(nodes, degree, power, n):
     col = (rng.random(nodes * degree) ** power * nodes).astype(np.int64)
     return product(torch.arange(nodes + 1) * degree, torch.from_numpy(col), torch.from_numpy(values(len(col))), n)

@@ -39,7 +39,6 @@ all compute the same.`,
 type bench struct {
 	root, sets, models             string
 	python, script, ways, profile  string
-	precision                      string
 	threads, hidden, turns, epochs int
 	share, dropout                 float64
 
@@ -60,7 +59,6 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.IntVar(&b.hidden, "hidden", 64, "width of the hidden rows, of all heads together")
 	f.IntVar(&b.turns, "turns", 9, "turns of each")
 	f.IntVar(&b.epochs, "epochs", 5, "epochs of a turn")
-	f.StringVar(&b.precision, "precision", "float32", "number formats of our products, with commas: float32, bf16")
 	f.Float64Var(&b.share, "share", 0, "share of labelled nodes that train; 0: the data set's split")
 	f.Float64Var(&b.dropout, "dropout", 0.5, "dropout; of gat, also on attention")
 	f.StringVar(&b.profile, "profile", "", "file for a CPU profile of ours")
@@ -114,14 +112,6 @@ const (
 	first = 3 // epochs whose losses are compared
 )
 
-// ours is the name of our own way in a precision.
-func ours(precision string) string {
-	if precision == "float32" {
-		return "heddle"
-	}
-	return "heddle, " + precision
-}
-
 // processor is the name under which a turn has the processor's time of a way.
 func processor(way string) string { return way + ", processor" }
 
@@ -143,15 +133,11 @@ func (b *bench) compare(ctx context.Context, p *page.Page, set, model string) er
 		return err
 	}
 	b.divide(g)
-	var ways []*way
-	for _, precision := range strings.Split(b.precision, ",") {
-		plan := b.plan(model, precision)
-		w, err := b.own(ctx, g, plan)
-		if err != nil {
-			return err
-		}
-		ways = append(ways, w)
+	own, err := b.own(ctx, g, b.plan(model))
+	if err != nil {
+		return err
 	}
+	ways := []*way{own}
 	if b.baseline != nil {
 		others, err := b.others(g, data, model)
 		if err != nil {
@@ -227,9 +213,9 @@ func (b *bench) divide(g *graph.Graph) {
 }
 
 // plan is that of one worker's training, which validates only at the beginning and at the end.
-func (b *bench) plan(model, precision string) heddle.Plan {
+func (b *bench) plan(model string) heddle.Plan {
 	p := heddle.Defaults(heddle.Plan{Mode: "standalone", Model: model})
-	p.Hidden, p.RowNorm, p.LR, p.Decay, p.Precision, p.Dropout = b.hidden, "l1", 0.01, 5e-4, precision, float32(b.dropout)
+	p.Hidden, p.RowNorm, p.LR, p.Decay, p.Dropout = b.hidden, "l1", 0.01, 5e-4, float32(b.dropout)
 	if model == "gat" {
 		p.AttentionDropout = p.Dropout
 	}
@@ -239,7 +225,7 @@ func (b *bench) plan(model, precision string) heddle.Plan {
 
 // own is our own training by p.
 func (b *bench) own(ctx context.Context, g *graph.Graph, p heddle.Plan) (*way, error) {
-	w := &way{name: ours(p.Precision)}
+	w := &way{name: "heddle"}
 	still := p
 	still.Rounds, still.Dropout, still.AttentionDropout = first, 0, 0
 	whole := []*shard.Shard{shard.Whole(g)}
@@ -294,7 +280,7 @@ func (b *bench) own(ctx context.Context, g *graph.Graph, p heddle.Plan) (*way, e
 // others are the ways of the baseline, which begin with our initial weights.
 func (b *bench) others(g *graph.Graph, data, model string) (all []*way, err error) {
 	whole := shard.Whole(g)
-	c, err := b.plan(model, "float32").EndToEnd(whole)
+	c, err := b.plan(model).EndToEnd(whole)
 	if err != nil {
 		return nil, err
 	}

@@ -39,12 +39,10 @@ const values = 4096 // of a loop over elements
 func cases() []work {
 	all := []work{
 		gemm("NN", 512, 64, 256), gemm("TN", 256, 64, 512), gemm("NT", 512, 256, 64), gemm("NN", 512, 47, 256),
-		gemm16("NN", 512, 64, 256), gemm16("TN", 256, 64, 512), gemm16("NT", 512, 256, 64),
 	}
 	for _, n := range []int{16, 64, 128} {
-		all = append(all, spmm(n, false))
+		all = append(all, spmm(n))
 	}
-	all = append(all, spmm(64, true))
 	x, y := measure.Values(values), measure.Values(values)
 	loop := func(name string, flops float64, run func()) {
 		all = append(all, work{name, "neon", flops * values, flops * values / 4, func() func() { return run }})
@@ -73,34 +71,12 @@ func gemm(form string, m, n, k int) work {
 	}}
 }
 
-func gemm16(form string, m, n, k int) work {
-	flops := 2 * float64(m*n*k)
-	return work{fmt.Sprintf("Gemm%sBF16 %d×%d×%d", form, m, n, k), "neonbf16", flops, flops / 32, func() func() {
-		a, b, c := make([]uint16, m*k), make([]uint16, k*n), make([]float32, m*n)
-		switch form {
-		case "TN":
-			return func() { kernels.GemmTNBF16(m, n, k, a, m, b, n, c, n, false) }
-		case "NT":
-			return func() { kernels.GemmNTBF16(m, n, k, a, k, b, k, c, n, false) }
-		}
-		return func() { kernels.GemmNNBF16(m, n, k, a, k, b, n, c, n, false) }
-	}}
-}
-
-func spmm(n int, half bool) work {
+func spmm(n int) work {
 	const nodes = 256
 	g := measure.Uniform(nodes, 20)
-	flops, name := 2*float64(n*len(g.Col)), "SpMM"
-	if half {
-		name = "SpMMBF16"
-	}
-	return work{fmt.Sprintf("%s, %d wide, 20 edges a row", name, n), "neon", flops, flops / 8, func() func() {
+	flops := 2 * float64(n*len(g.Col))
+	return work{fmt.Sprintf("SpMM, %d wide, 20 edges a row", n), "neon", flops, flops / 8, func() func() {
 		x, y, val := measure.Values(nodes*n), make([]float32, nodes*n), measure.Values(len(g.Col))
-		if half {
-			x16 := make([]uint16, len(x))
-			kernels.ToBF16(x, x16)
-			return func() { kernels.SpMMBF16(g.RowPtr, g.Col, val, n, x16, n, y, n, false) }
-		}
 		return func() { kernels.SpMM(g.RowPtr, g.Col, val, n, x, n, y, n, false) }
 	}}
 }

@@ -43,21 +43,3 @@ func writePack(w *bytes.Buffer) {
 	p("\tADDQ R8, SI\n\tADDQ R9, DI\n\tDECQ DX\n\tJNZ one")
 	p("\nnext:\n\tADDQ $128, R13\n\tADDQ $128, R14\n\tSUBQ $32, BX\n\tJG block\n\tVZEROUPPER\n\tRET")
 }
-
-// writePairs appends the kernel that makes of rows of bfloat16, two by two, rows of pairs, n of them: the last of an odd
-// number of rows is paired with zeros. 32 columns at a time; rows 16 on are fetched.
-func writePairs(w *bytes.Buffer) {
-	p := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
-	p("\n// func pairsAVX512%s", packArguments)
-	p("TEXT ·pairsAVX512(SB), NOSPLIT, $0-48")
-	p("\tMOVQ n+8(FP), BX\n\tMOVQ x+16(FP), R13\n\tMOVQ ldx+24(FP), R8\n\tMOVQ y+32(FP), R14\n\tMOVQ ldy+40(FP), R9")
-	p("\tSHLQ $1, R8\n\tSHLQ $2, R9")
-	p("\nblock:\n\tMOVL $-1, AX\n\tMOVQ BX, CX\n\tCMPQ CX, $32\n\tJGE whole\n\tMOVL $1, AX\n\tSHLL CX, AX\n\tDECL AX")
-	p("\nwhole:\n\tKMOVW AX, K1\n\tSHRL $16, AX\n\tKMOVW AX, K2")
-	p("\tMOVQ R13, SI\n\tMOVQ R14, DI\n\tMOVQ R8, R10\n\tSHLQ $4, R10\n\tADDQ SI, R10\n\tMOVQ rows+0(FP), DX\n\tSUBQ $2, DX\n\tJLT odd")
-	p("\ntwo:\n\tVPMOVZXWD.Z (SI), K1, Z0\n\tVPMOVZXWD.Z 32(SI), K2, Z1\n\tVPMOVZXWD.Z (SI)(R8*1), K1, Z2\n\tVPMOVZXWD.Z 32(SI)(R8*1), K2, Z3")
-	p("\tPREFETCHT0 (R10)\n\tPREFETCHT0 (R10)(R8*1)\n\tVPSLLD $16, Z2, Z2\n\tVPSLLD $16, Z3, Z3\n\tVPORD Z2, Z0, Z0\n\tVPORD Z3, Z1, Z1")
-	p("\tVMOVUPS Z0, K1, (DI)\n\tVMOVUPS Z1, K2, 64(DI)\n\tLEAQ (SI)(R8*2), SI\n\tLEAQ (R10)(R8*2), R10\n\tADDQ R9, DI\n\tSUBQ $2, DX\n\tJGE two")
-	p("\nodd:\n\tADDQ $2, DX\n\tJZ next\n\tVPMOVZXWD.Z (SI), K1, Z0\n\tVPMOVZXWD.Z 32(SI), K2, Z1\n\tVMOVUPS Z0, K1, (DI)\n\tVMOVUPS Z1, K2, 64(DI)")
-	p("\nnext:\n\tADDQ $64, R13\n\tADDQ $128, R14\n\tSUBQ $32, BX\n\tJG block\n\tVZEROUPPER\n\tRET")
-}

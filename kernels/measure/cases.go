@@ -33,17 +33,13 @@ func Cases(large bool) (all []Case) {
 		m, n, k := d[0], d[1], d[2] // a layer, and the gradients of its weights and of its inputs
 		all = append(all, gemm("NN", m, n, k), gemm("TN", k, n, m), gemm("NT", m, k, n))
 	}
-	for _, n := range squares[1:] {
-		all = append(all, gemmBF16(n, n, n))
-	}
-	all = append(all, gemmBF16(100_000, 256, 100), gemmBF16(100_000, 47, 256))
 	graphs := []*Graph{Uniform(100_000, 20), Skewed(50_000, 20)}
 	if large {
 		graphs = append(graphs, Skewed(1_000_000, 20))
 	}
 	for _, g := range graphs {
 		for _, n := range []int{16, 64, 128, 256} {
-			all = append(all, spmm(g, n), spmmBF16(g, n))
+			all = append(all, spmm(g, n))
 		}
 	}
 	return append(all, rows()...)
@@ -64,18 +60,6 @@ func gemm(form string, m, n, k int) Case {
 		Prepare: func() func() {
 			a, b, c := Values(m*k), Values(k*n), make([]float32, m*n)
 			return func() { run(m, n, k, a, lda, b, ldb, c, n, false) }
-		},
-	}
-}
-
-func gemmBF16(m, n, k int) Case {
-	return Case{
-		Name: fmt.Sprintf("GemmNNBF16 %d×%d×%d", m, n, k), Unit: "GFLOP/s",
-		Work: 2 * float64(m) * float64(n) * float64(k), Peak: fma,
-		Baseline: fmt.Sprintf("gemm16 NN %d %d %d", m, n, k),
-		Prepare: func() func() {
-			a, b, c := halves(m*k), halves(k*n), make([]float32, m*n)
-			return func() { kernels.GemmNNBF16(m, n, k, a, k, b, n, c, n, false) }
 		},
 	}
 }
@@ -124,17 +108,6 @@ func spmm(g *Graph, n int) Case {
 		Prepare: func() func() {
 			x, y, val := Values(g.Nodes*n), kernels.Room(g.Nodes*n), Values(len(g.Col))
 			return func() { kernels.SpMM(g.RowPtr, g.Col, val, n, x, n, y, n, false) }
-		},
-	}
-}
-
-func spmmBF16(g *Graph, n int) Case {
-	return Case{
-		Name: fmt.Sprintf("SpMMBF16 %s, %d wide", g.Name, n),
-		Unit: "GB/s", Work: float64(2 * n * len(g.Col)), Peak: gather(2 * n),
-		Prepare: func() func() {
-			x, y, val := halves(g.Nodes*n), kernels.Room(g.Nodes*n), Values(len(g.Col))
-			return func() { kernels.SpMMBF16(g.RowPtr, g.Col, val, n, x, n, y, n, false) }
 		},
 	}
 }
@@ -232,12 +205,6 @@ func Values(n int) []float32 {
 		x[i] = float32(int32(mix(uint64(i))>>32)) * 0x1p-31
 	}
 	return x
-}
-
-func halves(n int) []uint16 {
-	y := kernels.RoomBF16(n)
-	kernels.ToBF16(Values(n), y)
-	return y
 }
 
 // mix is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).

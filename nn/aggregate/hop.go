@@ -63,9 +63,7 @@ func (p *Hop) Add(g *graph.CSR, nodes []int64, z mat.Dense) {
 }
 
 func (p *Hop) sum(g *graph.CSR, z mat.Dense, add bool) {
-	m := p.t.Mark()
-	sumInto(p.H, g, p.t.Operand(z), add)
-	p.t.Release(m)
+	sumInto(p.H, g, z, add)
 }
 
 // End writes the aggregate.
@@ -92,8 +90,6 @@ type HopGrad struct {
 	own       mat.Dense
 	nodes     []int64
 	t         *tape.Tape
-	dh        tape.Operand // of a sum
-	from      tape.Mark    // where the memory of dh begins
 }
 
 // Begin takes from the tape what the aggregator kept; where Grad has no columns it is not wanted,
@@ -102,9 +98,6 @@ func (p *HopGrad) Begin(t *tape.Tape) (wanted bool) {
 	p.t = t
 	wanted = p.Grad.Cols > 0
 	if p.Agg.Properties().Sum {
-		if wanted {
-			p.from, p.dh = t.Mark(), t.Operand(p.DH)
-		}
 		return wanted
 	}
 	e := t.Pop()
@@ -125,7 +118,7 @@ func (p *HopGrad) NeedsSource() bool { return p.Agg.Properties().NeedsSource }
 // Near adds to the gradient of the near rows what the near block brings.
 func (p *HopGrad) Near() {
 	if p.acc == nil {
-		sumGrad(p.Grad, p.G, p.dh, p.t.Patterns(), !p.Fresh)
+		sumGrad(p.Grad, p.G, p.DH, p.t.Patterns(), !p.Fresh)
 		return
 	}
 	p.Add(p.G, p.nodes, p.Grad, p.Rows)
@@ -134,7 +127,7 @@ func (p *HopGrad) Near() {
 // Add adds to dz the gradient of the rows z of a block of sources; z is empty where it is not read.
 func (p *HopGrad) Add(g *graph.CSR, nodes []int64, dz, z mat.Dense) {
 	if p.acc == nil {
-		sumGrad(dz, g, p.dh, p.t.Patterns(), true)
+		sumGrad(dz, g, p.DH, p.t.Patterns(), true)
 		return
 	}
 	p.acc.Src = nodes
@@ -143,9 +136,7 @@ func (p *HopGrad) Add(g *graph.CSR, nodes []int64, dz, z mat.Dense) {
 
 // End adds to the gradient of the destinations' rows what came through them.
 func (p *HopGrad) End() {
-	if p.acc == nil {
-		p.t.Release(p.from)
-		return
+	if p.acc != nil {
+		p.Agg.BeginGrad(p.OwnGrad, p.own, p.acc, p.dacc)
 	}
-	p.Agg.BeginGrad(p.OwnGrad, p.own, p.acc, p.dacc)
 }

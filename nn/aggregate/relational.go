@@ -111,13 +111,11 @@ func (a *relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 		sums = acc.takeSums(len(acc.blocks)-1, rows*in)
 	}
 	scratch := acc.takeEdges(largest(of) * out)
-	from := acc.tape.Mark()
-	half := acc.tape.Operand(z)
 	for k := range of {
 		r := &of[k]
 		n := len(r.dst)
 		s := mat.View(n, in, sums[:n*in])
-		sumInto(s, &r.g, half, false)
+		sumInto(s, &r.g, z, false)
 		y := mat.View(n, out, scratch[:n*out])
 		a.product(y, s, acc.weight, r.kind)
 		r.scatter(acc.sum, y)
@@ -125,7 +123,6 @@ func (a *relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 			sums = sums[n*in:]
 		}
 	}
-	acc.tape.Release(from)
 }
 
 // EndGrad keeps dh, which must stay as it is until BeginGrad.
@@ -150,9 +147,7 @@ func (a *relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc 
 		sums = sums[n*in:]
 		if dz.Cols > 0 {
 			a.inputGrad(ds, d, acc.weight, r.kind)
-			from := acc.tape.Mark()
-			sumGrad(dz, &r.g, acc.tape.Operand(ds), acc.patterns(), true)
-			acc.tape.Release(from)
+			sumGrad(dz, &r.g, ds, acc.patterns(), true)
 		}
 	}
 }
@@ -173,9 +168,7 @@ func (a *relational) SumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *tape
 		r := &of[k]
 		a.sparseProduct(z, x, acc.weight, r.kind, t)
 		s := y.RowRange(0, len(r.dst))
-		at := t.Mark()
-		sumInto(s, &r.g, t.Operand(z), false)
-		t.Release(at)
+		sumInto(s, &r.g, z, false)
 		r.scatter(acc.sum, s)
 	}
 	t.Release(m)
@@ -195,9 +188,7 @@ func (a *relational) SumSparseGrad(dh mat.Dense, g *graph.CSR, t *tape.Tape) {
 		r := &of[k]
 		d := d.RowRange(0, len(r.dst))
 		r.gather(d, dh)
-		at := t.Mark()
-		sumGrad(dz, &r.g, t.Operand(d), acc.patterns(), false)
-		t.Release(at)
+		sumGrad(dz, &r.g, d, acc.patterns(), false)
 		a.sparseWeightGrad(dacc.weight, x, dz, r.kind, t)
 	}
 	t.Release(m)

@@ -18,19 +18,19 @@ func (Sum) Properties() Properties { return Properties{Sum: true} }
 // Add adds a block of sources z.
 func (Sum) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("Sum", acc.sum.Rows, g, z)
-	sumInto(acc.sum, g, acc.tape.Operand(z), true)
+	sumInto(acc.sum, g, z, true)
 }
 
 // AddGrad adds Σ_i w_ij dh_i to each source's dz_j. z may be empty.
 func (Sum) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
-	sumGrad(dz, g, acc.tape.Operand(dacc.sum), acc.patterns(), true)
+	sumGrad(dz, g, dacc.sum, acc.patterns(), true)
 }
 
-func sumInto(h mat.Dense, g *graph.CSR, z tape.Operand, add bool) {
+func sumInto(h mat.Dense, g *graph.CSR, z mat.Dense, add bool) {
 	tape.WeightedSum(h, g.RowPtr, g.Col, g.Weight, z, add)
 }
 
-func sumGrad(dz mat.Dense, g *graph.CSR, dh tape.Operand, ps *tape.Patterns, add bool) {
+func sumGrad(dz mat.Dense, g *graph.CSR, dh mat.Dense, ps *tape.Patterns, add bool) {
 	if len(g.Col) == 0 {
 		if !add {
 			dz.Zero()

@@ -88,3 +88,11 @@ func TestLostPatterns(t *testing.T) {
 		}
 	}
 }
+
+func drawn(key rng.Key, rows, cols int) mat.Dense {
+	m := mat.New(rows, cols)
+	for i := range m.Data {
+		m.Data[i] = float32(key.Normal(uint64(i)))
+	}
+	return m
+}

@@ -89,16 +89,13 @@ func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *tape.Param,
 		AddBias(y, b)
 		return
 	}
-	m := t.Mark()
-	from, w := l.operand(x.Dense, t), l.operand(l.W.Value, t)
 	for k := range l.pieces {
 		var bias []float32
 		if b != nil {
 			bias = piece(b.Value.ColRange, out, l.pieces, k).Row(0)
 		}
-		tape.Product(piece(y.ColRange, out, l.pieces, k), piece(from.ColRange, in, l.pieces, k), piece(w.RowRange, in, l.pieces, k), add, bias)
+		tape.Product(piece(y.ColRange, out, l.pieces, k), piece(x.Dense.ColRange, in, l.pieces, k), piece(l.W.Value.RowRange, in, l.pieces, k), add, bias)
 	}
-	t.Release(m)
 	t.Push(tape.Entry{X: x.Dense})
 }
 
@@ -115,23 +112,9 @@ func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *tape.Tap
 		}
 		stride = w.Cols
 	}
-	m := t.Mark()
-	tape.WeightedSum(mat.Dense{Rows: x.Rows, Cols: w.Cols, Stride: stride, Data: into.Data}, x.RowPtr, x.Col, x.Val, t.Operand(w), add)
-	t.Release(m)
+	tape.WeightedSum(mat.Dense{Rows: x.Rows, Cols: w.Cols, Stride: stride, Data: into.Data}, x.RowPtr, x.Col, x.Val, w, add)
 	CopyTo(y, into)
 	t.Push(tape.Entry{Sparse: x})
-}
-
-// roundFrom is the least width, of rows before and after a dense product, from which rounding what it reads takes less
-// time than the product then saves.
-const roundFrom = 64
-
-// operand returns x, which a dense product reads, in the precision of t.
-func (l *Linear) operand(x mat.Dense, t *tape.Tape) tape.Operand {
-	if w := l.W.Value; min(w.Rows/l.pieces, w.Cols) < roundFrom {
-		t = nil
-	}
-	return t.Operand(x)
 }
 
 // piece returns piece k of n columns or rows, of which cut takes a range.
@@ -141,25 +124,17 @@ func piece[T any](cut func(lo, hi int) T, n, pieces, k int) T {
 
 // ProductGrad is the backward pass of Product.
 func (l *Linear) ProductGrad(dx, dy mat.Dense, t *tape.Tape) {
-	m := t.Mark()
-	if d := l.operand(dy, t); !l.weightGrad(dy, d, t).Empty() && !dx.Empty() {
-		l.inputGrad(dx, d, true, t)
+	if x := l.WeightGrad(dy, t); !x.Empty() && !dx.Empty() {
+		l.InputGrad(dx, dy, true)
 	}
-	t.Release(m)
 }
 
 // WeightGrad adds xᵀ·dy to the weight's gradient and returns x, empty where it is sparse.
 func (l *Linear) WeightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
-	m := t.Mark()
-	defer t.Release(m)
-	return l.weightGrad(dy, l.operand(dy, t), t)
-}
-
-func (l *Linear) weightGrad(dy mat.Dense, d tape.Operand, t *tape.Tape) mat.Dense {
 	e := t.Pop()
-	m := t.Mark()
-	defer t.Release(m)
 	if e.Sparse != nil {
+		m := t.Mark()
+		defer t.Release(m)
 		if l.pieces > 1 {
 			if !dy.Compact() {
 				d := t.Raw(dy.Rows, dy.Cols)
@@ -171,26 +146,18 @@ func (l *Linear) weightGrad(dy mat.Dense, d tape.Operand, t *tape.Tape) mat.Dens
 		t.SparseGrad(l.W.Grad, e.Sparse, dy)
 		return mat.Dense{}
 	}
-	x := l.operand(e.X, t)
 	in, out := l.Dims()
 	for k := range l.pieces {
-		tape.AddWeightGrad(piece(l.W.Grad.RowRange, in, l.pieces, k), piece(x.ColRange, in, l.pieces, k), piece(d.ColRange, out, l.pieces, k))
+		tape.AddWeightGrad(piece(l.W.Grad.RowRange, in, l.pieces, k), piece(e.X.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k))
 	}
 	return e.X
 }
 
 // InputGrad makes dy·Wᵀ of dx, or adds it.
-func (l *Linear) InputGrad(dx, dy mat.Dense, add bool, t *tape.Tape) {
-	m := t.Mark()
-	l.inputGrad(dx, l.operand(dy, t), add, t)
-	t.Release(m)
-}
-
-func (l *Linear) inputGrad(dx mat.Dense, d tape.Operand, add bool, t *tape.Tape) {
-	w := l.operand(l.W.Value, t)
+func (l *Linear) InputGrad(dx, dy mat.Dense, add bool) {
 	in, out := l.Dims()
 	for k := range l.pieces {
-		tape.InputGrad(piece(dx.ColRange, in, l.pieces, k), piece(d.ColRange, out, l.pieces, k), piece(w.RowRange, in, l.pieces, k), add)
+		tape.InputGrad(piece(dx.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k), piece(l.W.Value.RowRange, in, l.pieces, k), add)
 	}
 }
 
@@ -198,11 +165,8 @@ func (l *Linear) inputGrad(dx mat.Dense, d tape.Operand, add bool, t *tape.Tape)
 // any more.
 func (l *Linear) BackwardOver(dy mat.Dense, t *tape.Tape) mat.Dense {
 	BiasGrad(l.B, dy)
-	m := t.Mark()
-	d := l.operand(dy, t)
-	x := l.weightGrad(dy, d, t)
-	l.inputGrad(x, d, false, t)
-	t.Release(m)
+	x := l.WeightGrad(dy, t)
+	l.InputGrad(x, dy, false)
 	return x
 }
 

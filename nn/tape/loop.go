@@ -26,7 +26,6 @@ type loop struct {
 	val    []float32
 	ends   []int64
 	places []int32
-	half   []uint16
 
 	dropped *dropped
 }

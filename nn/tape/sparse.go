@@ -19,9 +19,7 @@ func (t *Tape) SparseGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 		t.lostGrad(dw, x, dy)
 	default:
 		tr := t.patterns.Transpose(x.RowPtr, x.Col, x.Cols)
-		m := t.Mark()
-		WeightedSum(dw, tr.RowPtr, tr.Col, tr.Values(x.Val), t.Operand(dy), true)
-		t.Release(m)
+		WeightedSum(dw, tr.RowPtr, tr.Col, tr.Values(x.Val), dy, true)
 	}
 }
 
@@ -49,9 +47,7 @@ func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	d.turn(x, most)
 	if most == x.Rows {
 		b := d.blocks[0]
-		m := t.Mark()
-		WeightedSum(dw, b.RowPtr, b.Col, b.Val, t.Operand(dy), true)
-		t.Release(m)
+		WeightedSum(dw, b.RowPtr, b.Col, b.Val, dy, true)
 		return
 	}
 	kernels.SpMMBlocks(d.blocks, dw.Cols, dy.Data, dy.Stride, dw.Data, dw.Stride)
@@ -108,13 +104,11 @@ func (d *dropped) turnBlock(k int) {
 func (t *Tape) fullGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	m := t.Mark()
 	most := min(x.Rows, max(64, fullBlock/x.Cols))
-	block, d := t.Raw(most, x.Cols), t.Operand(dy)
+	block := t.Raw(most, x.Cols)
 	for lo := 0; lo < x.Rows; lo += most {
 		rows := block.RowRange(0, min(most, x.Rows-lo))
 		each(loop{body: spreadRows, rows: rows.Rows, width: x.Cols, y: rows, sparse: x, first: lo})
-		at := t.Mark()
-		AddWeightGrad(dw, t.Operand(rows), d.RowRange(lo, lo+rows.Rows))
-		t.Release(at)
+		AddWeightGrad(dw, rows, dy.RowRange(lo, lo+rows.Rows))
 	}
 	t.Release(m)
 }

@@ -20,8 +20,6 @@ type Tape struct {
 	Key   rng.Key // of this step; dropout is a function of it, the operator's name, the node and the column
 	Nodes []int64 // global IDs of the current rows (nil: their index), keys of dropout; nn.Forward sets them
 
-	Half bool // products and sums read what they take in rounded to bfloat16 (Operand)
-
 	infer    bool
 	kept     []Entry
 	arena    *arena
@@ -48,8 +46,8 @@ func New() *Tape { return &Tape{arena: new(arena)} }
 func NewInference() *Tape { return New().Inference() }
 
 // Inference returns a tape for inference in t's memory: resetting either takes back what both have
-// handed out. Its precision is t's.
-func (t *Tape) Inference() *Tape { return &Tape{Half: t.Half, infer: true, arena: t.arena} }
+// handed out.
+func (t *Tape) Inference() *Tape { return &Tape{infer: true, arena: t.arena} }
 
 // Training reports whether there will be a backward pass.
 func (t *Tape) Training() bool { return t != nil && !t.infer }

@@ -281,15 +281,6 @@ class Settings(TypedDict, total=False):
     not.
     """
 
-    precision: Literal["float32", "bf16"]
-    """Number format of products in training.
-
-    Number format of what products and neighbour sums read while a model trains: float32, or bf16,
-    for which features, layer inputs, weights and gradients are rounded to bfloat16 (8 bits of
-    precision). Sums, parameters and the optimiser are float32 in either case, and so is the final
-    model's evaluation. Attention weights, maxima and matrices of relations are computed in float32.
-    """
-
     balanced: bool
     """Equal weight of all classes.
 

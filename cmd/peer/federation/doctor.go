@@ -64,11 +64,6 @@ func (d *doctor) run(ctx context.Context) error {
 	}
 	d.fine("heddle", "%s, %s, %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	d.fine("kernels", "%s (of %s; HEDDLE_KERNELS chooses)", kernels.Name(), strings.Join(kernels.Usable(), ", "))
-	if kernels.MultipliesBF16() {
-		d.fine("bfloat16", "multiplied as such: --precision bf16 saves time in products and in sums over neighbours")
-	} else {
-		d.fine("bfloat16", "widened to float32 by these kernels: --precision bf16 saves time in sums over neighbours only")
-	}
 	d.fine("cores", "%d, of which %d are used (GOMAXPROCS)", runtime.NumCPU(), runtime.GOMAXPROCS(0))
 	d.memory()
 	d.disk()

@@ -1,5 +1,0 @@
-//go:build amd64 && (!linux || android)
-
-package kernels
-
-func tilesAllowed() bool { return false }
