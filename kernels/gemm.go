@@ -7,18 +7,22 @@ import (
 
 // GemmNN computes C = A·B, or C += A·B where acc: A is m×k, B k×n, C m×n, all row-major with strides lda, ldb, ldc.
 func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
-	GemmNNBias(m, n, k, a, lda, b, ldb, c, ldc, acc, nil)
+	GemmNNBias(m, n, k, a, lda, b, ldb, c, ldc, acc, nil, false)
 }
 
-// GemmNNBias is GemmNN and then adds bias, n values, to every row of C, as Add would, but while it is in the cache. nil
-// adds nothing.
-func GemmNNBias(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool, bias []float32) {
+// GemmNNBias is GemmNN and then adds bias, n values, to every row of C, as Add would, and makes of it what ReLU would where
+// relu, but while it is in the cache. A nil bias adds nothing.
+func GemmNNBias(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool, bias []float32, relu bool) {
 	checkMatrix("A of GemmNN", m, k, lda, a)
 	checkMatrix("B of GemmNN", k, n, ldb, b)
 	if bias != nil {
 		checkLength("bias of GemmNNBias", len(bias), n)
 	}
-	gemms(gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, bias: bias, add: active.add, tiles: active.shape(n)})
+	g := gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, bias: bias, add: active.add, tiles: active.shape(n)}
+	if relu {
+		g.relu = active.relu
+	}
+	gemms(g)
 }
 
 // GemmTN computes C = Aᵀ·B, or C += Aᵀ·B where acc: A is k×m, B k×n, C m×n. It is a weight's gradient: A the
@@ -61,8 +65,8 @@ type gemm struct {
 	lda, ldb, ldc int
 	acc           bool
 	a, b, c       []float32
-	bias          []float32 // of the columns, or nil
-	add           func(x, y []float32)
+	bias          []float32            // of the columns, or nil
+	add, relu     func(x, y []float32) // the set's; nil: no ReLU
 	tiles         *tiles
 
 	high, wide, across int // a rectangle's rows and columns; rectangles side by side
@@ -140,15 +144,20 @@ func (g *gemm) run(part int) {
 	scratches.Put(s)
 }
 
-// finish adds the bias to rows [i0,i1) and columns [j0,j1) of C.
+// finish adds the bias to rows [i0,i1) and columns [j0,j1) of C, and applies ReLU.
 func (g *gemm) finish(i0, i1, j0, j1 int) {
-	if g.bias == nil {
+	if g.bias == nil && g.relu == nil {
 		return
 	}
-	bias := g.bias[j0:j1]
-	reads(bias)
 	for i := i0; i < i1; i++ {
-		g.add(bias, g.c[i*g.ldc+j0:i*g.ldc+j1])
+		row := g.c[i*g.ldc+j0 : i*g.ldc+j1]
+		if g.bias != nil {
+			reads(g.bias[j0:j1])
+			g.add(g.bias[j0:j1], row)
+		}
+		if g.relu != nil {
+			g.relu(row, row)
+		}
 	}
 }
 

@@ -199,7 +199,7 @@ func TestLay(t *testing.T) {
 	})
 }
 
-// TestGemmNNBias holds that a bias gives the bits that it gives when it is added afterwards.
+// TestGemmNNBias holds that a bias and ReLU give the bits that they give when they are applied afterwards.
 func TestGemmNNBias(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for i, d := range [][3]int{{1, 1, 1}, {3, 5, 0}, {0, 3, 4}, {15, 33, 40}, {29, 47, 400}, {16, 530, 9}, {300, 64, 390}, {450, 100, 64}} {
@@ -208,16 +208,26 @@ func TestGemmNNBias(t *testing.T) {
 			a, b, bias := noise(1, make([]float32, m*k)), noise(2, make([]float32, k*n)), noise(3, make([]float32, n))
 			c, check := fenced(t, i%5, max(0, (m-1)*ldc+n))
 			want := slices.Clone(noise(4, c))
-			GemmNNBias(m, n, k, a, k, b, n, c, ldc, acc, bias)
+			relu := i%3 == 0
+			if i == 3 {
+				bias = nil
+			}
+			GemmNNBias(m, n, k, a, k, b, n, c, ldc, acc, bias, relu)
 			check()
 			GemmNN(m, n, k, a, k, b, n, want, ldc, acc)
 			for r := range m {
-				Add(bias, want[r*ldc:][:n])
+				row := want[r*ldc:][:n]
+				if bias != nil {
+					Add(bias, row)
+				}
+				if relu {
+					ReLU(row, row)
+				}
 			}
 			same(t, fmt.Sprint(d), c, want)
 		}
 		panics(t, "the length of bias of GemmNNBias must be 1 (got 2)", func() {
-			GemmNNBias(1, 1, 1, make([]float32, 1), 1, make([]float32, 1), 1, make([]float32, 1), 1, false, make([]float32, 2))
+			GemmNNBias(1, 1, 1, make([]float32, 1), 1, make([]float32, 1), 1, make([]float32, 1), 1, false, make([]float32, 2), false)
 		})
 	})
 }

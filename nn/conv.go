@@ -120,11 +120,11 @@ func (c *Conv) keepsSum() bool {
 		c.Self == nil && c.Nbr == nil && c.Post == nil
 }
 
-// project writes Nbr(z) to y, or adds it.
-func (c *Conv) project(y mat.Dense, z graph.Features, add bool, t *tape.Tape) {
+// project writes Nbr(z) to y, or adds it, and applies ReLU where relu, which only a layer with Nbr may ask for.
+func (c *Conv) project(y mat.Dense, z graph.Features, add, relu bool, t *tape.Tape) {
 	switch {
 	case c.Nbr != nil:
-		c.Nbr.Product(y, z, add, c.Nbr.B, t)
+		c.Nbr.Product(y, z, add, c.Nbr.B, relu, t)
 	case add:
 		rows.AddTo(y, z.Dense)
 	default:

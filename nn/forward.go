@@ -39,6 +39,7 @@ type Forward struct {
 	at         tape.Mark
 	hop        aggregate.Hop
 	done, hops int
+	relu       bool // ReLU is applied where the neighbour term is added, the last there is
 }
 
 // Begin computes the rows that the first hop aggregates. The arguments are those of Layer.Forward.
@@ -64,6 +65,7 @@ func (f *Forward) Begin(l *Layer, h mat.Dense, in Input, t *tape.Tape) {
 func (f *Forward) beginConv() {
 	c, t := &f.l.Conv, f.t
 	f.sum = f.y
+	f.relu = f.l.fusesReLU()
 	if c.Post != nil {
 		width, _ := c.Post.Dims()
 		f.sum = t.Raw(f.y.Rows, width)
@@ -76,12 +78,12 @@ func (f *Forward) beginConv() {
 	case ownRows:
 		return
 	case givenAggregate:
-		c.project(f.sum, f.in.Z, c.Self != nil, t)
+		c.project(f.sum, f.in.Z, c.Self != nil, f.relu, t)
 		return
 	case sparseFirst:
 		f.z = t.Raw(f.y.Rows, f.sum.Cols)
 		c.Agg.(aggregate.SparseAggregator).SumSparse(f.z, g, x.Sparse, t)
-		c.project(f.sum, graph.Features{Dense: f.z}, c.Self != nil, t)
+		c.project(f.sum, graph.Features{Dense: f.z}, c.Self != nil, f.relu, t)
 		return
 	case propagation:
 		f.first = t.Raw(x.Rows(), f.sum.Cols)
@@ -94,7 +96,7 @@ func (f *Forward) beginConv() {
 		_, out := c.Nbr.Dims()
 		f.at = t.Mark()
 		f.z = t.Raw(g.NumSrc, out)
-		c.Nbr.Product(f.z, x, false, nil, t)
+		c.Nbr.Product(f.z, x, false, nil, false, t)
 	case aggregateFirst:
 		f.z = x.Dense
 		if c.Pre != nil {
@@ -158,18 +160,18 @@ func (f *Forward) endConv() {
 	case propagation:
 		t.Release(f.at)
 	case projectFirst:
-		rows.AddBias(f.sum, c.Nbr.B)
+		rows.AddBias(f.sum, c.Nbr.B, f.relu)
 		t.Release(f.at)
 	case aggregateFirst:
 		if c.Nbr != nil || c.Self != nil {
-			c.project(f.sum, graph.Features{Dense: f.z}, c.Self != nil, t)
+			c.project(f.sum, graph.Features{Dense: f.z}, c.Self != nil, f.relu, t)
 		}
 	}
 	t.Push(tape.Entry{Graph: f.in.G, At: int(f.route)})
 	if c.Post != nil {
 		c.Post.Forward(f.y, f.sum, t)
 	}
-	rows.AddBias(f.y, c.Bias)
+	rows.AddBias(f.y, c.Bias, false)
 	if b := f.l.batch; b != nil && t.Training() {
 		b.Moments(f.y)
 	}
@@ -206,7 +208,11 @@ func (f *Forward) End() {
 		}
 		y = next
 	}
-	if l.Act != nil {
+	switch {
+	case l.Act == nil:
+	case f.relu:
+		l.Act.Keep(y, t)
+	default:
 		l.Act.Forward(y, y, t)
 	}
 	if l.Spec.Residual {
@@ -233,4 +239,10 @@ func addIdentity(h mat.Dense, x graph.Features) {
 	for i := range h.Rows {
 		x.Sparse.Spread(h.Row(i), i)
 	}
+}
+
+// fusesReLU reports whether nothing comes between a layer's neighbour term, which is a product and a bias, and its ReLU.
+func (l *Layer) fusesReLU() bool {
+	c := &l.Conv
+	return l.Spec.Act == "relu" && l.Norm == nil && !l.Spec.Residual && c.Nbr != nil && c.Alpha == 0 && c.Post == nil && c.Bias == nil
 }

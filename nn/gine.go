@@ -42,7 +42,7 @@ func edgeMessages(name string, columns, width int, key rng.Key) *aggregate.Messa
 		if u != nil {
 			kernels.GemmNN(m.Rows, width, columns, e.Data, e.Stride, u.Value.Data, u.Value.Stride, m.Data, m.Stride, true)
 		}
-		rows.AddBias(m, c)
+		rows.AddBias(m, c, false)
 		kernels.ReLU(m.Data, m.Data)
 	}
 	f.Gradient = func(b *aggregate.EdgeBatch) {

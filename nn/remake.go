@@ -38,7 +38,7 @@ func (l *Layer) took(y mat.Dense, e *tape.Entry, lo int) {
 		return
 	}
 	y.CopyFrom(e.State.(*aggregate.Acc).Aggregate().RowRange(lo, lo+y.Rows))
-	rows.AddBias(y, l.Conv.Bias)
+	rows.AddBias(y, l.Conv.Bias, false)
 }
 
 // Remakes reports whether the rows that Forward puts out in training can be made again.

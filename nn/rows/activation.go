@@ -39,8 +39,11 @@ func (a *Activation) Forward(y, x mat.Dense, t *tape.Tape) {
 			a.of(x.Row(i), y.Row(i))
 		}
 	}
-	t.Push(tape.Entry{Y: y})
+	a.Keep(y, t)
 }
+
+// Keep does what Forward does where y has been computed.
+func (a *Activation) Keep(y mat.Dense, t *tape.Tape) { t.Push(tape.Entry{Y: y}) }
 
 // Backward adds to dx the gradient of what Forward took in.
 func (a *Activation) Backward(dx, dy mat.Dense, t *tape.Tape) { a.Grad(dx, t.Pop().Y, dy) }

@@ -74,7 +74,7 @@ func TestLostPatterns(t *testing.T) {
 				kept[k].Key = rng.New(uint64(step))
 				y[k] = mat.New(c.rows, c.out)
 				dropped := (&Dropout{"d", 0.4}).Features(in, kept[k])
-				l.Product(y[k], dropped, false, nil, kept[k])
+				l.Product(y[k], dropped, false, nil, false, kept[k])
 				l.Backward(mat.Dense{}, dy, kept[k])
 				dw[k] = l.W.Grad
 			}

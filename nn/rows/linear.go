@@ -3,6 +3,7 @@ package rows
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -60,12 +61,12 @@ func (l *Linear) Pieces() int { return l.pieces }
 
 // Forward writes y = x·W + b and keeps x, which must stay as it is until Backward.
 func (l *Linear) Forward(y, x mat.Dense, t *tape.Tape) {
-	l.Product(y, graph.Features{Dense: x}, false, l.B, t)
+	l.Product(y, graph.Features{Dense: x}, false, l.B, false, t)
 }
 
 // forwardSparse is Forward of a sparse x. Its Backward takes an empty dx.
 func (l *Linear) forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape) {
-	l.Product(y, graph.Features{Sparse: x}, false, l.B, t)
+	l.Product(y, graph.Features{Sparse: x}, false, l.B, false, t)
 }
 
 // Backward adds dy·Wᵀ to dx, xᵀ·dy to the weight's gradient and the column sums of dy to the
@@ -75,8 +76,8 @@ func (l *Linear) Backward(dx, dy mat.Dense, t *tape.Tape) {
 	l.ProductGrad(dx, dy, t)
 }
 
-// Product writes y = x·W, or adds it where add, and adds b, if there is one.
-func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *tape.Param, t *tape.Tape) {
+// Product writes y = x·W, or adds it where add, adds b, if there is one, and applies ReLU where relu.
+func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *tape.Param, relu bool, t *tape.Tape) {
 	in, out := l.Dims()
 	if y.Rows != x.Rows() || y.Cols != out {
 		panic(fmt.Sprintf("nn: output of Linear must be %d×%d (got %d×%d)", x.Rows(), out, y.Rows, y.Cols))
@@ -86,7 +87,7 @@ func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *tape.Param,
 	}
 	if x.Sparse != nil {
 		l.sparseProduct(y, x.Sparse, add, t)
-		AddBias(y, b)
+		AddBias(y, b, relu)
 		return
 	}
 	for k := range l.pieces {
@@ -94,7 +95,7 @@ func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *tape.Param,
 		if b != nil {
 			bias = piece(b.Value.ColRange, out, l.pieces, k).Row(0)
 		}
-		tape.Product(piece(y.ColRange, out, l.pieces, k), piece(x.Dense.ColRange, in, l.pieces, k), piece(l.W.Value.RowRange, in, l.pieces, k), add, bias)
+		tape.Product(piece(y.ColRange, out, l.pieces, k), piece(x.Dense.ColRange, in, l.pieces, k), piece(l.W.Value.RowRange, in, l.pieces, k), add, bias, relu)
 	}
 	t.Push(tape.Entry{X: x.Dense})
 }
@@ -192,14 +193,39 @@ func pieceRows(x *mat.Sparse, pieces int, t *tape.Tape) []int64 {
 
 type pieceRowPtr []int64
 
-// AddBias adds b, unless it is nil, to every row of y.
-func AddBias(y mat.Dense, b *tape.Param) {
-	if b == nil {
+// AddBias adds b, unless it is nil, to every row of y, and applies ReLU where relu.
+func AddBias(y mat.Dense, b *tape.Param, relu bool) {
+	if b == nil && !relu {
 		return
 	}
-	row := b.Value.Row(0)
-	for i := range y.Rows {
-		kernels.Add(row, y.Row(i))
+	w := biases.Get().(*bias)
+	w.y, w.b, w.relu = y, b, relu
+	kernels.Parallel(w, (y.Rows+w.band()-1)/w.band())
+	*w = bias{}
+	biases.Put(w)
+}
+
+// bias is a call of AddBias, in bands of rows.
+type bias struct {
+	y    mat.Dense
+	b    *tape.Param
+	relu bool
+}
+
+var biases = sync.Pool{New: func() any { return new(bias) }}
+
+func (w *bias) band() int { return max(1, tape.BandLen/max(w.y.Cols, 1)) }
+
+// Run does one band.
+func (w *bias) Run(part int) {
+	for i := part * w.band(); i < min((part+1)*w.band(), w.y.Rows); i++ {
+		row := w.y.Row(i)
+		if w.b != nil {
+			kernels.Add(w.b.Value.Row(0), row)
+		}
+		if w.relu {
+			kernels.ReLU(row, row)
+		}
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Product writes y = x·w + bias, or adds it to y. bias is that of each column, or nil.
-func Product(y, x, w mat.Dense, add bool, bias []float32) {
-	kernels.GemmNNBias(y.Rows, y.Cols, w.Rows, x.Data, x.Stride, w.Data, w.Stride, y.Data, y.Stride, add, bias)
+// Product writes y = x·w + bias, or adds it to y, and applies ReLU where relu. bias is that of each column, or nil.
+func Product(y, x, w mat.Dense, add bool, bias []float32, relu bool) {
+	kernels.GemmNNBias(y.Rows, y.Cols, w.Rows, x.Data, x.Stride, w.Data, w.Stride, y.Data, y.Stride, add, bias, relu)
 }
 
 // AddWeightGrad adds xᵀ·dy to dw.
