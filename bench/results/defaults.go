@@ -50,9 +50,36 @@ func modelGrid(mode, model string, columns int) []string {
 func CommandDefaults(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	var o options
 	var mode string
+	var alone bool
 	f.StringVar(&mode, "mode", "retexo", "retexo or standalone")
+	f.BoolVar(&alone, "alone", false, "the defaults alone, without their grids")
 	o.bind(f)
-	return o.within(func(ctx context.Context, p *page.Page, b *book) error { return o.printDefaults(ctx, p, b, mode) })
+	return o.within(func(ctx context.Context, p *page.Page, b *book) error {
+		if alone {
+			return o.printDefaultsAlone(ctx, p, b, mode)
+		}
+		return o.printDefaults(ctx, p, b, mode)
+	})
+}
+
+// printDefaultsAlone prints what the defaults of each model reach.
+func (o options) printDefaultsAlone(ctx context.Context, p *page.Page, b *book, mode string) error {
+	p.Table("model %s", "data set %s", "test %s", "validation %.2f", "total MB %.1f", "runs %d")
+	for _, model := range defaultsModels[mode] {
+		for _, data := range defaultsData {
+			if !o.wants(model) || !o.wantsData(data) {
+				continue
+			}
+			chosen, err := o.chosen(ctx, b, data, []family{{"defaults", []string{"--mode=" + mode + " --model=" + model}, true}})
+			if err != nil {
+				return err
+			}
+			if s := chosen[0]; s.refused == "" {
+				p.Row(model, data, s.test(), s.val(), s.megabytes(), len(s.runs))
+			}
+		}
+	}
+	return nil
 }
 
 // printDefaults prints each model's defaults beside the best of its grid.
