@@ -277,7 +277,7 @@ type Plan struct {
 	// All plans of preset auto but the usual one do so, as the rows of several runs together could give them back.
 	WithholdFew bool `yaml:"withhold_few" to:"WithholdFew" when:"encoder=classes" help:"no rows of nodes with at most five values"`
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
-	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
+	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=classes,pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
 
 	// Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an edge's
 	// presence better than this ε says, at the delta of the run. Each node's sum of its neighbours' rows

@@ -245,6 +245,9 @@ func (p *Plan) facts(name string) []string {
 	case "model":
 		return traitsOf(p.Model)
 	case "encoder":
+		if p.Encoder.Classes {
+			return []string{p.Encoder.Kind, "pca:K+classes"}
+		}
 		return []string{p.Encoder.Kind}
 	}
 	s, _, _ := Lookup(name)
