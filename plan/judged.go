@@ -41,6 +41,9 @@ func (p Plan) Judged() admission.Plan {
 	if p.Encoder.K > 0 && p.Encoder.Kind != "embedding" {
 		j.Passes = p.PCAPasses
 	}
+	if c, _ := p.classColumns(task{Classes: 2}); c != nil { // whatever the data
+		j.Hops = max(j.Hops, c.Hops)
+	}
 	if j.InSum = j.Peers; len(p.Members) > 2 && !p.Secure(len(p.Members)) {
 		j.InSum = 1
 	}

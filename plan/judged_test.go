@@ -28,10 +28,11 @@ type judgement struct {
 // judgements has one of each setting and rule.
 var judgements = []judgement{
 	{"mode", "mode: fullbatch", "mode: fullbatch", "policy.modes", func(p *admission.Policy) { p.Modes = nil }},
-	{"encoder", "encoder: raw", "encoder: raw", "policy.encoders", func(p *admission.Policy) { p.Encoders = []string{"pca:200"} }},
+	{"encoder", "encoder: raw", "encoder: raw", "policy.encoders", func(p *admission.Policy) { p.Encoders = []string{"pca:200", "classes"} }},
 	{"layer_output", "model: gcn\nlayer_output: logits", "layer_output: logits", "policy.layer_outputs", func(p *admission.Policy) { p.LayerOutputs = []string{"hidden"} }},
 	{"layers", "layers: 3", "layers: 3", "policy.max_layers", func(p *admission.Policy) { p.MaxLayers = 2 }},
 	{"hops", "preset: frugal\nhops: 3", "hops: 3", "policy.max_hops", func(p *admission.Policy) { p.MaxHops = 2 }},
+	{"encoder", "encoder: pca:300+classes", "encoder: pca:300+classes", "policy.encoders", func(p *admission.Policy) { p.Encoders = []string{"pca:200", "classes"} }},
 	{"solver", "model: gcn\nsolver: sgd", "solver: sgd", "policy.solvers", func(p *admission.Policy) { p.Solvers = []string{"adam"} }},
 	{"rounds", "rounds: 201", "rounds: 201", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 200 }},
 	{"class_rounds", "preset: frugal\nclass_rounds: 5", "class_rounds: 5", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 4 }},
