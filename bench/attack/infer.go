@@ -125,7 +125,7 @@ func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph)
 	for _, g := range all {
 		settings := []string{"preset=frugal", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128", "preset=frugal-pca"}
 		if b.trained {
-			settings = append(settings, "encoder=pca:128", "encoder=pca:128 layer_output=logits")
+			settings = append(settings, "encoder=pca:128+classes", "encoder=pca:128", "encoder=pca:128 layer_output=logits")
 		}
 		for _, s := range settings {
 			run, err := b.run(ctx, g, s, 3, false)

@@ -89,7 +89,7 @@ func measure(ctx context.Context, p *page.Page, g *graph.Graph, name, policy str
 // plans are two layers of GCN, layer by layer for five rounds each, and together for three epochs.
 func plans(policy string, parts, hidden int) (layerwise, endToEnd heddle.Plan) {
 	layerwise = heddle.Defaults(heddle.Plan{})
-	layerwise.Encoder.K, layerwise.Rounds = hidden, 5
+	layerwise.Encoder, layerwise.Rounds = heddle.Encoder{Kind: "pca", K: hidden}, 5
 	endToEnd = heddle.Defaults(heddle.Plan{Mode: "fullbatch"})
 	endToEnd.Rounds, endToEnd.EvalEvery = 3, 1000
 	for _, p := range []*heddle.Plan{&layerwise, &endToEnd} {

@@ -112,6 +112,17 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 		}
 		return before, after, nil
 	}
+	if beside := run.Model.Encoder.Classes; beside != nil { // rounds of class means cross before the first layer's rows
+		rows, err := run.Rows(victim, run.Shards[0].Labels.Classes)
+		if err != nil {
+			return nil, nil, err
+		}
+		for at := range min(len(rows), beside.Spec.Rounds*beside.Spec.Hops) {
+			if at%beside.Spec.Hops > 0 {
+				after = append(after, rows[at])
+			}
+		}
+	}
 	for k, l := range run.Model.Layers {
 		rows, err := run.Rows(victim, l.Spec.In)
 		if err != nil {
