@@ -25,6 +25,7 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
+	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/labels"
@@ -132,6 +133,8 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 	switch {
 	case p.plan.InClosedForm():
 		of = p.closedForm
+	case p.plan.Mode == "retexo" && p.plan.Task == target.Links.String():
+		of = p.linkwise
 	case p.plan.Mode == "retexo":
 		of = p.layerwise
 	case p.plan.Mode == "minibatch":
@@ -210,6 +213,24 @@ func (p *peer) sampled(m *session.Member) (*trainer, error) {
 		one.ranks = t.Ranks
 	}
 	return one, nil
+}
+
+// linkwise trains a model of links layer by layer.
+func (p *peer) linkwise(m *session.Member) (*trainer, error) {
+	c, err := p.plan.Linkwise(p.shard)
+	if err != nil {
+		return nil, input(err)
+	}
+	model, err := p.begun(c.NewModel)
+	if err != nil {
+		return nil, err
+	}
+	t, err := layerlinks.New(c, p.shard, model)
+	if err != nil {
+		return nil, input(err)
+	}
+	t.Checkpoints, t.OnEvent = p.store, m.Note
+	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden, ranks: t.Ranks}, nil
 }
 
 // clusters are those of sampled training: parts by the policy that the workers of a cluster take.

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
@@ -23,6 +24,11 @@ func TestRecommendTogether(t *testing.T) {
 	for i := range typed.Types.Of {
 		typed.Types.Of[i] = uint8(i % 2)
 	}
+	fed := *typed
+	fed.X = graph.Features{Dense: mat.New(fed.N(), 5)}
+	for k := range fed.X.Dense.Data {
+		fed.X.Dense.Data[k] = float32(rng.New(2).Normal(uint64(k)))
+	}
 	for _, c := range []struct {
 		settings string
 		g        *graph.Graph
@@ -30,6 +36,7 @@ func TestRecommendTogether(t *testing.T) {
 		{"mode: fullbatch\nmodel: gcn\ndecoder: mlp", graphtest.Communities(90, 9, 3, 0.9, rng.New(1))},
 		{"mode: fullbatch\nmodel: sage\nnegatives_from: near", graphtest.Communities(90, 9, 3, 0.9, rng.New(1))},
 		{"mode: fullbatch\nmodel: rgcn\ndecoder: distmult", typed},
+		{"mode: retexo\nmodel: sage\nencoder: raw\nlayers: 1", &fed},
 		{"mode: minibatch\nmodel: sage\ndecoder: distmult\nround_steps: 2\nbatch_size: 50", typed},
 	} {
 		p := read(t, "task: links\nhidden: 6\nrounds: 3\nlink_holdout: [0.1, 0.2]\npolicy: random\ntransport: memory\n"+c.settings)

@@ -48,6 +48,8 @@ func TestSentAsDisclosed(t *testing.T) {
 		{"mode: minibatch; model: sage; hidden: 8; rounds: 3; sampler: saint-edge; draws: 50; group: 2; layers: 3", false, 400, -1, -1},
 		{"mode: minibatch; task: links; model: sage; hidden: 8; rounds: 3; batch_size: 2000; decoder: mlp", false, 60, -1, -1},
 		{"mode: minibatch; task: links; model: gcn; hidden: 8; rounds: 3; round_steps: 2; batch_size: 100; group: 2; negatives: 2", false, 60, -1, -1},
+		{"task: links; model: gcn; hidden: 8; rounds: 3; decoder: distmult; encoder: pca:16; eval_every: 2", true, 3, 1 + 2*16 + 2*8, 2*16 + 2*8},
+		{"task: links; model: sage; hidden: 8; rounds: 3; decoder: mlp; encoder: raw; rows: int8; layers: 1; hops: 2", false, 20, -1, -1},
 		{"mode: fullbatch; task: links; model: gcn; hidden: 8; rounds: 3; decoder: mlp", false, 12, -1, -1},
 		{"mode: fullbatch; task: links; model: sage; hidden: 8; rounds: 3; negatives_from: near; negatives: 2; rows: int8", false, 12, -1, -1},
 	} {

@@ -196,6 +196,14 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 			lists = append(lists, traffic.ClassMeans(c, members, all))
 		}
 		return lists, nil
+	case p.Mode == "retexo" && p.Task == target.Links.String():
+		c, err := p.Linkwise(own)
+		if err != nil {
+			return nil, err
+		}
+		members.Types = own.Types.Count()
+		l, err := traffic.Linkwise(c, members)
+		return []traffic.List{l}, err
 	case p.Mode == "retexo":
 		c, err := p.Layerwise(own)
 		if err != nil {

@@ -24,6 +24,7 @@ import (
 	nntask "github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
+	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
 	"github.com/heddle-gnn/heddle/train"
 	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
@@ -146,6 +147,9 @@ func numbered(s *shard.Shard) bool {
 // Layerwise returns the configuration of the peer that holds s in mode retexo, or all faults of p.
 func (p Plan) Layerwise(s *shard.Shard) (retexo.Config, error) { return p.layerwise(p.taskOf(s)) }
 
+// Linkwise returns the configuration of the peer that holds s in mode retexo where links are the task, or all faults of p.
+func (p Plan) Linkwise(s *shard.Shard) (layerlinks.Config, error) { return p.linkwise(p.taskOf(s)) }
+
 // EndToEnd returns the configuration of the peer that holds s in mode fullbatch or standalone, or
 // all faults of p.
 func (p Plan) EndToEnd(s *shard.Shard) (fullbatch.Config, error) {
@@ -179,6 +183,10 @@ func (p Plan) identify(t task) ([32]byte, error) {
 	}
 	if p.InClosedForm() {
 		c, err := p.closedFormConfig(t)
+		return c.Fingerprint(), err
+	}
+	if p.Task == links {
+		c, err := p.linkwise(t)
 		return c.Fingerprint(), err
 	}
 	c, err := p.layerwise(t)
@@ -385,7 +393,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 		LayerOutput: q.LayerOutput, Layers: q.Layers,
 		Hidden: q.Hidden, Hops: q.Hops, Heads: q.Heads, AttentionDropout: q.AttentionDropout, Dropout: q.Dropout, Residual: q.Residual,
 		EdgeColumns: t.Edges, RowNorm: q.rowNorm(t), Classes: layoutOf(columns)}.Spec(t.Kind.String(), t.Features, t.Classes)
-	if err == nil {
+	if spec.Decoder = p.decoder(t); err == nil {
 		err = spec.Validate()
 	}
 	c := retexo.Defaults(spec)
@@ -405,6 +413,37 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	}
 	if err := errors.Join(append(errs, err, c.Validate())...); err != nil {
 		return retexo.Config{}, err
+	}
+	return c, nil
+}
+
+// linkwise returns the configuration of layer-wise training of links of t, or all faults of p.
+func (p Plan) linkwise(t task) (layerlinks.Config, error) {
+	of, err := p.layerwise(t)
+	errs := faults{err}
+	refuse := func(bad bool, name string, got any, why string) {
+		if bad {
+			errs.add("%s for task links in mode retexo (got %v): %s", name, got, why)
+		}
+	}
+	refuse(p.Solver == "ridge", "solver must be adam, adamw or sgd", p.Solver, "no closed form scores pairs")
+	refuse(p.LocalSteps > 1, "local_steps must be 1", p.LocalSteps, "each round draws new pairs, of which all peers' gradients are summed")
+	refuse(p.Neighbours > 0, "neighbours must be 0", p.Neighbours, "aggregates cross once")
+	refuse(p.WarmStart, "warm_start must be false", true, "no regression has links for targets")
+	refuse(p.Updates != "float32", "updates must be float32", p.Updates, "gradients are summed exactly")
+	refuse(p.UpdateNorm > 0, "update_norm must be 0", p.UpdateNorm, "the bound is one for each label")
+	refuse(p.MinPeers > 0, "min_peers must be 0", p.MinPeers, "the rows of a lost peer's nodes are ends of links")
+	refuse(p.Straggler != "wait", "straggler must be wait", p.Straggler, "every link is in every round")
+	c := layerlinks.Config{Config: of.Config, PCAPasses: of.PCAPasses, Sums: of.Sums}
+	c.Schedule.Total = p.Rounds
+	if all := p.links(t, &errs); all != nil {
+		c.Links = *all
+	}
+	if errors.Join(errs...) == nil {
+		errs = append(errs, c.Validate())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return layerlinks.Config{}, err
 	}
 	return c, nil
 }

@@ -31,6 +31,10 @@ func Defaults(ask Plan) Plan {
 	if p.Mode == "retexo" {
 		p.Norm = "layer"
 		p.preset()
+		if p.Task == links {
+			p.NegativesFrom, p.KeepLast = "near", true
+			p.ofLinks()
+		}
 	} else {
 		p.Norm = "none"
 		p.endToEnd()
@@ -135,10 +139,15 @@ func (p *Plan) endToEnd() {
 	case r.Norm != "":
 		p.Norm = r.Norm
 	}
-	if p.Task == links { // docs/measurements/links.md
-		p.Hidden, p.Decay, p.Dropout, p.LR, p.EvalEvery = 64, 0, 0, 0.01, 5
-		if p.Decoder == "dot" {
-			p.Dropout = dotDropout
-		}
+	if p.Task == links {
+		p.ofLinks()
+	}
+}
+
+// ofLinks changes p to what validated best where links are learned (docs/measurements/links.md).
+func (p *Plan) ofLinks() {
+	p.Hidden, p.Decay, p.Dropout, p.LR, p.EvalEvery = 64, 0, 0, 0.01, 5
+	if p.Decoder == "dot" {
+		p.Dropout = dotDropout
 	}
 }

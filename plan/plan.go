@@ -57,9 +57,8 @@ type Plan struct {
 	// Every random choice follows from the seed: the same seed gives the same model.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: what the labels of nodes are (auto), or links, which are edges that the graph may
-	// lack. Modes fullbatch, minibatch and standalone learn links. Mode retexo sends rows once a layer, for good:
-	// the two ends of a link would have to meet at every step.
-	Task string `yaml:"task" when:"mode=fullbatch,minibatch,standalone" default:"auto" choices:"auto, links" help:"labels of nodes (auto), or links"`
+	// lack. Mode retexo learns links by convolutions that sum rows, in rounds of gradients; closed forms do not.
+	Task string `yaml:"task" when:"encoder=raw,pca" default:"auto" choices:"auto, links" help:"labels of nodes (auto), or links"`
 	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
 	// Mode retexo trains gcn, sage, sage-pool, gat, gatv2 and gin.
 	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
@@ -243,7 +242,7 @@ type Plan struct {
 	// Whether drawn pairs count by the softmax of their scores, so that those that look most like links
 	// count most; give several negatives with it.
 	HardNegatives bool `yaml:"hard_negatives" when:"task=links" help:"drawn pairs weighted by how much they look like links"`
-	// Where drawn pairs come from: all nodes, so that any number of peers trains the same model and the
+	// Where drawn pairs come from, in mode retexo near: all nodes, so that any number of peers trains the same model and the
 	// hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
 	// so that only rows travel that travel anyway.
 	NegativesFrom string `yaml:"negatives_from" when:"task=links" default:"all" choices:"all, near" help:"nodes that pairs are drawn from: all, or near"`

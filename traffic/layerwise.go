@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/retexo/links"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -58,6 +59,46 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 		l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	}
 	l.figures(c.Spec.Kind(), c.Spec.Classes)
+	return l.List, nil
+}
+
+// Linkwise returns what a run of such members by c sends, where links are learned layer by layer.
+func Linkwise(c links.Config, members Members) (List, error) {
+	m, err := c.NewModel()
+	if err != nil {
+		return nil, err
+	}
+	l := begin(members)
+	l.sum("counts of links", 1, 0, 3)
+	if members.Types > 1 {
+		l.rows("type of the node", 1, 1, false, exactly)
+	}
+	if enc := c.Spec.Encoder; enc.Kind == "pca" && c.Init == "" {
+		l.components(int64(c.PCAPasses), int64(c.Spec.Features), int64(enc.Out), c.Sums)
+	}
+	if m.Layers[0].Edges == graph.GCN {
+		l.rows("degrees of the nodes", 1, 1, false, exactly)
+	}
+	decoder := int64(0)
+	for _, p := range m.Decoder.Params() {
+		decoder += int64(len(p.Value.Data))
+	}
+	for k, layer := range m.Layers {
+		name, params := train.StageName(k+1), decoder
+		l.rows("input of "+name, 1, layer.Spec.In, true, c.Rows)
+		for hop := range max(layer.Spec.Hops, 1) {
+			l.rows("aggregates "+over(hop+1)+" for "+name, 1, layer.Spec.In, true, c.Rows)
+		}
+		for _, p := range layer.Params() {
+			params += int64(len(p.Value.Data))
+		}
+		if k < len(m.Layers)-1 { // a head of its own while it trains
+			params += int64((layer.Spec.Out + 1) * c.Spec.Classes)
+		}
+		l.sum("gradients of "+name, int64(c.Rounds), params, eval.RealLen)
+	}
+	validations := int64((c.Rounds+c.EvalEvery-1)/c.EvalEvery+1) * int64(len(m.Layers))
+	l.ranks(m, validations+1)
 	return l.List, nil
 }
 

@@ -33,6 +33,7 @@ func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	table := f.String("table", "nodes", "what to attack: nodes, labels, sums, hidden or links")
 	f.Uint64Var(&b.seed, "seed", 1, "random seed of partition and training")
 	f.IntVar(&b.shadows, "shadows", 8, "models trained to tell members; below 4: none")
+	f.StringVar(&b.modes, "modes", "fullbatch,retexo", "modes in which links are learned")
 	f.BoolVar(&b.trained, "trained", true, "also nodes of plans that are trained in rounds")
 	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted; of links epochs")
 	return func(ctx context.Context, p *page.Page) error {
@@ -61,6 +62,7 @@ type inference struct {
 	seed          uint64
 	shadows, rows int
 	trained       bool
+	modes         string
 }
 
 func (b *inference) plan(settings string) (plan.Plan, error) {
@@ -263,13 +265,16 @@ func (b *inference) hidden(ctx context.Context, p *page.Page, all []*graph.Graph
 
 // links attacks links between nodes of a site where links are the task.
 func (b *inference) links(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Three sites at random, `mode: fullbatch task: links`. AUC of pairs of the victim's nodes whose last rows the attacker\n" +
-		"reads, in brackets by the features of both nodes.")
-	p.Table("data set %s", "decoder %s", "negatives from %s", "nodes read %s", "trained links against pairs without %s", "held-out links against pairs without %s",
+	p.Text("Three sites at random, `task: links`. AUC of pairs of the victim's nodes whose last rows the attacker reads, or in mode\n" +
+		"retexo computes from what crosses, in brackets by the features of both nodes.")
+	p.Table("data set %s", "mode %s", "decoder %s", "negatives from %s", "nodes read %s", "trained links against pairs without %s", "held-out links against pairs without %s",
 		"trained against held-out links %s", "test AUC of the model %.2f")
 	for _, g := range all {
-		for _, c := range [][3]string{{"gcn", "dot", "all"}, {"sage", "mlp", "all"}, {"gcn", "dot", "near"}} {
-			run, err := b.run(ctx, g, fmt.Sprintf("mode=fullbatch exchange=auto task=links model=%s decoder=%s negatives_from=%s rounds=%d", c[0], c[1], c[2], b.rows), 3, false)
+		for _, c := range [][4]string{{"fullbatch", "gcn", "dot", "all"}, {"fullbatch", "sage", "mlp", "all"}, {"fullbatch", "gcn", "dot", "near"}, {"retexo", "gcn", "dot", "near"}, {"retexo", "sage", "mlp", "near"}} {
+			if !slices.Contains(strings.Split(b.modes, ","), c[0]) {
+				continue
+			}
+			run, err := b.run(ctx, g, fmt.Sprintf("mode=%s exchange=auto task=links model=%s decoder=%s negatives_from=%s rounds=%d", c[0], c[1], c[2], c[3], b.rows), 3, false)
 			if err != nil {
 				return fmt.Errorf("%s: %w", g.Name, err)
 			}
@@ -281,7 +286,7 @@ func (b *inference) links(ctx context.Context, p *page.Page, all []*graph.Graph)
 			if err != nil {
 				return err
 			}
-			row := []any{g.Name, c[0] + ", " + c[1], c[2], fmt.Sprintf("%d of %d", len(nodes), run.Shards[1].Owned)}
+			row := []any{g.Name, c[0], c[1] + ", " + c[2], c[3], fmt.Sprintf("%d of %d", len(nodes), run.Shards[1].Owned)}
 			for _, f := range found {
 				row = append(row, fmt.Sprintf("%.2f (%.2f)", f.Value, f.Base))
 			}

@@ -8,9 +8,14 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Ends returns the rows of ends of links that the attacker read of the victim in the last step, and of which of its nodes they
-// are. A question is a message of u32 places among the victim's nodes; the rows come by the operation after it.
+// Ends returns the rows of ends of links that the attacker read of the victim in the last step, or in mode retexo computed from
+// what it has read, and of which of its nodes they are. A question is a message of u32 places among the victim's nodes; the rows come by the operation after it.
 func (run *Run) Ends(victim int) (nodes []int32, rows mat.Dense, err error) {
+	if run.Plan.Mode == "retexo" {
+		own := run.Shards[run.Attacker]
+		rows = run.far.RowRange(own.HaloPtr[victim]-own.Owned, own.HaloPtr[victim+1]-own.Owned)
+		return run.Shards[victim].Boundary[run.Attacker], rows, nil
+	}
 	came := make(map[uint32]Message)
 	for _, m := range run.Record.Received(victim, comm.Halo) {
 		if !m.Dup {

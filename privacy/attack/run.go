@@ -14,12 +14,14 @@ import (
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
+	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
 )
@@ -33,6 +35,8 @@ type Run struct {
 	Model    *nn.Model    // that all members end with
 	Result   train.Result // as the attacker saw it
 	Ranks    eval.Ranks   // of task links: of the links that test
+
+	far mat.Dense // of links in mode retexo: rows of the attacker's halo by the final model
 
 	sums func(rank int, r comm.Reducer) comm.Reducer // by which a peer sums, from what it would sum by; nil: the same
 }
@@ -134,9 +138,13 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 	}
 	var err error
 	run.Result = t.Result()
-	if of, is := t.(*fullbatch.Trainer); is {
+	switch of := t.(type) {
+	case *fullbatch.Trainer:
 		_, test, _ := of.Ranks()
 		run.Ranks = test.All
+	case *layerlinks.Trainer:
+		_, test, _ := of.Ranks()
+		run.Ranks, run.far = test.All, of.Far()
 	}
 	run.Model, err = model()
 	return err
@@ -155,6 +163,17 @@ func (run *Run) begin(own *shard.Shard) (t trainer, model func() (*nn.Model, err
 			return nil, nil, err
 		}
 		t, err = fullbatch.New(c, own, m)
+		return t, func() (*nn.Model, error) { return m, nil }, err
+	case run.Plan.Mode == "retexo" && run.Plan.Task == target.Links.String():
+		c, err := run.Plan.Linkwise(own)
+		if err != nil {
+			return nil, nil, err
+		}
+		m, err := c.NewModel()
+		if err != nil {
+			return nil, nil, err
+		}
+		t, err = layerlinks.New(c, own, m)
 		return t, func() (*nn.Model, error) { return m, nil }, err
 	case run.Plan.InClosedForm():
 		c, err := run.Plan.ClosedForm(own)

@@ -53,8 +53,8 @@ class Settings(TypedDict, total=False):
     """Labels of nodes (auto), or links.
 
     What is predicted: what the labels of nodes are (auto), or links, which are edges that the graph
-    may lack. Modes fullbatch, minibatch and standalone learn links. Mode retexo sends rows once a
-    layer, for good: the two ends of a link would have to meet at every step.
+    may lack. Mode retexo learns links by convolutions that sum rows, in rounds of gradients; closed
+    forms do not.
     """
 
     model: Literal["gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "gine", "appnp", "sign", "rgcn", "rsage", "rgat", "mlp"]
@@ -502,9 +502,9 @@ class Settings(TypedDict, total=False):
     negatives_from: Literal["all", "near"]
     """Nodes that pairs are drawn from: all, or near.
 
-    Where drawn pairs come from: all nodes, so that any number of peers trains the same model and the
-    hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
-    so that only rows travel that travel anyway.
+    Where drawn pairs come from, in mode retexo near: all nodes, so that any number of peers trains
+    the same model and the hidden row of every node may travel to every peer; or near ones, a peer's
+    own nodes and its halo, so that only rows travel that travel anyway.
     """
 
     class_rounds: int

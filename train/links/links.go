@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -84,6 +85,10 @@ type Task struct {
 	boundary []map[int32]bool
 	drawer   *edges.Drawer
 	held     map[graph.Split]*held
+
+	// Halo says that the rows which Learn and Measure are given are those of own nodes and of the halo, where all pairs are:
+	// then no row travels, nor the gradient of one. It is for configurations with Near.
+	Halo bool
 }
 
 // held are links that are held out, each with the pairs that it is ranked among.
@@ -141,6 +146,9 @@ func (t *Task) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r
 
 // learn finds who owns which nodes, and which of them pairs are drawn from.
 func (t *Task) learn(ctx context.Context) (err error) {
+	if t.Halo {
+		return t.learnHalo(ctx)
+	}
 	of := t.shard.Types.Of
 	if t.shard.Types.Count() == 0 {
 		of = make([]uint8, t.shard.Owned)
@@ -162,8 +170,39 @@ func (t *Task) learn(ctx context.Context) (err error) {
 			}
 		}
 	}
-	pool := edges.NewPool(t.dir.Mark, t.shard.Types.Count(), func(id int64) bool { return t.dir.Peer[id] != owners.Nobody && (!t.config.Near || near[id]) })
-	t.drawer = edges.NewDrawer(pool, t.cut, t.shard)
+	t.draw(func(id int64) bool { return t.dir.Peer[id] != owners.Nobody && (!t.config.Near || near[id]) })
+	return nil
+}
+
+// draw makes the drawer, of the nodes for which in says so.
+func (t *Task) draw(in func(id int64) bool) {
+	t.drawer = edges.NewDrawer(edges.NewPool(t.dir.Mark, t.shard.Types.Count(), in), t.cut, t.shard)
+}
+
+// learnHalo is learn of own nodes and the halo, all of whose rows are at hand: owners tell the types of boundary nodes, where
+// there are any.
+func (t *Task) learnHalo(ctx context.Context) error {
+	s := t.shard
+	t.dir = &owners.Directory{Peer: slices.Repeat([]uint16{owners.Nobody}, int(s.Nodes)), Local: make([]int32, s.Nodes), Mark: make([]uint8, s.Nodes)}
+	types := make([]float32, len(s.Global))
+	if s.Types.Count() > 1 {
+		for i, of := range s.Types.Of[:s.Owned] {
+			types[i] = float32(of)
+		}
+		var err error
+		if types, err = t.sender.Numbers(ctx, types[:s.Owned], "types of nodes"); err != nil {
+			return err
+		}
+	}
+	for j, id := range s.Global {
+		kind := types[j]
+		if !(kind >= 0 && int(kind) < max(s.Types.Count(), 1)) {
+			return comm.Refused("the type of a node must be one of %d (got %g)", s.Types.Count(), kind)
+		}
+		t.dir.Peer[id], t.dir.Local[id], t.dir.Mark[id] = uint16(s.Rank), int32(j), uint8(kind)
+	}
+	t.seen = make([]int32, s.Nodes)
+	t.draw(func(id int64) bool { return t.dir.Peer[id] != owners.Nobody })
 	return nil
 }
 
@@ -225,6 +264,11 @@ func (t *Task) against(key rng.Key, some iter.Seq[edges.Link], ask func(question
 // Learn returns the loss of own training links by own rows z, and adds its gradient to dz and to those of the decoder's
 // parameters; what other peers find for own rows is in dz, too.
 func (t *Task) Learn(ctx context.Context, epoch int, dz, z mat.Dense) (float64, error) {
+	return t.LearnBy(ctx, t.decoder, epoch, dz, z)
+}
+
+// LearnBy is Learn by another decoder than the model's.
+func (t *Task) LearnBy(ctx context.Context, by *pairs.Decoder, epoch int, dz, z mat.Dense) (float64, error) {
 	const what = "ends of links"
 	var all []question
 	if err := t.against(negatives(t.seed, epoch), t.training, func(q question) { all = append(all, q) }); err != nil {
@@ -239,7 +283,7 @@ func (t *Task) Learn(ctx context.Context, epoch int, dz, z mat.Dense) (float64, 
 		return 0, err
 	}
 	d := mat.New(x.Rows, x.Cols)
-	loss := t.decoder.Learn(d, x, pairs.Groups{Pairs: e.of, Negatives: t.config.Negatives, Hard: t.config.Hard})
+	loss := by.Learn(d, x, pairs.Groups{Pairs: e.of, Negatives: t.config.Negatives, Hard: t.config.Hard})
 	return loss, t.back(ctx, e, dz, d, what)
 }
 
@@ -252,6 +296,11 @@ type Figures struct {
 
 // Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.
 func (t *Task) Measure(ctx context.Context, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f Figures, err error) {
+	return t.MeasureBy(ctx, t.decoder, r, id, split, z, bins, apart)
+}
+
+// MeasureBy is Measure by another decoder than the model's.
+func (t *Task) MeasureBy(ctx context.Context, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f Figures, err error) {
 	h := t.held[split]
 	x, err := t.table(ctx, h.ends, z, "links that are held out")
 	if err != nil {
@@ -262,7 +311,7 @@ func (t *Task) Measure(ctx context.Context, r comm.Reducer, id comm.ReduceID, sp
 	for apart && len(sums) < len(t.cut.Relations) {
 		sums = append(sums, eval.NewRanking(bins))
 	}
-	scores, of := t.decoder.Scores(x, h.ends.of), h.ends.of
+	scores, of := by.Scores(x, h.ends.of), h.ends.of
 	for _, n := range h.drawn {
 		if n > 0 {
 			sum := sums[0]

@@ -11,19 +11,19 @@ import (
 
 // Ends infers links between two of a victim's nodes from their rows, which the attacker reads as other ends of its own pairs
 // where links are the task: whether there is a link that trained, whether there is one that was held out, and which of both a
-// link is. It takes the decoder's score or the similarity of the rows' directions, whichever is better. The baseline compares
-// the nodes' features.
+// link is. It takes the decoder's score or the similarity of the rows' directions, whichever is better; in mode retexo also that
+// of what crossed, or of one node's aggregate and the other's row. The baseline compares the nodes' features.
 func (run *Run) Ends(victim int) ([]Finding, error) {
 	nodes, rows, err := run.Run.Ends(victim)
 	if err != nil {
 		return nil, err
 	}
 	own := run.Shards[victim]
-	c, err := run.Plan.EndToEnd(own)
+	c, err := run.Plan.Links(own)
 	if err != nil {
 		return nil, err
 	}
-	cut, err := c.Links.Rule(run.Plan.Seed).Cut(own)
+	cut, err := c.Rule(run.Plan.Seed).Cut(own)
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +59,18 @@ func (run *Run) Ends(victim int) ([]Finding, error) {
 	apart := unlinked(len(trained), trained, linked, len(nodes), key)
 	raw := directions([]mat.Dense{dense(own.X.Select(nodes))})
 	alike := directions([]mat.Dense{rows})
+	crossed, err := run.crossed(victim)
+	if err != nil {
+		return nil, err
+	}
 	judge := func(name string, with, without []pairs.Pair) Finding {
 		f := Finding{Attack: name, Holder: "a reader of the rows", Measure: "AUC", Tried: len(with) + len(without)}
 		area := func(x mat.Dense) float64 { return Area(similar(x, with), similar(x, without)) }
 		f.Base = area(raw)
 		f.Value = max(area(alike), Area(decoded(run.Model.Decoder, rows, with), decoded(run.Model.Decoder, rows, without)))
+		if len(crossed) > 0 {
+			f.Value = max(f.Value, area(directions(crossed)), Area(mutuals(crossed, with), mutuals(crossed, without)))
+		}
 		return f
 	}
 	return []Finding{
@@ -71,6 +78,37 @@ func (run *Run) Ends(victim int) ([]Finding, error) {
 		judge("links that were held out, among the site's nodes", held, apart),
 		judge("which links trained, of those and held-out ones", trained, held),
 	}, nil
+}
+
+// crossed returns what the attacker reads of the victim's boundary nodes in mode retexo: of each layer the rows of its input
+// and their first aggregates, one after the other. Of other modes there is none.
+func (run *Run) crossed(victim int) (all []mat.Dense, err error) {
+	if run.Plan.Mode != "retexo" {
+		return nil, nil
+	}
+	widths := map[int]int{} // layers that have read rows of so many columns
+	for _, l := range run.Model.Layers {
+		rows, err := run.Rows(victim, l.Spec.In)
+		if err != nil {
+			return nil, err
+		}
+		at := widths[l.Spec.In] * (1 + max(l.Spec.Hops, 1))
+		all = append(all, rows[at], rows[at+1])
+		widths[l.Spec.In]++
+	}
+	return all, nil
+}
+
+// mutuals scores pairs by the similarity of one node's row and the other's aggregate, over all layers.
+func mutuals(crossed []mat.Dense, of []pairs.Pair) []float64 {
+	all := make([]float64, len(of))
+	for k := 0; k < len(crossed); k += 2 {
+		layer := [2]mat.Dense{directions(crossed[k : k+1]), directions(crossed[k+1 : k+2])}
+		for i, p := range of {
+			all[i] += mutual(layer, int(p.U), int(p.V))
+		}
+	}
+	return all
 }
 
 func dense(x graph.Features) mat.Dense {

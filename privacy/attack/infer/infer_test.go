@@ -64,9 +64,21 @@ func TestEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, s := range shards {
+		s.X = graph.Features{Dense: mat.New(s.Owned, 12)}
+		for i, id := range s.Global[:s.Owned] {
+			for k := range s.X.Dense.Row(i) {
+				s.X.Dense.Row(i)[k] = float32(rng.New(2).Fold(uint64(id)).Normal(uint64(k)))
+			}
+		}
+	}
 	tried := map[string]int{}
-	for _, from := range []string{"all", "near"} {
-		p := planOf(t, "mode=fullbatch exchange=auto task=links hidden=16 rounds=20 link_holdout=0.1,0.2 decoder=distmult negatives_from="+from)
+	for _, from := range []string{"all", "near", "layer by layer"} {
+		of := "mode=fullbatch negatives_from=" + from
+		if from == "layer by layer" {
+			of = "encoder=raw lr=0.02"
+		}
+		p := planOf(t, of+" exchange=auto task=links hidden=16 rounds=20 link_holdout=0.1,0.2 decoder=distmult")
 		run, err := Train(t.Context(), p, shards, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +96,7 @@ func TestEnds(t *testing.T) {
 		}
 		tried[from] = len(nodes)
 	}
-	if tried["near"] > len(shards[1].Boundary[0]) || tried["near"] > tried["all"] {
+	if tried["layer by layer"] != len(shards[1].Boundary[0]) || tried["near"] > len(shards[1].Boundary[0]) || tried["near"] > tried["all"] {
 		t.Errorf("rows that were read are of %v nodes, must be of at most %d near ones", tried, len(shards[1].Boundary[0]))
 	}
 }

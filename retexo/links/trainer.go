@@ -1,0 +1,357 @@
+package links
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/joint"
+	"github.com/heddle-gnn/heddle/train/linear"
+	"github.com/heddle-gnn/heddle/train/links"
+	"github.com/heddle-gnn/heddle/train/updates"
+)
+
+// Trainer trains one model at one peer. Its rounds are counted over all layers: those of layer k are [k·Rounds, (k+1)·Rounds).
+type Trainer struct {
+	*joint.Epochs
+
+	config Config
+	key    rng.Key
+	shard  *shard.Shard // without the edges that are held out
+	task   *links.Task
+	layers []layer
+	sender *train.Sender
+	view   train.GraphView
+	placed int        // layers whose rows have been exchanged
+	in     nn.Input   // of the last of them: rows and aggregates of own nodes and the halo
+	count  float64    // links that train, each at both ends
+	far    mat.Dense  // rows of the halo by the final model
+	tape   *tape.Tape // of steps
+	infer  *tape.Tape // of validation
+	ranks  map[graph.Split]links.Figures
+}
+
+// layer is one in training. All but the last are trained under a head and a decoder of their own, which the model goes without.
+type layer struct {
+	*nn.Layer
+	head    rows.Operator // nil: none
+	decoder *pairs.Decoder
+	lo, hi  int // its parameters among all
+}
+
+// New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it is
+// changed in place.
+func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
+	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
+		return nil, err
+	}
+	if _, numbers := s.X.Numbers(); numbers && int64(s.X.Cols()) == s.Nodes && s.Owned > 0 && s.Parts > 1 {
+		return nil, fmt.Errorf("nodes of %s must have features for task links in mode retexo: without them a node's aggregate is the list of its neighbours, and it would cross; use mode fullbatch", s.Name)
+	}
+	base := c.Config
+	base.Rounds = c.total()
+	run, err := joint.New(base, c.Fingerprint(), s, m)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), tape: tape.New(), ranks: make(map[graph.Split]links.Figures)}
+	t.tape.Half = c.Precision == tape.BF16
+	t.infer = t.tape.Inference()
+	if t.task, err = links.New(c.Links, c.Seed, s, m.Decoder); err != nil {
+		return nil, err
+	}
+	t.task.Halo, t.shard = true, t.task.Messages()
+	if err := t.stack(m); err != nil {
+		return nil, err
+	}
+	t.Best = make([]float32, len(t.Params.Value))
+	t.Opt, err = optim.New(c.Optimizer, len(t.Params.Value))
+	return t, err
+}
+
+// stack lines up the layers, and the parameters by layer: first those of the encoder, which no layer trains.
+func (t *Trainer) stack(m *nn.Model) (err error) {
+	all := m.Encoder.Params()
+	length := func(params []*tape.Param) (n int) {
+		for _, p := range params {
+			n += len(p.Value.Data)
+		}
+		return n
+	}
+	for k, l := range m.Layers {
+		one := layer{Layer: l, decoder: m.Decoder, lo: length(all)}
+		all = append(all, l.Params()...)
+		if k < len(m.Layers)-1 {
+			key := t.key.FoldString("init").FoldString(l.Name)
+			one.head = rows.NewHead("head", l.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
+			if one.decoder, err = pairs.New(*t.config.Spec.Decoder, key); err != nil {
+				return err
+			}
+			all = append(all, one.head.Params()...)
+		}
+		all = append(all, one.decoder.Params()...)
+		one.hi = length(all)
+		t.layers = append(t.layers, one)
+	}
+	t.Params = tape.NewFlatParams(all)
+	return nil
+}
+
+// What the reductions of a run are of. With generation, round and step (comm.ReduceID) no two are the same.
+const (
+	ofLinks      = "counts of links"
+	ofProducts   = "products with the Gram matrix"
+	ofGradient   = "gradient"
+	ofValidation = "validation" // 1: of the last state of a layer
+	ofResult     = "result"     // a step a split
+)
+
+func (t *Trainer) id(kind string, step int) comm.ReduceID {
+	return comm.ReduceID{Generation: t.Number, Round: t.At.Round, Step: step, Kind: kind}
+}
+
+// Run trains until the rounds of all layers are used up, ctx ends or a peer is lost; then a checkpoint of the round's begin is
+// left and the error says why. Rows travel over g, sums through r.
+func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	return g.Refuse(ctx, t.run(ctx, g, r))
+}
+
+func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	if err := t.Hello(ctx, g); err != nil {
+		return err
+	}
+	if err := t.begin(ctx, g, r); err != nil {
+		return err
+	}
+	if t.At.Stage == 0 {
+		for t.At.Round < t.config.total() {
+			if err := t.train(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.evaluate(ctx, r); err != nil {
+		return err
+	}
+	return t.Finish(ctx)
+}
+
+// begin makes what a run needs before its first round. Every peer takes part in each step.
+func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	t.sender, t.placed = train.NewSender(g, t.shard, t.config.Rows), 0
+	n, err := t.task.Begin(ctx, g, t.sender, r, t.id(ofLinks, 0))
+	if err != nil {
+		return err
+	}
+	t.count = float64(n)
+	enc := t.Model.Encoder
+	if enc.Proj != nil && t.At.Stage == 0 && t.At.Round == 0 && t.config.Init == "" {
+		v, err := linear.Components(ctx, r, t.id(ofProducts, 0), enc.Input(t.shard.X), float64(t.shard.Nodes)-float64(t.shard.Owned),
+			enc.Spec.Out, t.config.PCAPasses, updates.SumBits(t.config.Sums), t.key.FoldString("pca"))
+		if err != nil {
+			return err
+		}
+		enc.Proj.W.Value.CopyFrom(v)
+	}
+	t.view = train.WholeGraph(t.shard)
+	if t.shard.Parts > 1 && t.layers[0].Edges == graph.GCN {
+		t.view, err = t.sender.WithDegrees(ctx, t.view)
+	}
+	return err
+}
+
+// train trains layer t.At.Round/Rounds from the round at hand to its end.
+func (t *Trainer) train(ctx context.Context, r comm.Reducer) error {
+	k := t.At.Round / t.config.Rounds
+	if err := t.enter(ctx, k); err != nil {
+		return err
+	}
+	for end := (k + 1) * t.config.Rounds; t.At.Round < end; {
+		if err := ctx.Err(); err != nil {
+			return errors.Join(err, t.Save())
+		}
+		e := train.Event{Kind: train.RoundEnd, Round: t.At.Round, Metric: string(t.config.Metric), Done: t.At.Round + 1, Total: t.config.total(), Val: math.NaN(), ValLoss: math.NaN()}
+		if t.At.Round%t.config.Rounds%t.config.EvalEvery == 0 {
+			var err error
+			if e.Val, e.ValLoss, err = t.validate(ctx, r, k, 0); err != nil {
+				return errors.Join(err, t.Save())
+			}
+			if p := t.config.Patience; p > 0 && t.At.BestRound >= 0 && t.At.Round-t.At.BestRound >= p {
+				break
+			}
+		}
+		back := t.Mark()
+		var err error
+		if e.Loss, err = t.step(ctx, r, k); err != nil {
+			back() // a round is taken whole or not at all
+			return errors.Join(err, t.Save())
+		}
+		e.Sent = t.Sent()
+		t.Report(e)
+		t.At.Round++
+		if c := t.config.Checkpoint; c > 0 && t.At.Round%c == 0 && t.At.Round < end {
+			if err := t.Save(); err != nil {
+				return err
+			}
+		}
+	}
+	return t.leave(ctx, r, k)
+}
+
+// leave ends layer k by its best state, and begins the next one.
+func (t *Trainer) leave(ctx context.Context, r comm.Reducer, k int) (err error) {
+	if _, _, err := t.validate(ctx, r, k, 1); err != nil {
+		return err
+	}
+	copy(t.Params.Value, t.Best)
+	t.Report(train.Event{Kind: train.Note, Round: t.At.Round, Text: fmt.Sprintf("layer %d of %d: validation %s %.4f", k+1, len(t.layers), t.config.Metric, t.At.Best)})
+	if k == len(t.layers)-1 {
+		t.At.Round = t.config.total()
+		return nil
+	}
+	t.At = train.Position{Round: (k + 1) * t.config.Rounds, BestRound: -1}
+	t.Opt, err = optim.New(t.config.Optimizer, len(t.Params.Value))
+	return err
+}
+
+// enter exchanges the rows of the layers up to k that have not been exchanged: after an interruption of all of them.
+func (t *Trainer) enter(ctx context.Context, k int) error {
+	for ; t.placed <= k; t.placed++ {
+		own := t.Model.Encoder.Encode(t.shard.X)
+		if t.placed > 0 {
+			own = graph.Features{Dense: t.rows(t.placed-1).RowRange(0, t.shard.Owned).Clone()}
+		}
+		l, mixed := t.layers[t.placed], own.Sparse != nil
+		x, err := t.sender.Halo(ctx, own, mixed, fmt.Sprintf("rows of layer %d", t.placed+1))
+		if err != nil {
+			return err
+		}
+		in := nn.Input{X: x, Z: x, Nodes: t.shard.Global}
+		for hop := range max(l.Spec.Hops, 1) {
+			z := aggregate.Features(l.Conv.Agg, t.view.Edges(l.Layer), in.Z)
+			if in.Z, err = t.sender.Halo(ctx, z, mixed, fmt.Sprintf("aggregates of layer %d, hop %d", t.placed+1, hop+1)); err != nil {
+				return err
+			}
+		}
+		t.in = in
+	}
+	return nil
+}
+
+// rows returns those of layer k, of own nodes and the halo, [N×H], without its head, as whoever uses the model computes them.
+func (t *Trainer) rows(k int) mat.Dense {
+	h := mat.New(t.in.X.Rows(), t.layers[k].Spec.Out)
+	t.layers[k].Forward(h, t.in, nil)
+	return h
+}
+
+// forward returns the rows of layer k before and after its head. They are valid until the tape is reset.
+func (t *Trainer) forward(k int, by *tape.Tape) (h, z mat.Dense) {
+	l := t.layers[k]
+	h = by.Scratch(t.in.X.Rows(), l.Spec.Out)
+	l.Forward(h, t.in, by)
+	if l.head == nil {
+		return h, h
+	}
+	by.Nodes = t.in.Nodes
+	z = by.Scratch(h.Rows, t.config.Spec.Classes)
+	l.head.Forward(z, h, by)
+	return h, z
+}
+
+// step makes one step of layer k's parameters, and returns the mean loss over the links of all peers before it.
+func (t *Trainer) step(ctx context.Context, r comm.Reducer, k int) (float64, error) {
+	l := t.layers[k]
+	t.Params.ZeroGrad()
+	t.tape.Reset()
+	t.tape.Key = t.key.FoldString("dropout").Fold(uint64(t.At.Round))
+	h, z := t.forward(k, t.tape)
+	d := t.tape.Scratch(z.Rows, z.Cols)
+	d.Zero()
+	loss, err := t.task.LearnBy(ctx, l.decoder, t.At.Round, d, z)
+	if err != nil {
+		return 0, err
+	}
+	if l.head != nil {
+		dh := t.tape.Scratch(h.Rows, h.Cols)
+		dh.Zero()
+		l.head.Backward(dh, d, t.tape)
+		d = dh
+	}
+	l.Backward(mat.Dense{}, d, t.tape)
+	var counts [eval.RealLen]int64
+	eval.PutReal(counts[:], loss)
+	sums, err := r.Reduce(ctx, &comm.Contribution{ID: t.id(ofGradient, 0), Update: t.Params.Grad[l.lo:l.hi], Counts: counts[:], Meta: t.Digest()})
+	if err != nil {
+		return 0, err
+	}
+	if err := t.Alike(sums.Meta); err != nil {
+		return 0, err
+	}
+	if loss = eval.Real(counts[:]); loss != loss {
+		return 0, fmt.Errorf("retexo: %w", joint.ErrDiverged)
+	}
+	before, after := append([]float32{}, t.Params.Value[:l.lo]...), append([]float32{}, t.Params.Value[l.hi:]...)
+	t.Opt.StepScaled(t.Params.Value, t.Params.Grad, float32(1/t.count), t.config.Optimizer.LR*t.config.Schedule.At(t.At.Round%t.config.Rounds))
+	copy(t.Params.Value, before) // decay is for the layer at hand
+	copy(t.Params.Value[l.hi:], after)
+	return loss / t.count, nil
+}
+
+// validate ranks the links that validate, and keeps the parameters if they are the layer's best so far.
+func (t *Trainer) validate(ctx context.Context, r comm.Reducer, k, step int) (val, loss float64, err error) {
+	t.infer.Reset()
+	_, z := t.forward(k, t.infer)
+	f, err := t.task.MeasureBy(ctx, t.layers[k].decoder, r, t.id(ofValidation, step), graph.Val, z, train.SelectionBins, false)
+	if err != nil {
+		return 0, 0, err
+	}
+	t.Improve(f.All.Of(t.config.Metric), f.All.Loss)
+	return f.All.Of(t.config.Metric), f.All.Loss, nil
+}
+
+// evaluate reports the final model.
+func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) error {
+	last := len(t.layers) - 1
+	if err := t.enter(ctx, last); err != nil {
+		return err
+	}
+	z := t.rows(last)
+	t.Scores, t.far = z.RowRange(0, t.shard.Owned).Clone(), z.RowRange(t.shard.Owned, z.Rows)
+	for _, split := range []graph.Split{graph.Val, graph.Test} {
+		f, err := t.task.MeasureBy(ctx, t.Model.Decoder, r, t.id(ofResult, int(split)), split, z, eval.DefaultBins, true)
+		if err != nil {
+			return err
+		}
+		t.ranks[split] = f
+	}
+	val, test := t.ranks[graph.Val].All, t.ranks[graph.Test].All
+	t.Report(train.Event{Kind: train.StageEnd, Round: len(t.Measured.Curve()), Metric: string(t.config.Metric), BestRound: t.At.BestRound,
+		Val: val.Of(t.config.Metric), ValLoss: val.Loss, Test: test.Of(t.config.Metric), TestLoss: test.Loss, Sent: t.Sent()})
+	return nil
+}
+
+// Ranks returns where the links that are held out rank by the final model, validation and test; ok is false where this process
+// has not measured them.
+func (t *Trainer) Ranks() (val, test links.Figures, ok bool) {
+	_, ok = t.ranks[graph.Test]
+	return t.ranks[graph.Val], t.ranks[graph.Test], ok
+}
+
+// Far returns the rows of the halo by the final model, in the order of the shard's halo, which this peer computes from what
+// their owners have sent.
+func (t *Trainer) Far() mat.Dense { return t.far }
