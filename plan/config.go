@@ -19,14 +19,11 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 	nntask "github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
-	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
 	"github.com/heddle-gnn/heddle/train"
-	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
 // task describes the data that a model is for.
@@ -56,9 +53,6 @@ func (p Plan) taskOf(s *shard.Shard) task {
 	}
 	return t
 }
-
-// links is the task of that name.
-var links = target.Links.String()
 
 // narrowBits are the number formats whose sums fit only for a limited number of peers; widerFormats are the others.
 var (
@@ -146,9 +140,6 @@ func numbered(s *shard.Shard) bool {
 
 // Layerwise returns the configuration of the peer that holds s in mode retexo, or all faults of p.
 func (p Plan) Layerwise(s *shard.Shard) (retexo.Config, error) { return p.layerwise(p.taskOf(s)) }
-
-// Linkwise returns the configuration of the peer that holds s in mode retexo where links are the task, or all faults of p.
-func (p Plan) Linkwise(s *shard.Shard) (layerlinks.Config, error) { return p.linkwise(p.taskOf(s)) }
 
 // EndToEnd returns the configuration of the peer that holds s in mode fullbatch or standalone, or
 // all faults of p.
@@ -417,37 +408,6 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	return c, nil
 }
 
-// linkwise returns the configuration of layer-wise training of links of t, or all faults of p.
-func (p Plan) linkwise(t task) (layerlinks.Config, error) {
-	of, err := p.layerwise(t)
-	errs := faults{err}
-	refuse := func(bad bool, name string, got any, why string) {
-		if bad {
-			errs.add("%s for task links in mode retexo (got %v): %s", name, got, why)
-		}
-	}
-	refuse(p.Solver == "ridge", "solver must be adam, adamw or sgd", p.Solver, "no closed form scores pairs")
-	refuse(p.LocalSteps > 1, "local_steps must be 1", p.LocalSteps, "each round draws new pairs, of which all peers' gradients are summed")
-	refuse(p.Neighbours > 0, "neighbours must be 0", p.Neighbours, "aggregates cross once")
-	refuse(p.WarmStart, "warm_start must be false", true, "no regression has links for targets")
-	refuse(p.Updates != "float32", "updates must be float32", p.Updates, "gradients are summed exactly")
-	refuse(p.UpdateNorm > 0, "update_norm must be 0", p.UpdateNorm, "the bound is one for each label")
-	refuse(p.MinPeers > 0, "min_peers must be 0", p.MinPeers, "the rows of a lost peer's nodes are ends of links")
-	refuse(p.Straggler != "wait", "straggler must be wait", p.Straggler, "every link is in every round")
-	c := layerlinks.Config{Config: of.Config, PCAPasses: of.PCAPasses, Sums: of.Sums}
-	c.Schedule.Total = p.Rounds
-	if all := p.links(t, &errs); all != nil {
-		c.Links = *all
-	}
-	if errors.Join(errs...) == nil {
-		errs = append(errs, c.Validate())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return layerlinks.Config{}, err
-	}
-	return c, nil
-}
-
 // endToEndConfig returns the configuration of training all layers of a model of t at once, or all
 // faults of p.
 func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
@@ -462,34 +422,6 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 		return fullbatch.Config{}, err
 	}
 	return c, nil
-}
-
-// links returns what is learned from the links of t; nil: nodes have labels. Faults go to errs.
-func (p Plan) links(t task, errs *faults) *trainlinks.Config {
-	if p.Task != links {
-		return nil
-	}
-	*errs = append(*errs, t.fault)
-	c := &trainlinks.Config{Relations: p.LinkRelations, Negatives: p.Negatives, Hard: p.HardNegatives, Near: p.NegativesFrom == "near"}
-	if copy(c.HeldOut[:], p.LinkHoldout) != len(p.LinkHoldout) || len(p.LinkHoldout) != 2 {
-		errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(p.LinkHoldout))
-		c.HeldOut = [2]float64{0.05, 0.1}
-	}
-	var err error
-	if c.Time, err = edgelinks.ParseTime(p.LinkTime); err != nil {
-		*errs = append(*errs, err)
-	}
-	return c
-}
-
-// Links returns what the peer that holds s learns of links by p, which is of task links, or all faults of p.
-func (p Plan) Links(s *shard.Shard) (trainlinks.Config, error) {
-	_, err := p.Identify(s)
-	c := p.links(p.taskOf(s), new(faults))
-	if c == nil {
-		return trainlinks.Config{}, err
-	}
-	return *c, err
 }
 
 // sampledConfig returns the configuration of training by sampled mini-batches, or all faults of p.
@@ -598,21 +530,6 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 		err = spec.Validate()
 	}
 	return q, spec, append(errs, err)
-}
-
-// decoder returns that of links; nil: nodes have labels.
-func (p Plan) decoder(t task) *pairs.Spec {
-	if t.Kind != target.Links {
-		return nil
-	}
-	d := &pairs.Spec{Kind: p.Decoder, Width: t.Classes, Relations: t.Links}
-	if len(t.Links) == 0 {
-		d.Relations = []string{""} // fault says why
-	}
-	if d.Kind == "mlp" {
-		d.Hidden = p.Hidden
-	}
-	return d
 }
 
 // learned is the width of learned rows of nodes; 0: there are none.

@@ -150,4 +150,7 @@ func (p *Plan) ofLinks() {
 	if p.Decoder == "dot" {
 		p.Dropout = dotDropout
 	}
+	if p.Mode == "minibatch" { // an epoch has many steps
+		p.LR, p.Rounds = 0.003, 40
+	}
 }

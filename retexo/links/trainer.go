@@ -69,7 +69,6 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), tape: tape.New(), ranks: make(map[graph.Split]links.Figures)}
-	t.tape.Half = c.Precision == tape.BF16
 	t.infer = t.tape.Inference()
 	if t.task, err = links.New(c.Links, c.Seed, s, m.Decoder); err != nil {
 		return nil, err

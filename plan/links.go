@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"errors"
+
+	edgelinks "github.com/heddle-gnn/heddle/graph/links"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/nn/pairs"
+	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
+	trainlinks "github.com/heddle-gnn/heddle/train/links"
+)
+
+// links is the task of that name.
+var links = target.Links.String()
+
+// Linkwise returns the configuration of the peer that holds s in mode retexo where links are the task, or all faults of p.
+func (p Plan) Linkwise(s *shard.Shard) (layerlinks.Config, error) { return p.linkwise(p.taskOf(s)) }
+
+// links returns what is learned from the links of t; nil: nodes have labels. Faults go to errs.
+func (p Plan) links(t task, errs *faults) *trainlinks.Config {
+	if p.Task != links {
+		return nil
+	}
+	*errs = append(*errs, t.fault)
+	c := &trainlinks.Config{Relations: p.LinkRelations, Negatives: p.Negatives, Hard: p.HardNegatives, Near: p.NegativesFrom == "near"}
+	if copy(c.HeldOut[:], p.LinkHoldout) != len(p.LinkHoldout) || len(p.LinkHoldout) != 2 {
+		errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(p.LinkHoldout))
+		c.HeldOut = [2]float64{0.05, 0.1}
+	}
+	var err error
+	if c.Time, err = edgelinks.ParseTime(p.LinkTime); err != nil {
+		*errs = append(*errs, err)
+	}
+	return c
+}
+
+// Links returns what the peer that holds s learns of links by p, which is of task links, or all faults of p.
+func (p Plan) Links(s *shard.Shard) (trainlinks.Config, error) {
+	_, err := p.Identify(s)
+	c := p.links(p.taskOf(s), new(faults))
+	if c == nil {
+		return trainlinks.Config{}, err
+	}
+	return *c, err
+}
+
+// linkwise returns the configuration of layer-wise training of links of t, or all faults of p.
+func (p Plan) linkwise(t task) (layerlinks.Config, error) {
+	of, err := p.layerwise(t)
+	errs := faults{err}
+	refuse := func(bad bool, name string, got any, why string) {
+		if bad {
+			errs.add("%s for task links in mode retexo (got %v): %s", name, got, why)
+		}
+	}
+	refuse(p.Solver == "ridge", "solver must be adam, adamw or sgd", p.Solver, "no closed form scores pairs")
+	refuse(p.LocalSteps > 1, "local_steps must be 1", p.LocalSteps, "each round draws new pairs, of which all peers' gradients are summed")
+	refuse(p.Neighbours > 0, "neighbours must be 0", p.Neighbours, "aggregates cross once")
+	refuse(p.WarmStart, "warm_start must be false", true, "no regression has links for targets")
+	refuse(!p.KeepLast, "keep_last must be true", false, "a decoder is kept for the last layer alone")
+	refuse(p.Updates != "float32", "updates must be float32", p.Updates, "gradients are summed exactly")
+	refuse(p.UpdateNorm > 0, "update_norm must be 0", p.UpdateNorm, "the bound is one for each label")
+	refuse(p.MinPeers > 0, "min_peers must be 0", p.MinPeers, "the rows of a lost peer's nodes are ends of links")
+	refuse(p.Straggler != "wait", "straggler must be wait", p.Straggler, "every link is in every round")
+	c := layerlinks.Config{Config: of.Config, PCAPasses: of.PCAPasses, Sums: of.Sums}
+	c.Schedule.Total = p.Rounds
+	if all := p.links(t, &errs); all != nil {
+		c.Links = *all
+	}
+	if errors.Join(errs...) == nil {
+		errs = append(errs, c.Validate())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return layerlinks.Config{}, err
+	}
+	return c, nil
+}
+
+// decoder returns that of links; nil: nodes have labels.
+func (p Plan) decoder(t task) *pairs.Spec {
+	if t.Kind != target.Links {
+		return nil
+	}
+	d := &pairs.Spec{Kind: p.Decoder, Width: t.Classes, Relations: t.Links}
+	if len(t.Links) == 0 {
+		d.Relations = []string{""} // fault says why
+	}
+	if d.Kind == "mlp" {
+		d.Hidden = p.Hidden
+	}
+	return d
+}
