@@ -91,7 +91,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}, ranks: make(map[graph.Split]links.Figures)}
 	if c.Links != nil {
 		var err error
-		if t.links, err = links.New(*c.Links, c.Seed, s, m.Decoder); err != nil {
+		if t.links, err = links.New(*c.Links, c.Seed, s); err != nil {
 			return nil, err
 		}
 		s = t.links.Messages()
@@ -262,7 +262,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 // lose returns the loss of a step's scores, of own nodes or links, and adds its gradient to grad.
 func (t *Trainer) lose(grad, scores mat.Dense) (float64, error) {
 	if t.links != nil {
-		return t.links.Learn(t.line.ctx, t.at.Round, grad, scores)
+		return t.links.Learn(t.line.ctx, t.model.Decoder, t.at.Round, grad, scores)
 	}
 	v := t.train
 	some, d := scores, grad
@@ -316,7 +316,7 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 		return 0, 0, err
 	}
 	if t.links != nil {
-		ranks, err := t.links.Measure(ctx, r, t.id(ofValidation, 0), graph.Val, scores, train.SelectionBins, false)
+		ranks, err := t.links.Measure(ctx, t.model.Decoder, r, t.id(ofValidation, 0), graph.Val, scores, train.SelectionBins, false)
 		return ranks.All.Of(t.config.Metric), ranks.All.Loss, err
 	}
 	if v.rows != nil {
@@ -356,7 +356,7 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 	t.logits = scores.Clone()
 	of := func(split graph.Split) (metric, loss float64, err error) {
 		if t.links != nil {
-			ranks, err := t.links.Measure(ctx, r, t.id(ofResult, int(split)), split, scores, eval.DefaultBins, true)
+			ranks, err := t.links.Measure(ctx, t.model.Decoder, r, t.id(ofResult, int(split)), split, scores, eval.DefaultBins, true)
 			t.ranks[split] = ranks
 			return ranks.All.Of(t.config.Metric), ranks.All.Loss, err
 		}

@@ -68,7 +68,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	}
 	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), shard: s, input: m.Encoder.Input(s.X), tape: tape.New(), ranks: make(map[graph.Split]links.Figures)}
 	if c.Links != nil {
-		if t.links, err = links.New(*c.Links, c.Seed, s, m.Decoder); err != nil {
+		if t.links, err = links.New(*c.Links, c.Seed, s); err != nil {
 			return nil, err
 		}
 		t.shard = t.links.Messages()
@@ -480,7 +480,7 @@ func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (
 	}
 	if t.links != nil {
 		var of links.Figures
-		of, err = t.links.Measure(ctx, r, t.id(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
+		of, err = t.links.Measure(ctx, t.Model.Decoder, r, t.id(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
 		val, loss = of.All.Of(t.config.Metric), of.All.Loss
 	} else {
 		val, loss, err = t.compare(ctx, r, t.id(ofValidation, 0), logits, graph.Val, train.SelectionBins)
@@ -513,7 +513,7 @@ func (t *Trainer) evaluate(ctx context.Context, g *comm.Group, r comm.Reducer) e
 		if t.links == nil {
 			return t.compare(ctx, r, t.id(ofResult, int(split)), logits, split, eval.DefaultBins)
 		}
-		ranks, err := t.links.Measure(ctx, r, t.id(ofResult, int(split)), split, logits, eval.DefaultBins, true)
+		ranks, err := t.links.Measure(ctx, t.Model.Decoder, r, t.id(ofResult, int(split)), split, logits, eval.DefaultBins, true)
 		t.ranks[split] = ranks
 		return ranks.All.Of(t.config.Metric), ranks.All.Loss, err
 	}

@@ -70,7 +70,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	}
 	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), tape: tape.New(), ranks: make(map[graph.Split]links.Figures)}
 	t.infer = t.tape.Inference()
-	if t.task, err = links.New(c.Links, c.Seed, s, m.Decoder); err != nil {
+	if t.task, err = links.New(c.Links, c.Seed, s); err != nil {
 		return nil, err
 	}
 	t.task.Halo, t.shard = true, t.task.Messages()
@@ -281,7 +281,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, k int) (float64, err
 	h, z := t.forward(k, t.tape)
 	d := t.tape.Scratch(z.Rows, z.Cols)
 	d.Zero()
-	loss, err := t.task.LearnBy(ctx, l.decoder, t.At.Round, d, z)
+	loss, err := t.task.Learn(ctx, l.decoder, t.At.Round, d, z)
 	if err != nil {
 		return 0, err
 	}
@@ -315,7 +315,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, k int) (float64, err
 func (t *Trainer) validate(ctx context.Context, r comm.Reducer, k, step int) (val, loss float64, err error) {
 	t.infer.Reset()
 	_, z := t.forward(k, t.infer)
-	f, err := t.task.MeasureBy(ctx, t.layers[k].decoder, r, t.id(ofValidation, step), graph.Val, z, train.SelectionBins, false)
+	f, err := t.task.Measure(ctx, t.layers[k].decoder, r, t.id(ofValidation, step), graph.Val, z, train.SelectionBins, false)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -332,7 +332,7 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) error {
 	z := t.rows(last)
 	t.Scores, t.far = z.RowRange(0, t.shard.Owned).Clone(), z.RowRange(t.shard.Owned, z.Rows)
 	for _, split := range []graph.Split{graph.Val, graph.Test} {
-		f, err := t.task.MeasureBy(ctx, t.Model.Decoder, r, t.id(ofResult, int(split)), split, z, eval.DefaultBins, true)
+		f, err := t.task.Measure(ctx, t.Model.Decoder, r, t.id(ofResult, int(split)), split, z, eval.DefaultBins, true)
 		if err != nil {
 			return err
 		}

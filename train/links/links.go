@@ -76,7 +76,6 @@ type Task struct {
 	config   Config
 	shard    *shard.Shard
 	cut      *edges.Cut
-	decoder  *pairs.Decoder
 	seed     uint64
 	group    *comm.Group
 	sender   *train.Sender
@@ -97,13 +96,13 @@ type held struct {
 	drawn []int // of each link
 }
 
-// New returns the task of the peer that holds s. The decoder is that of the model.
-func New(c Config, seed uint64, s *shard.Shard, d *pairs.Decoder) (*Task, error) {
+// New returns the task of the peer that holds s.
+func New(c Config, seed uint64, s *shard.Shard) (*Task, error) {
 	cut, err := c.Rule(seed).Cut(s)
 	if err != nil {
 		return nil, err
 	}
-	return &Task{config: c, shard: s, cut: cut, decoder: d, seed: seed, held: make(map[graph.Split]*held)}, nil
+	return &Task{config: c, shard: s, cut: cut, seed: seed, held: make(map[graph.Split]*held)}, nil
 }
 
 // Messages returns the shard without the edges that are held out.
@@ -263,12 +262,7 @@ func (t *Task) against(key rng.Key, some iter.Seq[edges.Link], ask func(question
 
 // Learn returns the loss of own training links by own rows z, and adds its gradient to dz and to those of the decoder's
 // parameters; what other peers find for own rows is in dz, too.
-func (t *Task) Learn(ctx context.Context, epoch int, dz, z mat.Dense) (float64, error) {
-	return t.LearnBy(ctx, t.decoder, epoch, dz, z)
-}
-
-// LearnBy is Learn by another decoder than the model's.
-func (t *Task) LearnBy(ctx context.Context, by *pairs.Decoder, epoch int, dz, z mat.Dense) (float64, error) {
+func (t *Task) Learn(ctx context.Context, by *pairs.Decoder, epoch int, dz, z mat.Dense) (float64, error) {
 	const what = "ends of links"
 	var all []question
 	if err := t.against(negatives(t.seed, epoch), t.training, func(q question) { all = append(all, q) }); err != nil {
@@ -295,12 +289,7 @@ type Figures struct {
 }
 
 // Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.
-func (t *Task) Measure(ctx context.Context, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f Figures, err error) {
-	return t.MeasureBy(ctx, t.decoder, r, id, split, z, bins, apart)
-}
-
-// MeasureBy is Measure by another decoder than the model's.
-func (t *Task) MeasureBy(ctx context.Context, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f Figures, err error) {
+func (t *Task) Measure(ctx context.Context, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f Figures, err error) {
 	h := t.held[split]
 	x, err := t.table(ctx, h.ends, z, "links that are held out")
 	if err != nil {

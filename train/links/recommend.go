@@ -26,7 +26,7 @@ type NewLink struct {
 // all nodes, or near ones, of the types that links of the relation join at any peer. All peers call it, who may want nothing.
 func Recommend(ctx context.Context, c Config, s *shard.Shard, d *pairs.Decoder, g *comm.Group, sender *train.Sender, r comm.Reducer, z mat.Dense, wanted []Wanted, k int) ([]NewLink, error) {
 	c.HeldOut, c.Time = [2]float64{}, nil // all links are known
-	t, err := New(c, 0, s, d)
+	t, err := New(c, 0, s)
 	if err != nil {
 		return nil, err
 	}
