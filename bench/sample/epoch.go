@@ -2,11 +2,11 @@ package sample
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/clock"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/sample"
@@ -14,11 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels/measure"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/train"
 )
-
-// errTrained ends a run whose last epoch is timed: what the whole graph yields afterwards is of no interest.
-var errTrained = errors.New("the last epoch has ended")
 
 const (
 	epochHidden  = 256
@@ -69,22 +65,10 @@ func (o options) labelled(adj *graph.CSR) *graph.Graph {
 
 // epoch returns the processor time of the fastest epoch after the first.
 func epoch(ctx context.Context, p heddle.Plan, shards []*shard.Shard) (best time.Duration, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var begun measure.Cost
-	_, err = heddle.Local{Plan: p, Shards: shards, OnEvent: func(e heddle.Event) {
-		if e.Kind != train.RoundEnd {
-			return
+	err = clock.Epochs(ctx, p, shards, func(e heddle.Event, took measure.Cost) {
+		if e.Round > 0 && (best == 0 || took.Processor < best) {
+			best = took.Processor
 		}
-		if took := measure.Since(begun).Processor; e.Round > 0 && (best == 0 || took < best) {
-			best = took
-		}
-		if begun = measure.Now(); e.Round == p.Rounds-1 {
-			cancel(errTrained)
-		}
-	}}.Train(ctx)
-	if context.Cause(ctx) == errTrained {
-		err = nil
-	}
+	})
 	return best, err
 }

@@ -2,7 +2,6 @@ package sampled
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -14,13 +13,13 @@ import (
 	_ "embed"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/clock"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/bench/raw"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels/measure"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 //go:embed distdgl.py
@@ -68,34 +67,19 @@ func besideDistDGL(ctx context.Context, p *page.Page, root, names string, share 
 
 // ofPeers returns the fastest epoch after the first, and the bytes of a mean one.
 func ofPeers(ctx context.Context, p heddle.Plan, shards []*shard.Shard) (best cost, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	best = cost{math.Inf(1), math.Inf(1), 0}
-	var begun measure.Cost
 	var before float64
-	_, err = heddle.Local{Plan: p, Shards: shards, OnEvent: func(e heddle.Event) {
-		if e.Kind != train.RoundEnd {
+	err = clock.Epochs(ctx, p, shards, func(e heddle.Event, took measure.Cost) {
+		sent := 2 * float64(e.Sent.Total()) / 1e6 // of both peers: parts are alike
+		if e.Round == 0 {
+			before = sent
 			return
 		}
-		sent := 2 * float64(e.Sent.Total()) / 1e6 // of both peers: parts are alike
-		if took := measure.Since(begun); e.Round > 0 {
-			best.wall, best.processor = min(best.wall, took.Wall.Seconds()), min(best.processor, took.Processor.Seconds())
-			best.megabytes = (sent - before) / float64(e.Round)
-		} else {
-			before = sent
-		}
-		if begun = measure.Now(); e.Round == p.Rounds-1 {
-			cancel(errTrained)
-		}
-	}}.Train(ctx)
-	if context.Cause(ctx) == errTrained {
-		err = nil
-	}
+		best.wall, best.processor = min(best.wall, took.Wall.Seconds()), min(best.processor, took.Processor.Seconds())
+		best.megabytes = (sent - before) / float64(e.Round)
+	})
 	return best, err
 }
-
-// errTrained ends a run whose last epoch is timed: what the whole graph yields afterwards is of no interest.
-var errTrained = errors.New("the last epoch has ended")
 
 // ofDistDGL returns the same of DistDGL.
 func ofDistDGL(ctx context.Context, g *graph.Graph, shards []*shard.Shard, python string) (best cost, err error) {

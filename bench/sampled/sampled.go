@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/clock"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels/measure"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // About is what the page of this experiment begins with.
@@ -269,22 +269,14 @@ func timed(ctx context.Context, g *graph.Graph, p heddle.Plan) (seconds, sent fl
 	if err != nil {
 		return 0, 0, err
 	}
-	var begun measure.Cost
 	var before, after int64
-	best := math.Inf(1)
-	l := heddle.Local{Plan: p, Shards: shards, OnEvent: func(e heddle.Event) {
-		if e.Kind != train.RoundEnd {
-			return
-		}
-		if e.Round == 0 {
-			before = e.Sent.Halo
+	seconds = math.Inf(1)
+	err = clock.Epochs(ctx, p, shards, func(e heddle.Event, took measure.Cost) {
+		if after = e.Sent.Halo; e.Round == 0 {
+			before = after
 		} else {
-			best = min(best, measure.Since(begun).Wall.Seconds())
+			seconds = min(seconds, took.Wall.Seconds())
 		}
-		begun, after = measure.Now(), e.Sent.Halo
-	}}
-	if _, err := l.Train(ctx); err != nil {
-		return 0, 0, err
-	}
-	return best, float64(after-before) / float64(p.Rounds-1), nil
+	})
+	return seconds, float64(after-before) / float64(p.Rounds-1), err
 }
