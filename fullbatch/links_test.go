@@ -6,22 +6,13 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // linked makes c one that learns links of these relations with a decoder, by layers that put out rows of 8 columns.
 func linked(c *Config, decoder string, relations ...string) {
-	spec := &c.Spec
-	spec.Layers = append([]nn.LayerSpec{}, spec.Layers...)
-	spec.Layers[len(spec.Layers)-1].Out = 8
-	spec.Task, spec.Classes = "links", 8
-	spec.Decoder = &pairs.Spec{Kind: decoder, Width: 8, Relations: relations}
-	if decoder == "mlp" {
-		spec.Decoder.Hidden = 6
-	}
+	jointtest.Linked(&c.Spec, decoder, relations...)
 	c.Metric, c.Links = "mrr", &links.Config{HeldOut: [2]float64{0.2, 0.2}, Negatives: 2}
 }
 

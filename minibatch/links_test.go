@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 	"github.com/heddle-gnn/heddle/train/links"
 )
@@ -19,13 +18,7 @@ import (
 func linked(t testing.TB, conv, decoder string, g *graph.Graph, relations ...string) Config {
 	t.Helper()
 	c := of(t, conv, g)
-	spec := &c.Spec
-	spec.Layers[len(spec.Layers)-1].Out = 8
-	spec.Task, spec.Classes = "links", 8
-	spec.Decoder = &pairs.Spec{Kind: decoder, Width: 8, Relations: relations}
-	if decoder == "mlp" {
-		spec.Decoder.Hidden = 6
-	}
+	jointtest.Linked(&c.Spec, decoder, relations...)
 	c.Metric, c.Links = "mrr", &links.Config{HeldOut: [2]float64{0.15, 0.15}, Negatives: 2}
 	c.BatchSize = 100
 	return c

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -291,35 +290,12 @@ func (t *Trainer) rounds(ctx context.Context, g *comm.Group, r comm.Reducer) (er
 	ctx, cancel := context.WithCancel(ctx)
 	defer t.groups.wait() // for what is prepared and not read
 	defer cancel()
-	for t.At.Round < t.config.Rounds {
-		if err := ctx.Err(); err != nil {
-			return errors.Join(err, t.Save())
-		}
-		e := train.Event{Kind: train.RoundEnd, Round: t.At.Round, Metric: string(t.config.Metric), Done: t.At.Round + 1, Total: t.config.Rounds, Val: math.NaN(), ValLoss: math.NaN()}
-		if t.At.Round%t.config.EvalEvery == 0 {
-			if e.Val, e.ValLoss, err = t.validate(ctx, g, r); err != nil {
-				return errors.Join(err, t.Save())
-			}
-			if p := t.config.Patience; p > 0 && t.At.BestRound >= 0 && t.At.Round-t.At.BestRound >= p {
-				t.groups.wait()
-				return nil
-			}
-		}
-		back := t.Mark()
-		if e.Loss, err = t.aRound(ctx, g, r); err != nil {
-			back() // a round is taken whole or not at all
-			return errors.Join(err, t.Save())
-		}
-		e.Sent = t.Sent()
-		t.Report(e)
-		t.At.Round++
-		if c := t.config.Checkpoint; c > 0 && t.At.Round%c == 0 {
-			if err := t.Save(); err != nil {
-				return err
-			}
-		}
+	err = t.Rounds(ctx, t.config.Config, 0, t.config.Rounds,
+		func(bool) (val, loss float64, err error) { return t.validate(ctx, g, r) },
+		func() (float64, error) { return t.aRound(ctx, g, r) })
+	if err == nil {
+		t.groups.wait() // all peers are at it, where patience ended the run
 	}
-	_, _, err = t.validate(ctx, g, r)
 	return err
 }
 
@@ -346,6 +322,9 @@ func (t *Trainer) aRound(ctx context.Context, g *comm.Group, r comm.Reducer) (fl
 			return 0, err
 		}
 		first = now.end()
+	}
+	if weight == 0 {
+		return 0, nil // no link fell into the steps of a short round
 	}
 	return loss / weight, nil
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/joint/jointtest"
@@ -65,10 +64,7 @@ func of(t *testing.T, model, decoder string, g *graph.Graph, set func(d *retexo.
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Decoder = &pairs.Spec{Kind: decoder, Width: 8, Relations: []string{""}}
-	if decoder == "mlp" {
-		spec.Decoder.Hidden = 6
-	}
+	jointtest.Linked(&spec, decoder, "")
 	return Config{
 		Config: train.Config{Seed: 1, Spec: spec, Rounds: 10, EvalEvery: 3, Metric: "mrr", Optimizer: optim.Config{Name: "adam", LR: 0.02, Decay: 1e-3},
 			Schedule: optim.Schedule{Kind: "constant"}, Exchange: "auto"},

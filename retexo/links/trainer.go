@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -173,47 +172,16 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	return err
 }
 
-// train trains layer t.At.Round/Rounds from the round at hand to its end.
+// train trains the layer of the round at hand to its end, takes its best state, and begins the next one.
 func (t *Trainer) train(ctx context.Context, r comm.Reducer) error {
 	k := t.At.Round / t.config.Rounds
 	if err := t.enter(ctx, k); err != nil {
 		return err
 	}
-	for end := (k + 1) * t.config.Rounds; t.At.Round < end; {
-		if err := ctx.Err(); err != nil {
-			return errors.Join(err, t.Save())
-		}
-		e := train.Event{Kind: train.RoundEnd, Round: t.At.Round, Metric: string(t.config.Metric), Done: t.At.Round + 1, Total: t.config.total(), Val: math.NaN(), ValLoss: math.NaN()}
-		if t.At.Round%t.config.Rounds%t.config.EvalEvery == 0 {
-			var err error
-			if e.Val, e.ValLoss, err = t.validate(ctx, r, k, 0); err != nil {
-				return errors.Join(err, t.Save())
-			}
-			if p := t.config.Patience; p > 0 && t.At.BestRound >= 0 && t.At.Round-t.At.BestRound >= p {
-				break
-			}
-		}
-		back := t.Mark()
-		var err error
-		if e.Loss, err = t.step(ctx, r, k); err != nil {
-			back() // a round is taken whole or not at all
-			return errors.Join(err, t.Save())
-		}
-		e.Sent = t.Sent()
-		t.Report(e)
-		t.At.Round++
-		if c := t.config.Checkpoint; c > 0 && t.At.Round%c == 0 && t.At.Round < end {
-			if err := t.Save(); err != nil {
-				return err
-			}
-		}
-	}
-	return t.leave(ctx, r, k)
-}
-
-// leave ends layer k by its best state, and begins the next one.
-func (t *Trainer) leave(ctx context.Context, r comm.Reducer, k int) (err error) {
-	if _, _, err := t.validate(ctx, r, k, 1); err != nil {
+	err := t.Rounds(ctx, t.config.Config, k*t.config.Rounds, t.config.total(),
+		func(last bool) (val, loss float64, err error) { return t.validate(ctx, r, k, last) },
+		func() (float64, error) { return t.step(ctx, r, k) })
+	if err != nil {
 		return err
 	}
 	copy(t.Params.Value, t.Best)
@@ -312,7 +280,11 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, k int) (float64, err
 }
 
 // validate ranks the links that validate, and keeps the parameters if they are the layer's best so far.
-func (t *Trainer) validate(ctx context.Context, r comm.Reducer, k, step int) (val, loss float64, err error) {
+func (t *Trainer) validate(ctx context.Context, r comm.Reducer, k int, last bool) (val, loss float64, err error) {
+	step := 0
+	if last { // the next layer's first validation is of the same round
+		step = 1
+	}
 	t.infer.Reset()
 	_, z := t.forward(k, t.infer)
 	f, err := t.task.Measure(ctx, t.layers[k].decoder, r, t.id(ofValidation, step), graph.Val, z, train.SelectionBins, false)

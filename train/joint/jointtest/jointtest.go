@@ -4,6 +4,7 @@ package jointtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/pairs"
 )
 
 // Relations is how many Typed makes.
@@ -47,6 +50,17 @@ func BothWays(g *graph.Graph) *graph.Graph {
 	}
 	h.Typed = graph.WithInverses(h.Typed.Names, list)
 	return h
+}
+
+// Linked makes spec that of a model of links of these relations, whose rows have 8 columns, with a decoder.
+func Linked(spec *nn.Spec, decoder string, relations ...string) {
+	spec.Layers = slices.Clone(spec.Layers)
+	spec.Layers[len(spec.Layers)-1].Out = 8
+	spec.Task, spec.Classes = "links", 8
+	spec.Decoder = &pairs.Spec{Kind: decoder, Width: 8, Relations: relations}
+	if decoder == "mlp" {
+		spec.Decoder.Hidden = 6
+	}
 }
 
 // Columned returns g with three columns of its edges; both directions of an edge have one row, one edge in ten has none.
