@@ -54,14 +54,15 @@ func (l link) behind(network *netsim.Table, rank, size int, seed uint64) link {
 
 // peer is one peer's part in a run.
 type peer struct {
-	plan  Plan
-	name  string
-	shard *shard.Shard
-	store *checkpoint.Store        // nil: no checkpoints
-	edges *dp.Edges                // of private edges; nil until a trainer needs it: all trainers of this process share what it released
-	spend func(dp.Statement) error // nil: nothing is recorded
-	init  *Initial                 // nil: parameters are drawn
-	embed bool                     // hidden rows are kept
+	plan   Plan
+	name   string
+	shard  *shard.Shard
+	store  *checkpoint.Store        // nil: no checkpoints
+	edges  *dp.Edges                // of private edges; nil until a trainer needs it: all trainers of this process share what it released
+	labels *dp.Labels               // of private labels, likewise
+	spend  func(dp.Statement) error // nil: nothing is recorded
+	init   *Initial                 // nil: parameters are drawn
+	embed  bool                     // hidden rows are kept
 
 	publish int // figures.Exchange's
 
@@ -152,7 +153,7 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 		if err != nil {
 			return nil, input(err)
 		}
-		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Draw: t.draw, Shard: p.shard, Store: p.store, Publish: p.publish}
+		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Draw: t.draw, Shard: p.shard, Store: p.store, Publish: p.publish, Private: p.plan.LabelEpsilon > 0}
 	}
 	t.final = p.final
 	return t, nil
@@ -261,7 +262,15 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 		}
 		p.edges.Spend = p.spend
 	}
-	t.Checkpoints, t.OnEvent, t.Edges, t.KeepHidden = p.store, m.Note, p.edges, p.embed
+	if p.labels == nil && c.LabelEpsilon > 0 {
+		var secret [32]byte
+		rand.Read(secret[:])
+		if p.labels, err = c.Labels(p.shard.Parts, p.plan.Secure(p.shard.Parts), secret); err != nil {
+			return nil, input(err)
+		}
+		p.labels.Spend = p.spend
+	}
+	t.Checkpoints, t.OnEvent, t.Edges, t.Labels, t.KeepHidden = p.store, m.Note, p.edges, p.labels, p.embed
 	if t.Leaves = p.plan.Leaves > 0; t.Leaves {
 		t.Checkpoints = nil // sums are kept in place of states: leaf.Journal
 	}
@@ -326,8 +335,8 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.edges != nil {
-		if err := r.keeps(p.edges.Statement()); err != nil {
+	if s := p.statement(); s != nil {
+		if err := r.keeps(*s); err != nil {
 			return nil, err
 		}
 	}
@@ -336,6 +345,20 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	took := time.Duration(u.Seconds * float64(time.Second))
 	r.Seconds, r.Waited, r.Load = u.Seconds, u.Waited.Seconds(), netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Total()}
 	return r, nil
+}
+
+// statement is what the run kept private; nil: nothing.
+func (p *peer) statement() *dp.Statement {
+	var s dp.Statement
+	switch {
+	case p.edges != nil:
+		s = p.edges.Statement()
+	case p.labels != nil:
+		s = p.labels.Statement()
+	default:
+		return nil
+	}
+	return &s
 }
 
 // measured adds to r predictions of own nodes, and what they are worth.

@@ -38,6 +38,9 @@ func (p Plan) Judged() admission.Plan {
 		j.Rows = "float32" // whatever is set: whole numbers
 		j.Epsilon, j.Delta = p.Epsilon, p.Delta
 	}
+	if p.LabelEpsilon > 0 {
+		j.LabelEpsilon, j.Delta = p.LabelEpsilon, p.Delta
+	}
 	if p.Encoder.K > 0 && p.Encoder.Kind != "embedding" {
 		j.Passes = p.PCAPasses
 	}
@@ -54,6 +57,7 @@ func (p Plan) Judged() admission.Plan {
 		}
 		j.Rounds = closedform.Config{ClassRounds: p.ClassRounds, Alone: p.RoundsAlone, Hops: p.Hops, Epsilon: p.Epsilon}.MostRounds()
 		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
+		j.Labels = j.Labels && p.LabelEpsilon == 0 // a row then tells what sums with noise do
 	case p.Solver == "ridge":
 		j.Rounds = 1
 	}

@@ -440,16 +440,16 @@ func TestEveryFieldHasASetting(t *testing.T) {
 				if q.set(s, text) != nil {
 					continue
 				}
-				if s.Name == "min_peers" {
+				switch s.Name {
+				case "min_peers":
 					q.FailedRows = "drop"
-				}
-				if s.Name == "clip_means" {
+				case "clip_means":
 					q.SecureSums = "off"
-				}
-				if s.Name == "delta" {
+				case "delta":
 					q.Epsilon = 4
-				}
-				if s.Name == "round_limit" {
+				case "colluding":
+					q.LabelEpsilon, q.RowNorm = 100, "l2"
+				case "round_limit":
 					q.MinPeers, q.Straggler = 3, "drop"
 				}
 				data, from := data, before

@@ -17,14 +17,9 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 	kind, _ := target.Named(c.Task)
 	_, final, reals := accumulated(c.Metric, kind, c.Classes)
 	l := begin(m)
-	l.labels(kind, c.Classes)
+	l.labelled(c, kind, int64(c.Inputs()))
 	l.classRounds(c, residual, map[int]string{0: "float32", 8: "int8", 16: "int16"}[c.SumBits(m.Peers)])
-	if first, second := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
-		l.counts("classes that the model gives to validation nodes and to nodes without a label", 1, int64(first), 0)
-		l.counts("right validation nodes of each class, after each move of the logits", 1, int64(second), 0)
-	}
-	l.counts("validation and test metrics", 1, 2*final, 2*reals)
-	l.figures(kind, c.Classes)
+	l.finished(c, kind, final, reals)
 	return l.List
 }
 
@@ -67,7 +62,9 @@ func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
 		if r > 0 {
 			what = "sums of features, weighted by soft labels or residuals"
 		}
-		l.means(what, c, int64(wide), sums)
+		if c.LabelEpsilon == 0 || r > 0 || residual {
+			l.means(what, c, int64(wide), sums)
+		}
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
 		l.columnRows(spec.HopsOf(r), views, firstWidth(r, wide, c.Components), c.Rows)
 		if spec.Sums(r) {
@@ -80,6 +77,10 @@ func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
 		if columns += added; r == 0 {
 			added++ // the constant
 		}
+		if c.LabelEpsilon > 0 {
+			l.noisyRound(columns, added, c.Classes)
+			continue
+		}
 		l.sum("ZᵀZ and ZᵀY of the columns", 1, int64(linear.PartLen(columns, added, c.Classes)), 0)
 		if n := int64(linear.PartLen(columns+spec.Random, spec.Random, c.Classes)); spec.Random > 0 && sums == "float32" {
 			l.sum("ZᵀZ and ZᵀY of random features", 1, n, 0)
@@ -89,6 +90,41 @@ func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
 		l.penalties(c, metric, reals)
 	}
 }
+
+// finished adds what is counted of the finished model, whose metric has so many counts, and wide ones among them.
+func (l *sending) finished(c closedform.Config, kind target.Kind, final, reals int64) {
+	if c.LabelEpsilon > 0 {
+		l.counts("labelled test nodes", 1, 1, 0)
+		l.noisy("right validation and test nodes, with noise", 2)
+		return
+	}
+	if first, second := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
+		l.counts("classes that the model gives to validation nodes and to nodes without a label", 1, int64(first), 0)
+		l.counts("right validation nodes of each class, after each move of the logits", 1, int64(second), 0)
+	}
+	l.counts("validation and test metrics", 1, 2*final, 2*reals)
+	l.figures(kind, c.Classes)
+}
+
+// labelled adds what counts the labels.
+func (l *sending) labelled(c closedform.Config, kind target.Kind, features int64) {
+	if c.LabelEpsilon == 0 {
+		l.labels(kind, c.Classes)
+		return
+	}
+	l.counts("labelled training and validation nodes", 1, 3, 0)
+	l.noisy("sums of features over the training nodes of each class, and how many these are, with noise", (features+1)*int64(c.Classes))
+}
+
+// noisyRound adds the regression of a round that has so many columns so far, and its validation, where labels are private.
+func (l *sending) noisyRound(columns, added, classes int) {
+	l.sum("ZᵀZ of the columns", 1, int64(linear.PartLen(columns, added, 0)), 0)
+	l.noisy("ZᵀY of the columns, with noise", int64(added*classes))
+	l.noisy("right validation nodes of each penalty, with noise", columnSets)
+}
+
+// noisy adds sums of that many numbers with noise.
+func (l *sending) noisy(what string, numbers int64) { l.counts(what, 1, numbers, numbers) }
 
 // penalties adds the validation of a round, whose metric has so many counts, and wide ones among them.
 func (l *sending) penalties(c closedform.Config, metric, wide int64) {

@@ -34,7 +34,7 @@ const delta = dp.UsualDelta
 // Command registers the flags of the experiment and returns it.
 func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	root := graphs.Root(f)
-	table := f.String("table", "accuracy", "what to measure: accuracy, noise, edges or rows")
+	table := f.String("table", "accuracy", "table: accuracy, noise, edges, rows or labels")
 	names := f.String("graph", "facebook-pages,coauthor-cs,amazon-computers,cora", "graphs to measure")
 	runs := f.Int("runs", 5, "runs of each plan")
 	return func(ctx context.Context, p *page.Page) error {
@@ -48,8 +48,10 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			return known(ctx, p, *root, of, *runs)
 		case "rows":
 			return crossed(ctx, p, *root, of, *runs)
+		case "labels":
+			return labelled(ctx, p, *root, of, *runs)
 		}
-		return fmt.Errorf("table must be accuracy, noise, edges or rows (got %q)", *table)
+		return fmt.Errorf("table must be accuracy, noise, edges, rows or labels (got %q)", *table)
 	}
 }
 

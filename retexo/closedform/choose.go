@@ -67,7 +67,11 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 	if t.config.Metric.Ranks() || t.config.numbers() { // a candidate takes the counts of a curve, a thousand bytes for each peer and class
 		lambdas = everySecond(lambdas)
 	}
-	for _, set := range t.sets(r, equations.Columns()) {
+	sets := t.sets(r, equations.Columns())
+	if t.Labels != nil { // each candidate adds to the noise of all
+		sets, lambdas, all = t.privateCandidates(r, sets)
+	}
+	for _, set := range sets {
 		solved, err := equations.Solve(ctx, set.columns, lambdas)
 		if err != nil {
 			return choice{}, err
@@ -76,7 +80,11 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 			all = append(all, candidate{set.columns, set.random, lambdas[i], w})
 		}
 	}
-	best, err := t.validate(ctx, r, all, columns)
+	validate := t.validate
+	if t.Labels != nil {
+		validate = t.validateWithNoise
+	}
+	best, err := validate(ctx, r, all, columns)
 	if err != nil {
 		return choice{}, err
 	}

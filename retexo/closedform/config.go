@@ -64,6 +64,11 @@ type Config struct {
 	Epsilon float64 `json:"epsilon,omitempty"`
 	Delta   float64 `json:"delta,omitempty"`
 
+	// Privacy of labels: their sums over all peers have noise, of which the part of each peer is enough if that many of the
+	// others pool what they know; 0: nearly half of all peers. LabelEpsilon 0: none.
+	LabelEpsilon float64 `json:"label_epsilon,omitempty"`
+	Colluding    int     `json:"colluding,omitempty"`
+
 	Rows     wire.Coding `json:"rows,omitzero"` // of rows that travel
 	Exchange string      `json:"exchange"`      // "halo": all rows; Auto: the fewest rows and sums where that takes fewer bytes
 	// Above 1: no row crosses, only sums over so many rows, none of them in two; the edges of others are left out.
@@ -122,7 +127,7 @@ func (c Config) Validate() error {
 	one("exchange", c.Exchange, Auto, "halo")
 	one("sums", c.Sums, Auto, "float32", "int16", "int8")
 	fault(c.Adjacent > 0 && c.Inductive, "inductive must be false (got true) where nodes are told by their neighbours")
-	if private := c.private(); private != nil {
+	if private := append(c.private(), c.privateLabels()...); private != nil {
 		return errors.Join(append(errs, private...)...)
 	}
 	errs = append(errs, c.spec(false, c.MostRounds()).Validate())
@@ -223,7 +228,7 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 	if s.Rounds == 0 {
 		s.Rounds = c.usualRounds(residual)
 	}
-	if residual && c.Random < 0 {
+	if residual && c.Random < 0 && c.LabelEpsilon == 0 {
 		s.Random = residualRandom
 	}
 	if c.Epsilon > 0 {
@@ -289,6 +294,9 @@ func (c Config) Resolved(labelled, nodes float64) Config {
 // are labelled, rows would otherwise tell the class of every training node; those of numbers would tell more than a class.
 func (c Config) leavesOut(residual bool) bool {
 	if c.LeaveOut == Auto {
+		if c.LabelEpsilon > 0 {
+			return false
+		}
 		return !residual || c.numbers()
 	}
 	return c.LeaveOut == "true"

@@ -55,7 +55,7 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		goOn = true
 	}
 	// What its sums of neighbours tell is spent as the plan says, and rounds Alone lead to those with hops: they are all run.
-	if spec.Own > 0 || r < spec.Alone || t.AllRounds {
+	if spec.Own > 0 || r < spec.Alone || t.AllRounds || t.Labels != nil {
 		goOn = true
 	}
 	if better || t.within || spec.Own > 0 || r < spec.Alone {
@@ -82,7 +82,11 @@ func withoutConstant(columns mat.Dense) mat.Dense { return columns.ColRange(1, c
 // source returns the columns of own nodes in round r before any hop.
 func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 	form := t.model.Closed
-	p := form.Spec.Targets(r, t.train, t.others, t.shard.Labels.Rows(t.train), t.base.logits)
+	y, add := t.shard.Labels.Rows(t.train), t.classSums
+	if t.Labels != nil {
+		y, add = mat.New(y.Rows, y.Cols), t.noisySums
+	}
+	p := form.Spec.Targets(r, t.train, t.others, y, t.base.logits)
 	n := make([]float64, p.Cols)
 	for c := range n {
 		if r == 0 && t.labels.Classes[c] < t.leastClass() {
@@ -91,7 +95,7 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 			}
 		}
 	}
-	sums, rows, without, err := t.classSums(ctx, r, p)
+	sums, rows, without, err := add(ctx, r, p)
 	if err != nil {
 		return mat.Dense{}, err
 	}
@@ -343,10 +347,16 @@ func (t *Trainer) extend(ctx context.Context, r, added int, y mat.Dense, weight 
 	if t.own, err = t.own.Extend(own, added, y.Cols); err != nil {
 		return err
 	}
-	if t.normal, err = t.normal.Extend(c.Update, added, y.Cols); err != nil {
+	sums := c.Update
+	if t.Labels != nil {
+		if sums, err = t.withLabels(ctx, r, added, sums, z); err != nil {
+			return err
+		}
+	}
+	if t.normal, err = t.normal.Extend(sums, added, t.config.Classes); err != nil {
 		return err
 	}
-	t.parts = append(t.parts, c.Update...)
+	t.parts = append(t.parts, sums...)
 	k.Apart = largest(said.Error)
 	return t.checkEquations(ctx, r, t.normal, t.own, k)
 }

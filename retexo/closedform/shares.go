@@ -36,7 +36,7 @@ var moves = []float64{0, 0.25, 0.5, 0.75, 1}
 
 // ShareCounts returns how many counts the two sums have by which logits are moved to the classes' shares; 0: they never are.
 func (c Config) ShareCounts() (first, second int) {
-	if c.Task != target.Single.String() || c.Metric != "accuracy" || c.Epsilon > 0 || c.Balanced || c.ClassWeights != nil ||
+	if c.Task != target.Single.String() || c.Metric != "accuracy" || c.Epsilon > 0 || c.LabelEpsilon > 0 || c.Balanced || c.ClassWeights != nil ||
 		c.Classes < 2 || c.Classes > mostShares {
 		return 0, 0
 	}

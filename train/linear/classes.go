@@ -86,10 +86,15 @@ func (m *Means) Sums(p hmat.Dense) hmat.Dense {
 	} else if d := m.x.x.Dense; !d.Empty() {
 		kernels.GemmTN(d.Cols, p.Cols, d.Rows, d.Data, d.Stride, p.Data, p.Stride, y.Data, y.Stride, false)
 	}
-	for j, f := range m.common {
-		kernels.Scale(f, y.Row(j))
-	}
+	m.Scale(y)
 	return y
+}
+
+// Scale makes plain sums of rows over each class, F×C, what Sums returns.
+func (m *Means) Scale(sums hmat.Dense) {
+	for j, f := range m.common {
+		kernels.Scale(f, sums.Row(j))
+	}
 }
 
 // Map returns the map of the class means, F×C, from the sum of all peers' Sums and of the columns of

@@ -141,6 +141,9 @@ func (k Joint) definite(ctx context.Context, n, own system, eps float64) error {
 	if !ok {
 		return comm.Refused("the Gram matrix of the other peers must be positive semidefinite")
 	}
+	if c == 0 {
+		return nil
+	}
 	blas64.Trsm(blas.Left, blas.Trans, 1, blas64.Triangular{N: d, Stride: d, Data: a.Data, Uplo: blas.Upper, Diag: blas.NonUnit}, cross)
 	for o, s := range k.Squares {
 		if s == 0 {
