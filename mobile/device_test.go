@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -19,7 +20,10 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // tests that run side by side wait for peers
+	leak.Main(m)
+}
 
 // patience only guards against hanging.
 const patience = time.Minute
@@ -234,8 +238,8 @@ func (f *federation) train(t *testing.T) (result func() *heddle.Result) {
 	}
 }
 
-// run trains with both phones and returns the model. between is called with phone 1 until it is done.
-func (f *federation) run(t *testing.T, between func(d *Device, w *watcher) (*Device, *watcher)) []byte {
+// run trains with both phones and returns the model. between is called with f and phone 1 until it is done.
+func (f *federation) run(t *testing.T, between func(f *federation, d *Device, w *watcher) (*Device, *watcher)) []byte {
 	t.Helper()
 	result := f.train(t)
 	var phones [2]*Device
@@ -251,7 +255,7 @@ func (f *federation) run(t *testing.T, between func(d *Device, w *watcher) (*Dev
 		}
 	}
 	if between != nil {
-		phones[1], told[1] = between(phones[1], told[1])
+		phones[1], told[1] = between(f, phones[1], told[1])
 	}
 	for r, w := range told {
 		if w.until(t, Done, Failed) == Failed {
@@ -275,7 +279,9 @@ func (f *federation) run(t *testing.T, between func(d *Device, w *watcher) (*Dev
 // TestPausedAndKilled: a phone that pauses, and one whose process ends at any round, end with the bits of a run that nobody
 // interrupted, and predict by them.
 func TestPausedAndKilled(t *testing.T) {
-	f := newFederation(t, "model: gcn\nencoder: pca:4\nhidden: 8\nrounds: 30\ncheckpoint_every: 5\npeer_timeout: 2s")
+	t.Parallel()
+	const rounds = "model: gcn\nencoder: pca:4\nhidden: 8\nrounds: 30\ncheckpoint_every: 5\npeer_timeout: 2s"
+	f := newFederation(t, rounds)
 	want := f.run(t, nil)
 	d := f.device(t, 0)
 	g := contacts(t, 9, 100)
@@ -302,8 +308,8 @@ func TestPausedAndKilled(t *testing.T) {
 	if err := d.Start(nil); err != nil {
 		t.Error(err) // it is done already
 	}
-	for name, between := range map[string]func(d *Device, w *watcher) (*Device, *watcher){
-		"paused": func(d *Device, w *watcher) (*Device, *watcher) {
+	for name, between := range map[string]func(f *federation, d *Device, w *watcher) (*Device, *watcher){
+		"paused": func(_ *federation, d *Device, w *watcher) (*Device, *watcher) {
 			waitFor(t, w, 8)
 			d.Pause()
 			w.until(t, Paused)
@@ -313,7 +319,7 @@ func TestPausedAndKilled(t *testing.T) {
 			}
 			return d, next
 		},
-		"killed": func(d *Device, w *watcher) (*Device, *watcher) {
+		"killed": func(f *federation, d *Device, w *watcher) (*Device, *watcher) {
 			waitFor(t, w, 17)
 			d.Stop() // a process that is killed writes nothing more either: what it has is its checkpoints
 			again, next := f.device(t, 1), newWatcher()
@@ -323,7 +329,7 @@ func TestPausedAndKilled(t *testing.T) {
 			}
 			return again, next
 		},
-		"in use": func(d *Device, w *watcher) (*Device, *watcher) {
+		"in use": func(_ *federation, d *Device, w *watcher) (*Device, *watcher) {
 			waitFor(t, w, 3)
 			d.Allow(true, false, false)
 			w.until(t, Waiting)
@@ -332,8 +338,8 @@ func TestPausedAndKilled(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f.dirs = []string{t.TempDir(), t.TempDir()}
-			if got := f.run(t, between); !bytes.Equal(got, want) {
+			t.Parallel()
+			if got := newFederation(t, rounds).run(t, between); !bytes.Equal(got, want) {
 				t.Error("the model must be that of a run without interruption")
 			}
 		})

@@ -147,6 +147,7 @@ func (s *sites) device(t *testing.T, dir, evidence string, g *Graph) *Device {
 // TestLeaves: phones that no plan lists end with the model of the sites. A phone that is killed while it waits goes on in
 // another process, and the model has the bits of a run without that. One without an invitation is turned away.
 func TestLeaves(t *testing.T) {
+	t.Parallel()
 	var want []float32
 	seen, err := contacts(t, 9, 50).snapshot("")
 	if err != nil {
@@ -226,6 +227,7 @@ func sameBits(t *testing.T, models []*nn.Model, g *graph.Graph, want []float32, 
 // TestSiteResumes: a site that is killed while it collects, and begun again, goes through the sums that it kept, and the run on
 // from there: all end with the bits of a run in which nobody failed.
 func TestSiteResumes(t *testing.T) {
+	t.Parallel()
 	var want []float32
 	seen, err := contacts(t, 9, 50).snapshot("")
 	if err != nil {
@@ -260,6 +262,7 @@ func TestSiteResumes(t *testing.T) {
 // TestOneNode: phones are one node each of the graph of two sites. All of them have the same features: what Device.Own says
 // of them, they can only have from their neighbours. A phone whose node another one has is turned away.
 func TestOneNode(t *testing.T) {
+	t.Parallel()
 	const phones = 6
 	s := newSites(t, phones, "leaf_edges: true\n")
 	var edges [][2]string

@@ -118,6 +118,7 @@ func TestListenerFails(t *testing.T) {
 
 // TestWindow: a device pauses by itself when its window is over, also while it waits.
 func TestWindow(t *testing.T) {
+	t.Parallel()
 	f := newFederation(t, settings)
 	c := NewConfig(t.TempDir())
 	c.SetPlan(f.plan)
