@@ -1,6 +1,10 @@
 package attack
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+)
 
 // Linear returns how likely each column is in the set, up to order: the best linear estimate of the set given the
 // measurements, where columns are independent with odds of Prior (the mean of Gauss and Markov's theorem, with a
@@ -27,7 +31,7 @@ func (b *Bag) Linear() []float64 {
 	}
 	solveLower(gram, left)
 	for j, p := range mean {
-		mean[j] += p * (1 - p) * dot(b.atom(int32(j)), left)
+		mean[j] += p * (1 - p) * floats.Dot(b.atom(int32(j)), left)
 	}
 	return mean
 }
@@ -37,14 +41,14 @@ func solveLower(g, x []float64) {
 	n := len(x)
 	for i := range n {
 		for j := range i + 1 {
-			v := g[i*n+j] - dot(g[i*n:][:j], g[j*n:][:j])
+			v := g[i*n+j] - floats.Dot(g[i*n:][:j], g[j*n:][:j])
 			if i == j {
 				g[i*n+i] = math.Sqrt(max(v, 1e-300))
 			} else {
 				g[i*n+j] = v / g[j*n+j]
 			}
 		}
-		x[i] = (x[i] - dot(g[i*n:][:i], x[:i])) / g[i*n+i]
+		x[i] = (x[i] - floats.Dot(g[i*n:][:i], x[:i])) / g[i*n+i]
 	}
 	for i := n - 1; i >= 0; i-- {
 		for j := i + 1; j < n; j++ {

@@ -4,6 +4,10 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -43,11 +47,11 @@ type Guess struct {
 // a column for a better one. It ends where what is left is below tolerance, by the length of y, or with
 // most columns.
 func (k *Dictionary) Pursue(y []float32, most int, tolerance float64) Guess {
-	p := pursuit{Dictionary: k, y: make([]float64, k.d), in: make([]bool, len(k.norm)), met: make([]int32, len(k.norm)), tolerance: tolerance}
+	p := pursuit{Dictionary: k, y: make([]float64, k.d), in: make([]bool, len(k.norm)), toward: make([]float64, len(k.norm)), met: make([]int32, len(k.norm)), tolerance: tolerance}
 	for i, v := range y {
 		p.y[i] = float64(v)
 	}
-	p.length = math.Sqrt(dot(p.y, p.y))
+	p.length = math.Sqrt(floats.Dot(p.y, p.y))
 	if p.length == 0 {
 		return Guess{}
 	}
@@ -71,6 +75,7 @@ const negligible = 1e-3
 type pursuit struct {
 	*Dictionary
 	y, left   []float64
+	toward    []float64 // [F] products with left
 	length    float64
 	tolerance float64
 	set       []int32
@@ -84,23 +89,18 @@ type pursuit struct {
 	withY []float64   // by place
 }
 
-func dot(a, b []float64) (sum float64) {
-	for i, v := range a {
-		sum += v * b[i]
-	}
-	return sum
-}
-
-func (p *pursuit) miss() float64 { return math.Sqrt(dot(p.left, p.left)) / p.length }
+func (p *pursuit) miss() float64 { return math.Sqrt(floats.Dot(p.left, p.left)) / p.length }
 
 // best returns the column outside the set that points most to what is left; −1: none does.
 func (p *pursuit) best() int32 {
 	at, most := int32(-1), 1e-12*p.length
+	blas64.Gemv(blas.NoTrans, 1, blas64.General{Rows: len(p.norm), Cols: p.d, Stride: p.d, Data: p.atoms}, blas64.Vector{N: p.d, Inc: 1, Data: p.left},
+		0, blas64.Vector{N: len(p.norm), Inc: 1, Data: p.toward})
 	for j, n := range p.norm {
 		if n == 0 || p.in[j] {
 			continue
 		}
-		if c := dot(p.atom(int32(j)), p.left) / n; c > most {
+		if c := p.toward[j] / n; c > most {
 			at, most = int32(j), c
 		}
 	}
@@ -154,9 +154,9 @@ func (p *pursuit) place(j int32) int {
 		p.met[j] = int32(len(p.ever))
 		a, row := p.atom(j), make([]float64, len(p.ever))
 		for k, other := range p.ever {
-			row[k] = dot(a, p.atom(other))
+			row[k] = floats.Dot(a, p.atom(other))
 		}
-		p.gram, p.withY = append(p.gram, row), append(p.withY, dot(a, p.y))
+		p.gram, p.withY = append(p.gram, row), append(p.withY, floats.Dot(a, p.y))
 	}
 	return int(p.met[j]) - 1
 }
