@@ -111,16 +111,19 @@ func (s componentSums) components(ctx context.Context, p products, k, passes int
 	} else if !ok {
 		return hmat.Dense{}, errors.New("encoder: the eigenvalues of the projected features were not found; check for NaN and for huge features")
 	}
-	v := hmat.New(f, k)
+	v, sums := hmat.New(f, k), make([]float64, k)
 	for i := range f {
 		if err := ctx.Err(); err != nil {
 			return hmat.Dense{}, err
 		}
-		for c := range k {
-			sum := 0.0
-			for j := range w {
-				sum += float64(q.At(i, j)) * u.Data[j*w+w-1-c] // eigenvalues ascend
+		clear(sums)
+		for j, x := range q.Row(i) {
+			of := u.Data[j*w : (j+1)*w]
+			for c := range sums {
+				sums[c] += float64(x) * of[w-1-c] // eigenvalues ascend
 			}
+		}
+		for c, sum := range sums {
 			v.Set(i, c, float32(sum))
 		}
 	}
