@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
+	"github.com/heddle-gnn/heddle/internal/long"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -62,10 +63,11 @@ func apart(got, want mat.Dense) (most, rows float64) {
 
 // TestInferenceRepeatsTraining: on the data of a run, what its peers compute together by its model is what each of them
 // predicted at its end: the same bits where layers are trained one after the other, else up to rounding. They agree with the
-// model on the pooled graph, send no more bytes than was disclosed, and find the run's test metric.
+// model on the pooled graph, send no more bytes than was disclosed, and find the run's test metric. The long form tries all
+// with 2, 3 and 4 peers.
 func TestInferenceRepeatsTraining(t *testing.T) {
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1))
-	for _, c := range []struct {
+	g, every := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1)), long.Form(t)
+	for k, c := range []struct {
 		given string
 		bits  bool    // the same bits
 		rows  float64 // fraction of the rows that rounding to a grid may move by a step
@@ -95,8 +97,8 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 		{"mode: fullbatch; model: gcn; hidden: 12; rounds: 8; label_augmentation: 0.5", false, 0, 1e-4},
 	} {
 		for peers := 2; peers <= 4; peers++ {
-			if testing.Short() && peers != 3 {
-				continue // long tests take 2 and 4 peers, too
+			if peers != 2+k%3 && !every {
+				continue
 			}
 			p := read(t, strings.ReplaceAll(c.given, "; ", "\n")+"\npolicy: random\ntransport: memory")
 			p.Peers = peers

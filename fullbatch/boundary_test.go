@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/long"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -16,13 +17,23 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
+// manyDraws is the number of draws of a statistic, by which its bounds are: four times as many see half the bias.
+func manyDraws(t *testing.T) int {
+	t.Helper()
+	if long.Form(t) {
+		return 2000
+	}
+	return 500
+}
+
 // TestSampleIsUnbiased: over many draws the mean of a sum over sampled halo rows, and of its gradient, is that over all of
 // them, within four and a half standard deviations; and the rows that travel are the share that was asked for.
 func TestSampleIsUnbiased(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: a statistic of 2000 steps")
+		t.Skip("SKIPPED: a statistic of hundreds of steps")
 	}
-	const draws, d = 2000, 3
+	const d = 3
+	draws := manyDraws(t)
 	g := toy(rng.New(8), 40, 9)
 	for i := range g.Split {
 		g.Split[i] = graph.Train
@@ -73,8 +84,8 @@ func TestSampleIsUnbiased(t *testing.T) {
 			h, dz := sums()
 			for k, x := range []mat.Dense{h, dz} {
 				for i, v := range x.Data {
-					mean[k][i] += float64(v) / draws
-					square[k][i] += float64(v) * float64(v) / draws
+					mean[k][i] += float64(v) / float64(draws)
+					square[k][i] += float64(v) * float64(v) / float64(draws)
 				}
 			}
 		}
@@ -83,7 +94,7 @@ func TestSampleIsUnbiased(t *testing.T) {
 		sent, halo = sent+g.Bytes().Halo-before, halo+int64(tr.shard.Halo())
 		for k, want := range []mat.Dense{wantH, wantDZ} {
 			for i, w := range want.Data {
-				sigma := math.Sqrt(max(square[k][i]-mean[k][i]*mean[k][i], 0) / draws)
+				sigma := math.Sqrt(max(square[k][i]-mean[k][i]*mean[k][i], 0) / float64(draws))
 				if off := math.Abs(mean[k][i] - float64(w)); off > 4.5*sigma+1e-5 {
 					t.Errorf("worker %d, of sum and gradient %d, value %d: mean %g over %d draws, exactly %g: off by %g, one standard deviation is %g", tr.shard.Rank, k, i, mean[k][i], draws, w, off, sigma)
 				}
@@ -91,7 +102,7 @@ func TestSampleIsUnbiased(t *testing.T) {
 		}
 		return nil
 	})
-	if got := float64(sent) / draws / float64(halo*2*d*4); math.Abs(got-0.3) > 0.01 {
+	if got := float64(sent) / float64(draws) / float64(halo*2*d*4); math.Abs(got-0.3) > 0.01 {
 		t.Errorf("%.3f of the rows and gradients travelled, want 0.3", got)
 	}
 }
@@ -143,9 +154,10 @@ func (p *part) sumGrads(l *nn.Layer, dh mat.Dense, tape *tape.Tape) (mat.Dense, 
 // TestSampleOfHopsIsUnbiased: the same of sums of sums of sums, whose gradients are taken the other way round.
 func TestSampleOfHopsIsUnbiased(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: a statistic of 2000 steps")
+		t.Skip("SKIPPED: a statistic of hundreds of steps")
 	}
-	const draws, hops = 2000, 3
+	const hops = 3
+	draws := manyDraws(t)
 	g := toy(rng.New(8), 24, 9)
 	for i := range g.Split {
 		g.Split[i] = graph.Train
@@ -190,14 +202,14 @@ func TestSampleOfHopsIsUnbiased(t *testing.T) {
 			tr.line.epoch = e
 			for k, x := range pass() {
 				for i, v := range x.Data {
-					mean[k][i] += float64(v) / draws
-					square[k][i] += float64(v) * float64(v) / draws
+					mean[k][i] += float64(v) / float64(draws)
+					square[k][i] += float64(v) * float64(v) / float64(draws)
 				}
 			}
 		}
 		for k := range want {
 			for i, w := range want[k].Data {
-				sigma := math.Sqrt(max(square[k][i]-mean[k][i]*mean[k][i], 0) / draws)
+				sigma := math.Sqrt(max(square[k][i]-mean[k][i]*mean[k][i], 0) / float64(draws))
 				if off := math.Abs(mean[k][i] - float64(w)); off > 4.5*sigma+1e-5 {
 					t.Errorf("worker %d, of sum and gradient %d, value %d: mean %g over %d draws, exactly %g: off by %g, one standard deviation is %g", tr.shard.Rank, k, i, mean[k][i], draws, w, off, sigma)
 				}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/long"
 )
 
 // TestTimeOnLines: what masks add to a sum of 50 sites on lines of 100 Mbit/s and 20 ms, where computing takes no time:
@@ -22,8 +22,8 @@ func TestTimeOnLines(t *testing.T) {
 	}
 	for _, n := range []int{200_000, 1_000_000} {
 		t.Run(fmt.Sprint(n, " numbers"), func(t *testing.T) {
-			if n > 200_000 && (testing.Short() || os.Getenv("HEDDLE_LONG") == "") {
-				t.Skip("SKIPPED: takes some seconds; HEDDLE_LONG=1 runs it")
+			if n > 200_000 {
+				long.Only(t)
 			}
 			floats, with, sealed := timeOnLines(t, links, n, plain, false), timeOnLines(t, links, n, masked, false), timeOnLines(t, links, n, masked, true)
 			t.Logf("floats %v, masked %v, sealed %v", floats, with, sealed)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/long"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -116,9 +116,7 @@ func TestMaskedIsUnmasked(t *testing.T) {
 
 // TestMaskedIsUnmaskedForAll: so it is for each number of members.
 func TestMaskedIsUnmaskedForAll(t *testing.T) {
-	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
-		t.Skip("SKIPPED: takes half a minute; HEDDLE_LONG=1 runs it")
-	}
+	long.Only(t)
 	for size := 2; size <= allPairs+1; size++ {
 		maskedIsUnmasked(t, size)
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/tree"
+	"github.com/heddle-gnn/heddle/internal/long"
 )
 
 // TestOverTree: above tree.Above members masked sums go over a tree and have the bits that owners of chunks give them in the
@@ -17,8 +17,8 @@ import (
 func TestOverTree(t *testing.T) {
 	for _, size := range []int{tree.Above + 1, 130, 200} {
 		t.Run(fmt.Sprint(size, " members"), func(t *testing.T) {
-			if size > tree.Above+1 && testing.Short() || size > 130 && os.Getenv("HEDDLE_LONG") == "" {
-				t.Skip("SKIPPED: takes some seconds; HEDDLE_LONG=1 runs it")
+			if size > 130 || size > tree.Above+1 && testing.Short() {
+				long.Only(t)
 			}
 			one := func(rank int) *comm.Contribution {
 				return &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Update: numbers(3, rank, 90, 2), Bits: 16, Counts: []int64{int64(rank), -7}}

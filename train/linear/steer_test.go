@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/long"
 	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -153,11 +154,12 @@ func TestSteeredComponents(t *testing.T) {
 }
 
 // TestComponentsAreNoAlarm: rows as they are pass where a few hundred are among thousands, and where peers have blocks of
-// a graph of several types.
+// a graph of several types. The long form tries all numbers of components on all of them.
 func TestComponentsAreNoAlarm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
+	every := long.Form(t)
 	for _, name := range []string{"imdb", "chameleon-filtered"} {
 		g := features(t, name)
 		for how, of := range map[string]func(i int) int{
@@ -165,6 +167,9 @@ func TestComponentsAreNoAlarm(t *testing.T) {
 			"few":       func(i int) int { return max(0, 7-i/260) },
 		} {
 			for _, k := range []int{16, 128} {
+				if (k == 16) != (name == "imdb") != (how == "few") && !every {
+					continue
+				}
 				if err := errors.Join(componentsOf(t, g.X, of, 8, k, 0, 0)...); err != nil {
 					t.Errorf("%s, %s, pca:%d: %v", name, how, k, err)
 				}
