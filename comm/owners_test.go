@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/long"
 )
 
 // TestOwnersAndTrees: among many members short integers are summed by some of them in less time than over trees of
@@ -20,8 +21,10 @@ func TestOwnersAndTrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sizes := []int{64, 128, 256}
-	if testing.Short() {
+	sizes := []int{64, 128}
+	if long.Form(t) {
+		sizes = append(sizes, 256)
+	} else if testing.Short() {
 		sizes = sizes[:1]
 	}
 	for _, size := range sizes {
