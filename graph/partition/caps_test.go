@@ -64,8 +64,11 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 		g := skewed(n, rapid.IntRange(1, 8).Draw(t, "groups"), rapid.IntRange(1, 6).Draw(t, "edges"), rapid.Float64Range(0, 1).Draw(t, "inside"), key)
 		k := rapid.IntRange(1, 12).Draw(t, "parts")
 		goal := Goal{Objective: Objective(rapid.IntRange(0, 1).Draw(t, "objective"))}
-		bounds := []*float64{&goal.Vertices, &goal.Edges, &goal.Train, &goal.Bytes, &goal.Relations}
-		g.Typed = related(g)
+		bounds := []*float64{&goal.Vertices, &goal.Edges, &goal.Train, &goal.Bytes, &goal.Relations, &goal.Types}
+		g.Typed, g.Types = related(g), graph.Types{Names: []string{"few", "many"}}
+		for v := range n {
+			g.Types.Of = append(g.Types.Of, uint8(min(1, v%3)))
+		}
 		for _, bound := range bounds {
 			if rapid.Bool().Draw(t, "bounded") {
 				*bound = rapid.SampledFrom([]float64{1, 1.001, 1.03, 1.2, 3}).Draw(t, "bound")
@@ -88,7 +91,7 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 			return // refused; what can be kept is TestCapsThatFitAreKept's
 		}
 		kept++
-		bounds = append(bounds, &goal.Relations) // of the second relation
+		bounds = append(bounds, &goal.Relations, &goal.Types) // of the second relation and the second type
 		in := func(relation, v int) float64 {
 			row := relation*g.N() + v
 			return float64(g.Typed.Adj.RowPtr[row+1] - g.Typed.Adj.RowPtr[row])
@@ -100,7 +103,7 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 				train = 1
 			}
 			values := g.X.Sparse.RowPtr[v+1] - g.X.Sparse.RowPtr[v]
-			for d, x := range []float64{1, float64(g.Adj.RowPtr[v+1] - g.Adj.RowPtr[v]), train, float64(8 * values), in(0, v), in(1, v)} {
+			for d, x := range []float64{1, float64(g.Adj.RowPtr[v+1] - g.Adj.RowPtr[v]), train, float64(8 * values), in(0, v), float64(1 - g.Types.Of[v]), in(1, v), float64(g.Types.Of[v])} {
 				total[d] += x
 				held[int(p)*len(bounds)+d] += x
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 )
@@ -28,6 +29,7 @@ type Goal struct {
 	Bytes     float64   // features of owned nodes
 	Work      float64   // processor time of a layer: stored edges into owned nodes, and NodeWork a node
 	Relations float64   // stored edges of each relation into owned nodes, of a typed graph in memory
+	Types     float64   // owned nodes of each type, likewise
 	Capacity  []float64 // [K] fair shares relative to each other, for unlike machines; nil: all alike
 }
 
@@ -38,8 +40,6 @@ const NodeWork = 16
 // Even is what policies that balance do unasked: no worker of a cluster waits long for another.
 var Even = Goal{Work: 1.03}
 
-const work = "work"
-
 // bound is one of a goal's bounds.
 type bound struct {
 	name, unit string
@@ -47,24 +47,29 @@ type bound struct {
 	weight     func(r *Run, i int) int64 // of the run's node i
 }
 
-// bounds returns the goal's bounds on a graph of these relations.
-func (g Goal) bounds(relations []string) []bound {
+// bounds returns the goal's bounds on a graph of these relations and types of nodes.
+func (g Goal) bounds(relations, types []string) []bound {
 	list := []bound{
 		{"vertices", "nodes", g.Vertices, func(*Run, int) int64 { return 1 }},
 		{"edges", "edges", g.Edges, (*Run).Edges},
-		{"train", "training nodes", g.Train, func(r *Run, i int) int64 {
-			if r.Split[i] == graph.Train {
-				return 1
-			}
-			return 0
-		}},
+		{"train", "training nodes", g.Train, func(r *Run, i int) int64 { return one(r.Split[i] == graph.Train) }},
 		{"bytes", "bytes of features", g.Bytes, (*Run).Bytes},
-		{work, "edges' worth of work", g.Work, func(r *Run, i int) int64 { return r.Edges(i) + NodeWork }},
+		{"work", "edges' worth of work", g.Work, func(r *Run, i int) int64 { return r.Edges(i) + NodeWork }},
 	}
 	for k, name := range relations {
 		list = append(list, bound{"relations", fmt.Sprintf("edges of relation %q", name), g.Relations, func(r *Run, i int) int64 { return r.related(k, i) }})
 	}
+	for k, name := range types {
+		list = append(list, bound{"types", fmt.Sprintf("nodes of type %q", name), g.Types, func(r *Run, i int) int64 { return one(int(r.kind[i]) == k) }})
+	}
 	return list
+}
+
+func one(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // Validate returns all faults of the goal for that number of parts, or nil.
@@ -74,7 +79,7 @@ func (g Goal) Validate(parts int) error {
 	if g.Objective > EdgeCut {
 		fault("objective must be Volume or EdgeCut (got %d)", g.Objective)
 	}
-	for _, b := range g.bounds([]string{"any"}) {
+	for _, b := range g.bounds([]string{"any"}, []string{"any"}) {
 		if b.most != 0 && !(b.most >= 1 && b.most <= math.MaxFloat32) {
 			fault("%s: bound must be 1 or more times the fair share, or 0 for no bound (got %v)", b.name, b.most)
 		}
@@ -92,13 +97,10 @@ func (g Goal) Validate(parts int) error {
 
 // shares returns each part's fair share of the whole; they add up to 1.
 func (g Goal) shares(parts int) []float64 {
-	share, sum := make([]float64, parts), 0.0
-	for p := range share {
-		share[p] = 1
-		if g.Capacity != nil {
-			share[p] = g.Capacity[p]
-		}
-		sum += share[p]
+	share, sum := slices.Repeat([]float64{1}, parts), 0.0
+	copy(share, g.Capacity)
+	for _, x := range share {
+		sum += x
 	}
 	for p := range share {
 		share[p] /= sum
@@ -126,12 +128,12 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 	if err := g.Validate(parts); err != nil {
 		return nil, err
 	}
-	relations := of.Relations()
-	if g.Relations != 0 && len(relations) == 0 {
-		return nil, errors.New("partition: a bound on relations, of a graph whose edges have no types")
+	relations, types := of.Typing()
+	if g.Relations != 0 && len(relations) == 0 || g.Types != 0 && len(types) == 0 {
+		return nil, errors.New("partition: a bound on relations, or on types, of a graph whose edges, or nodes, have no types")
 	}
 	l := &limits{share: g.shares(parts)}
-	for _, b := range g.bounds(relations) {
+	for _, b := range g.bounds(relations, types) {
 		if b.most != 0 {
 			l.bounds = append(l.bounds, b)
 		}
@@ -139,9 +141,7 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 	dims := len(l.bounds)
 	l.most, l.spare = make([]int64, parts*dims), make([]int64, dims)
 	total, most, heavy, w := make([]int64, dims), make([]int64, dims), make([]int32, dims), make([]int64, dims)
-	nodes := 0
 	err := of.Runs(false, func(r *Run) error {
-		nodes += r.N()
 		for i := range r.N() {
 			l.weigh(w, r, i)
 			for d, x := range w {
@@ -162,8 +162,8 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 			fair := float64(total[d]) * s
 			// What rounding adds to a share that is whole is not a unit more.
 			l.most[p*dims+d] = int64(max(math.Ceil(fair-1e-6), math.Floor(fair*b.most+1e-6)))
-			if b.name == work { // a hub makes its worker slow, but is no reason to refuse the graph
-				l.most[p*dims+d] = max(l.most[p*dims+d], most[d]) + total[d]/int64(max(nodes, 1))
+			if b.name == "work" { // a hub makes its worker slow, but is no reason to refuse the graph
+				l.most[p*dims+d] = max(l.most[p*dims+d], most[d]) + total[d]/max(of.Size().Vertices, 1)
 				l.spare[d] = most[d]
 			}
 			widest = max(widest, l.most[p*dims+d])
@@ -225,6 +225,5 @@ func (g Goal) caps(of *graph.Graph, parts int) (*caps, error) {
 
 // of returns the weights of node v.
 func (c *caps) of(v int32) []int64 {
-	dims := len(c.bounds)
-	return c.weight[int(v)*dims:][:dims]
+	return c.weight[int(v)*len(c.bounds):][:len(c.bounds)]
 }

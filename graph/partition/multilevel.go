@@ -43,7 +43,7 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 		return nil, fmt.Errorf("partition: multilevel: %d edges, of at most %d: take restream:5", g.Adj.NumEdges(), math.MaxInt32/2)
 	}
 	goal := m.Goal
-	if goal.Vertices == 0 && goal.Edges == 0 && goal.Train == 0 && goal.Bytes == 0 && goal.Work == 0 && goal.Relations == 0 {
+	if max(goal.Vertices, goal.Edges, goal.Train, goal.Bytes, goal.Work, goal.Relations, goal.Types) == 0 {
 		goal.Work = Even.Work
 	}
 	c, err := goal.caps(g, parts)

@@ -5,7 +5,7 @@ import "github.com/heddle-gnn/heddle/graph"
 // Source is a graph that is read in runs of nodes, in the order of their IDs, as often as needed: in memory or in a file.
 type Source interface {
 	Size() Load
-	Relations() []string // of typed edges
+	Typing() (relations, types []string) // of typed edges, and of nodes; nil: there are none
 	// Runs calls f for all nodes, run after run. A run's arrays are valid until f returns. Without edges its Col is nil.
 	// Runs stops at the first error.
 	Runs(edges bool, f func(r *Run) error) error
@@ -21,6 +21,7 @@ type Run struct {
 	XCols int           // columns of dense features
 	typed []int64       // [R×N+1] likewise the typed edges of all nodes, relation by relation; nil where there are none
 	nodes int           // N
+	kind  []uint8       // [n] type of each node; nil: they have none
 }
 
 // N returns the number of nodes.
@@ -55,12 +56,12 @@ type Memory struct{ *graph.Graph }
 // Size implements Source.
 func (m Memory) Size() Load { return Load{int64(m.N()), int64(m.Adj.NumEdges())} }
 
-// Relations implements Source.
-func (m Memory) Relations() []string { return m.Typed.Names }
+// Typing implements Source.
+func (m Memory) Typing() (relations, types []string) { return m.Typed.Names, m.Types.Names }
 
 // Runs implements Source.
 func (m Memory) Runs(_ bool, f func(*Run) error) error {
-	r := &Run{Ptr: m.Adj.RowPtr, Col: m.Adj.Col, Split: m.Split, typed: m.Typed.Adj.RowPtr, nodes: m.N()}
+	r := &Run{Ptr: m.Adj.RowPtr, Col: m.Adj.Col, Split: m.Split, typed: m.Typed.Adj.RowPtr, nodes: m.N(), kind: m.Types.Of}
 	if len(m.Split) != m.N() { // a graph without splits may be partitioned, though not trained on
 		r.Split = make([]graph.Split, m.N())
 	}

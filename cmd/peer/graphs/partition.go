@@ -63,8 +63,8 @@ func newPartition() *cobra.Command {
 Policies are random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, restream:N and multilevel.
 
 A bound limits what a part holds relative to its fair share: of work (the processor time of a layer: a node is 16 edges; 1.03
-unless another bound is given), vertices, edges, train (training nodes), bytes (of features) and relations (edges of each), as
---cap work=1.03,train=1.1. A partition that breaks a bound is refused. --capacity sets
+unless another bound is given), vertices, edges, train (training nodes), bytes (of features), relations (edges of each) and
+types (nodes of each), as --cap work=1.03,train=1.1. A partition that breaks a bound is refused. --capacity sets
 the fair shares of unequal machines.
 
 With --plan the peers of a plan partition a stored graph together: each reads its slice and writes its own part. The more
@@ -189,11 +189,11 @@ func (s *cutting) readPolicy() (err error) {
 // goal parses --cap, --capacity and --objective.
 func goal(caps map[string]string, capacity []float64, objective string) (g partition.Goal, err error) {
 	bounds := map[string]*float64{"vertices": &g.Vertices, "edges": &g.Edges, "train": &g.Train, "bytes": &g.Bytes,
-		"work": &g.Work, "relations": &g.Relations}
+		"work": &g.Work, "relations": &g.Relations, "types": &g.Types}
 	for name, text := range caps {
 		bound, ok := bounds[name]
 		if !ok {
-			return g, fmt.Errorf("a bound of --cap must be of work, vertices, edges, train, bytes or relations (got %q)", name)
+			return g, fmt.Errorf("a bound of --cap must be of work, vertices, edges, train, bytes, relations or types (got %q)", name)
 		}
 		if *bound, err = strconv.ParseFloat(text, 64); err != nil || !(*bound >= 1) {
 			return g, fmt.Errorf("a bound of --cap must be a number of at least 1 (got %s=%s)", name, text)

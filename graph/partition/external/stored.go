@@ -117,8 +117,8 @@ func (s *Stored) Size() partition.Load {
 	return partition.Load{Vertices: int64(s.nodes), Edges: s.edges}
 }
 
-// Relations implements partition.Source: a graph with typed edges is not opened.
-func (s *Stored) Relations() []string { return nil }
+// Typing implements partition.Source: a graph with typed edges is not opened.
+func (s *Stored) Typing() (relations, types []string) { return nil, nil }
 
 const (
 	runNodes = 1 << 16 // at most in a run
