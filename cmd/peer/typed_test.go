@@ -51,6 +51,16 @@ func TestSeveralTables(t *testing.T) {
 	contains(t, said, "140 nodes of 2 types", "of 2 relations with their reverses", "type drug: 20 nodes, 4 features", "edge column patient-takes-drug.dose")
 	contains(t, must(t, "inspect", at("data")), "2 types (nodes of each): drug (20, features 4)", "features of edges: 1", "60 training, 30 validation, 30 test nodes")
 	must(t, "partition", "--data", at("data"), "--parts", "3", "--out", at("parts"))
+	must(t, append([]string{"import", "--label-column", "patient.outcome", "--edge-columns", "dose", "--split-time", "admitted:2024-07-01:2024-10-01",
+		"--out", at("stored.graph")}, tables...)...)
+	must(t, "partition", "--data", at("stored.graph"), "--parts", "3", "--out", at("stored"))
+	for k := range 3 {
+		part := fmt.Sprintf("part-%d", k)
+		contains(t, must(t, "inspect", at("stored/"+part)), "2 types", "features of edges: 1")
+	}
+	must(t, "partition", "--data", at("stored.graph"), "--parts", "3", "--policy", "multilevel", "--cap", "types=1.2", "--out", at("capped"))
+	refuse(t, 2, []string{"is read into memory"}, "partition", "--data", at("stored.graph"), "--parts", "3", "--memory", "1GiB", "--out", at("no"))
+	contains(t, must(t, "inspect", at("stored.graph")), "2 types (nodes of each): drug (20, features 4)")
 	contains(t, must(t, "inspect", at("parts/part-0")), "2 types", "features of edges: 1")
 
 	one := ""
@@ -66,6 +76,8 @@ func TestSeveralTables(t *testing.T) {
 		}
 		sameLosses(t, model, a.Loss, b.Loss)
 	}
+	mustTrain(t, at("from-stored"), "--shards", at("stored"), "--mode", "fullbatch", "--transport", "memory", "--model", "rgcn", "--encoder", "raw")
+	sameLosses(t, "stored graph", figures(t, filepath.Join(one, "result.json")).Loss, figures(t, at("from-stored/result.json")).Loss)
 	refuse(t, 2, []string{"peer import --like", "--data"}, "predict", "--model", filepath.Join(one, "model.safetensors"), "--nodes", at("patients.csv"), "--out", at("no.csv"))
 	if exit, _, stderr := call(t.Context(), "train", "--data", at("data"), "--mode", "standalone", "--model", "sage", "--rounds", "2", "--out", at("sage")); exit != 0 ||
 		!strings.Contains(stderr, "the 1 columns of the edges of patients are not read: mode fullbatch with model ") {
@@ -136,7 +148,7 @@ func TestSeveralTablesRefused(t *testing.T) {
 	for want, args := range map[string][]string{
 		"each must have its type":                   {"--nodes", patients, "--nodes", at("drugs.csv")},
 		"require --nodes TYPE=FILE for each type":   {"--edges", takes},
-		"a stored graph has nodes of one type":      {"--nodes", patients, "--edges", "patient-knows-patient=" + at("takes.csv"), "--out", at("x.graph")},
+		"rows of a stored graph cannot be skipped":  {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--on-error", "skip", "--out", at("x.graph")},
 		"here each table is a relation":             {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--relation-column", "dose"},
 		"direction must be in, out or both":         {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--directed", "up"},
 		"--embed names types of nodes":              {"--nodes", at("patients.csv"), "--embed", "drug"},

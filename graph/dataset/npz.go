@@ -58,6 +58,12 @@ type meta struct {
 //
 // An error names the file and the array, the entry where there is one, and what was expected.
 func Read(path string, split int) (*graph.Graph, error) {
+	if strings.HasSuffix(path, ".graph") {
+		if split != 0 {
+			return nil, fmt.Errorf("dataset: split must be 0 (got %d): %s has one", split, path)
+		}
+		return graph.Read(path)
+	}
 	a, m, err := openData(path)
 	if err != nil {
 		return nil, err

@@ -6,12 +6,15 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"pgregory.net/rapid"
 )
 
 // What is stored from a list of edges is what the graph in memory stores.
@@ -58,6 +61,39 @@ func TestIngestIsAsFromEdges(t *testing.T) {
 		if list, err := os.ReadDir(dir); err != nil || len(list) != 3 {
 			t.Errorf("%v, %v: something is left", list, err)
 		}
+	}
+}
+
+// TestWhatIsWrittenIsRead: graphs with types, relations, columns of edges and sites are those that graph.Read reads, and a
+// byte that is another is noticed.
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.graph")
+	rapid.Check(t, func(r *rapid.T) {
+		g := graphtest.DrawTyped(r)
+		if rapid.Bool().Draw(r, "sites") {
+			g.Sites = []string{"north", "south"}
+			for i := range g.N() {
+				g.Site = append(g.Site, int32(i%2))
+			}
+		}
+		if err := WriteGraph(path, g); err != nil {
+			r.Fatal(err)
+		}
+		again, err := graph.Read(path)
+		if err != nil {
+			r.Fatal(err)
+		}
+		if again.Digest() != g.Digest() || !slices.Equal(again.Site, g.Site) || !slices.Equal(again.Sites, g.Sites) {
+			r.Fatalf("read %+v, must be %+v", again, g)
+		}
+	})
+	b := []byte(read(t, path))
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := graph.Read(path); err == nil {
+		t.Error("a damaged file must be refused")
 	}
 }
 

@@ -147,7 +147,7 @@ func (m *importing) run(cmd *cobra.Command) error {
 	c.Format.Watch = readProgress(cmd.Context(), watch, m.files()...)
 	m.list.Path, m.list.Source, m.list.Target, m.list.Weight = c.Edges, c.Source, c.Target, c.Weight
 	m.list.Cells, m.list.Merge = c.Format, c.Merge
-	if strings.HasSuffix(m.out, storedSuffix) {
+	if strings.HasSuffix(m.out, storedSuffix) && !several {
 		return store(cmd, m.list, c, m.out)
 	}
 	g, err := m.read(c, several)
@@ -222,6 +222,12 @@ func (m *importing) read(c dataset.ImportConfig, several bool) (g *graph.Graph, 
 
 // write writes the graph, what its tables became and which rows were skipped.
 func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportConfig) error {
+	if strings.HasSuffix(m.out, storedSuffix) {
+		if _, err := os.Lstat(m.out); err == nil {
+			return fmt.Errorf("%s exists: remove it, or choose another name", m.out)
+		}
+		return ingest.WriteGraph(m.out, g)
+	}
 	if err := dataset.WriteUntil(m.out, g, ctx.Err); err != nil || m.facts == nil {
 		return err
 	}

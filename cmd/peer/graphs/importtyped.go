@@ -70,15 +70,13 @@ func (m *importing) check(several bool) error {
 		{c.SplitTime != "", "--split-time", "stored graphs are split by a column or at random"},
 		{c.Format.Faults.Skip, "--on-error skip", "rows of a stored graph cannot be skipped"},
 	} {
-		if f.set && (!tables || stored) {
+		if f.set && (!tables || stored && (!several || c.Format.Faults.Skip)) {
 			return cli.Invalidf("%s requires --nodes, and %s", f.flag, f.why)
 		}
 	}
 	switch {
 	case len(m.embed) > 0 && !several:
 		return cli.Invalidf("--embed names types of nodes: give --nodes TYPE=FILE for each")
-	case several && stored:
-		return cli.Invalidf("%s: a stored graph has nodes of one type: write a data set", m.out)
 	case several && c.Relation != "":
 		return cli.Invalidf("--relation-column belongs to one table of edges: here each table is a relation")
 	case m.dgl != "" && c.Directed != "" && c.Directed != dataset.Into:

@@ -54,7 +54,7 @@ func inspect(w io.Writer, path string) error {
 		return imported(w, path)
 	case info.IsDir() && has("model.safetensors"):
 		return inspectModel(w, filepath.Join(path, "model.safetensors"))
-	case info.IsDir() && has("graph.npz"), strings.HasSuffix(path, ".npz"):
+	case info.IsDir() && has("graph.npz"), strings.HasSuffix(path, ".npz"), strings.HasSuffix(path, storedSuffix):
 		return inspectData(w, path)
 	case info.IsDir():
 		return inspectState(w, path)
@@ -63,7 +63,7 @@ func inspect(w io.Writer, path string) error {
 	case strings.HasPrefix(info.Name(), "part-"):
 		return inspectShard(w, path)
 	}
-	return fmt.Errorf("%s must be a data set (directory or .npz), a partition, its part-N, a model (.safetensors) or a directory of checkpoints", path)
+	return fmt.Errorf("%s must be a data set (directory, .npz or .graph), a partition, its part-N, a model (.safetensors) or a directory of checkpoints", path)
 }
 
 func inspectData(w io.Writer, path string) error {

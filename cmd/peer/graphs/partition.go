@@ -233,9 +233,12 @@ func bytesOf(text string) (int64, error) {
 }
 
 // stored reports whether the data is a stored graph or a list to make one from, which need not fit
-// into memory.
+// into memory. One with types or columns of edges is read into it.
 func (s *cutting) stored() bool {
-	return slices.Contains([]string{storedSuffix, ".u32", ".u64"}, filepath.Ext(s.data))
+	if filepath.Ext(s.data) == storedSuffix {
+		return !external.Typed(s.data)
+	}
+	return slices.Contains([]string{".u32", ".u64"}, filepath.Ext(s.data))
 }
 
 // meta is what the manifest says of the partition besides its parts.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -40,6 +41,20 @@ func OpenGraph(path string) (*Stored, error) {
 	return s, nil
 }
 
+// typed are the sections that are not streamed.
+var typed = []struct{ section, text string }{{"relations/ptr", "edges have types"}, {"types/of", "nodes have types"}, {"edge/dense", "edges have columns"}}
+
+// Typed reports whether a stored graph has types of nodes or edges, or columns of edges, so that only graph.Read reads it.
+// It is false of a file that cannot be read.
+func Typed(path string) bool {
+	f, err := section.OpenRanges(path, graph.GraphKind)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return slices.ContainsFunc(typed, func(one struct{ section, text string }) bool { return f.Has(one.section) })
+}
+
 func (s *Stored) open() error {
 	// extents returns a section's shape, of rank 2 where there is room for columns, and checks its
 	// rows; −1 is any.
@@ -53,9 +68,9 @@ func (s *Stored) open() error {
 		}
 		return shape, true, nil
 	}
-	for _, what := range []struct{ section, text string }{{"relations/ptr", "edges have types"}, {"types/of", "nodes have types"}, {"edge/dense", "edges have columns"}} {
+	for _, what := range typed {
 		if s.file.Has(what.section) {
-			return s.file.Errorf(what.section, "%s, which are not streamed: partition the data set itself", what.text)
+			return s.file.Errorf(what.section, "%s, which are not streamed: partition it in memory, without --plan", what.text)
 		}
 	}
 	shape, ok, err := extents("split", section.U8, 1, -1)

@@ -1,0 +1,84 @@
+package graph
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"github.com/heddle-gnn/heddle/graph/section"
+)
+
+// Read reads a file of kind GraphKind into memory, with types, relations, columns of edges and sites where it has them.
+func Read(path string) (*Graph, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("graph: %w", err)
+	}
+	f, err := section.Decode(path, GraphKind, b)
+	if err != nil {
+		return nil, fmt.Errorf("graph: %w", err)
+	}
+	g := &Graph{}
+	if err := g.read(f); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// read reads what Sections wrote, and the sites.
+func (g *Graph) read(f *section.Arrays) (err error) {
+	for name, to := range map[string]func(b []byte){"name": func(b []byte) { g.Name = string(b) }, "encoding": func(b []byte) { g.Encoding = b }} {
+		b, err := section.Values[uint8](f, name)
+		if err != nil {
+			return err
+		}
+		if len(b) > 0 {
+			to(bytes.Clone(b))
+		}
+	}
+	if g.Split, err = section.Values[Split](f, "split", -1); err != nil {
+		return err
+	}
+	n := len(g.Split)
+	if g.Adj, err = ReadCSR(f, 0, n, n); err != nil {
+		return err
+	}
+	if err := g.Typed.Read(f, &g.Adj); err != nil {
+		return err
+	}
+	if g.X, err = ReadFeatures(f, "x", n); err != nil {
+		return err
+	}
+	if err := g.Types.Read(f, n, g.X); err != nil {
+		return err
+	}
+	edge, err := ReadFeatures(f, "edge", -1)
+	if err != nil {
+		return err
+	}
+	if g.EdgeX = edge.Dense; edge.Sparse != nil {
+		return f.Errorf("edge/shape", "columns of edges must be dense")
+	}
+	if g.Labels, err = ReadLabels(f, n); err != nil {
+		return err
+	}
+	if g.IDs, err = f.Strings("ids", n); err != nil {
+		return err
+	}
+	if f.Has("site") {
+		if g.Site, err = section.Values[int32](f, "site", n); err != nil {
+			return err
+		}
+		ptr, err := section.Values[int64](f, "sites/ptr", -1)
+		if err != nil {
+			return err
+		}
+		if g.Sites, err = f.Strings("sites", len(ptr)-1); err != nil {
+			return err
+		}
+	}
+	if err := g.Valid(); err != nil {
+		return f.Errorf("adj/0/col", "%w", err)
+	}
+	return nil
+}
