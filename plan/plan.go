@@ -71,7 +71,7 @@ type Plan struct {
 	// standalone take raw. In fullbatch and standalone, embedding:K maps features to K columns, and each
 	// node without features has a row of K numbers that its peer alone learns and holds; for a node
 	// without such a row, as one that comes later, the bias of the map stands in.
-	Encoder Encoder `yaml:"encoder" default:"pca:128+classes" rule:"policy.encoders" help:"raw, pca:K, pca:K+classes, mlp, classes, classes+pca:K, embedding:K"`
+	Encoder Encoder `yaml:"encoder" default:"pca:128+classes" rule:"policy.encoders" help:"raw, mlp, pca:K[+classes], classes[+pca:K], embedding:K"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
 	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
 	// Number of graph layers.
