@@ -79,7 +79,8 @@ class Spark(unittest.TestCase):
     def test_the_page(self):
         """What docs/how-to/spark.md shows, word for word but for /shared and the ports. HEDDLE_TABLES is the format of the
         tables, which the session may need packages and settings for (PYSPARK_SUBMIT_ARGS)."""
-        of = os.environ.get("HEDDLE_TABLES", "parquet")
+        of, shared = os.environ.get("HEDDLE_TABLES", "parquet"), self.at / "shared"
+        shared.mkdir()
         self.session.sql("create database if not exists lake")
         self.nodes.toDF("person", "x", "fraud").write.format(of).saveAsTable("lake.people")
         self.edges.toDF("caller", "called", "calls").write.format(of).saveAsTable("lake.calls")
@@ -88,13 +89,13 @@ class Spark(unittest.TestCase):
         blocks = re.findall(r"```(python)?\n(.*?)```", page, re.S)
         self.assertEqual(4, len(blocks))
         for language, code in blocks:
-            code = code.replace("/shared", str(self.at)).replace("ranks=4", f"ranks=4, port={engines.free_ports(4)}")
+            code = code.replace("/shared", str(shared)).replace("ranks=4", f"ranks=4, port={engines.free_ports(4)}")
             if language:
                 exec(code, names)
                 continue
             for line in code.splitlines():
                 _program.run(shlex.split(line)[1:])
-        rows = self.session.read.parquet(str(self.at / "predictions")).collect()
+        rows = self.session.read.parquet(str(shared / "predictions")).collect()
         self.assertEqual([f"p{i:03d}" for i in range(120)], sorted(r["name"] for r in rows))
         self.assertGreater(names["run"].metrics["test"], 0.8)
 
