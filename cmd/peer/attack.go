@@ -40,7 +40,8 @@ func newAttack() *cobra.Command {
 attack what it finds and a baseline: what the same attacker finds without the run. With --plan and --shard the run has
 the settings of that plan, and this site's own part is divided among as many sites as the plan has members: no other
 site is needed, and nothing leaves. Rows are sent as they are (exchange: halo), the worst case. With preset auto one
-plan of each kind is attacked. With --mode fullbatch --task links the attack infers the links between nodes of site 1.`,
+plan of each kind is attacked. With --task links, in mode fullbatch or retexo, it infers the links between nodes of
+site 1.`,
 		Example: "  peer attack --data data/cora --preset frugal\n" +
 			"  peer attack --plan plan.yaml --shard parts/part-0",
 		RunE: func(c *cobra.Command, _ []string) error {
