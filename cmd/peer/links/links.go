@@ -15,10 +15,14 @@ func Print(w io.Writer, o *heddle.Result, model string) error {
 		_, err := fmt.Fprintln(w, "links: not ranked, since this peer received the model from another peer")
 		return err
 	}
+	from := "drawn"
+	if o.Plan.NegativesFrom == "near" && max(len(o.Links.Sites), len(o.Plan.Members)) > 1 {
+		from = "drawn near"
+	}
 	line := func(name string, r *eval.Ranks) {
 		if r != nil {
-			fmt.Fprintf(w, "%s links: MRR %.4f, hits@1 %.4f, hits@10 %.4f, AUC %.4f (%d ends, each among 100 drawn nodes or fewer)\n",
-				name, r.MRR, r.Hits[1], r.Hits[10], r.AUC, r.Links)
+			fmt.Fprintf(w, "%s links: MRR %.4f, hits@1 %.4f, hits@10 %.4f, AUC %.4f (%d ends, each among 100 %s nodes or fewer)\n",
+				name, r.MRR, r.Hits[1], r.Hits[10], r.AUC, r.Links, from)
 		}
 	}
 	line("validation", o.Links.Val)

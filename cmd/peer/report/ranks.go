@@ -40,8 +40,12 @@ func (r Run) ranks(l *links.Ranked) (section, error) {
 	if err != nil {
 		return section{}, fmt.Errorf("report: chart of the ranks: %w", err)
 	}
+	near := ""
+	if r.Plan.NegativesFrom == "near" && r.parts() > 1 {
+		near = ", of near nodes only: the site's own and their neighbours"
+	}
 	return section{Title: "Where held-out links rank", Chart: charts(chart), Tables: []Table{t},
-		Notes: []string{"Each link is ranked twice, from each end, among 100 drawn pairs, or all where a type has fewer nodes. MRR is the mean of " +
+		Notes: []string{"Each link is ranked twice, from each end, among 100 drawn pairs, or all where a type has fewer nodes" + near + ". MRR is the mean of " +
 			"1/rank, hits@K the fraction of ranks up to K, AUC the probability that a link scores above a drawn pair. A site's links are those of its own nodes."}}, nil
 }
 
