@@ -34,7 +34,7 @@ const delta = dp.UsualDelta
 // Command registers the flags of the experiment and returns it.
 func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	root := graphs.Root(f)
-	table := f.String("table", "accuracy", "table: accuracy, noise, edges, rows or labels")
+	table := f.String("table", "accuracy", "table: accuracy, noise, edges, rows, labels or told")
 	names := f.String("graph", "facebook-pages,coauthor-cs,amazon-computers,cora", "graphs to measure")
 	runs := f.Int("runs", 5, "runs of each plan")
 	return func(ctx context.Context, p *page.Page) error {
@@ -50,8 +50,10 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			return crossed(ctx, p, *root, of, *runs)
 		case "labels":
 			return labelled(ctx, p, *root, of, *runs)
+		case "told":
+			return told(ctx, p, *root, of, *runs)
 		}
-		return fmt.Errorf("table must be accuracy, noise, edges, rows or labels (got %q)", *table)
+		return fmt.Errorf("table must be accuracy, noise, edges, rows, labels or told (got %q)", *table)
 	}
 }
 
