@@ -123,8 +123,8 @@ func (l *sending) noisyRound(columns, added, classes int) {
 	l.noisy("right validation nodes of each penalty, with noise", columnSets)
 }
 
-// noisy adds sums of that many numbers with noise.
-func (l *sending) noisy(what string, numbers int64) { l.counts(what, 1, numbers, numbers) }
+// noisy adds sums of that many numbers with noise, which travel in 32 or 64 bits.
+func (l *sending) noisy(what string, numbers int64) { l.sum(what, 1, 0, numbers) }
 
 // penalties adds the validation of a round, whose metric has so many counts, and wide ones among them.
 func (l *sending) penalties(c closedform.Config, metric, wide int64) {
