@@ -84,6 +84,10 @@ func (m Dense) CopyFrom(src Dense) {
 	if m.Rows != src.Rows || m.Cols != src.Cols {
 		panic(fmt.Sprintf("mat: the source of a copy must be %d×%d (got %d×%d)", m.Rows, m.Cols, src.Rows, src.Cols))
 	}
+	if m.Compact() && src.Compact() {
+		copy(m.Data[:m.Rows*m.Cols], src.Data)
+		return
+	}
 	for i := range m.Rows {
 		copy(m.Row(i), src.Row(i))
 	}

@@ -22,6 +22,8 @@ func TestAggregators(t *testing.T) {
 		"sum of messages":   projected(aggregate.SumOf),
 		"mean of messages":  projected(aggregate.MeanOf),
 		"max of messages":   projected(aggregate.MaxOf),
+		"linear messages":   tripled(aggregate.SumOf),
+		"of linear ones":    tripled(aggregate.MaxOf),
 		"of one's own":      doubled{},
 		"dynamic attention": aggregate.NewDynamicAttention("att", 2, 3, 0, 0.3, rng.New(1)),
 		"edge attention":    aggregate.NewDynamicAttention("att", 2, 3, 4, 0.3, rng.New(1)),
@@ -89,6 +91,21 @@ func projected(how aggregate.Reduction) aggregate.Aggregator {
 					kernels.GemmNT(x.Rows, x.Cols, out, d.Data, out, w.Data, w.Stride, dx.Data, dx.Stride, true)
 				}
 			}
+		},
+	}
+}
+
+// tripled is the message 3·z_j + r_i, of which the gradient reads nothing but its own.
+func tripled(how aggregate.Reduction) *aggregate.Messages {
+	return &aggregate.Messages{
+		Reduce: how, ReadsDst: true, Linear: true,
+		Message: func(b *aggregate.EdgeBatch) {
+			b.M.CopyFrom(b.Dst)
+			kernels.Axpy(3, b.Src.Data, b.M.Data)
+		},
+		Gradient: func(b *aggregate.EdgeBatch) {
+			kernels.Axpy(3, b.DM.Data, b.DSrc.Data)
+			kernels.Add(b.DM.Data, b.DDst.Data)
 		},
 	}
 }

@@ -19,15 +19,18 @@ import (
 // same time. Nothing is kept of an edge: the backward pass computes its message again. The result is
 // the same for any number of cores.
 type Messages struct {
-	Reduce     Reduction
-	Width      int  // of a message; 0: that of z
+	Reduce Reduction
+	Width  int // of a message; 0: that of z
+	// Linear: Gradient reads neither b.Src, b.Dst nor b.M, as that of a message which is linear in the rows. The backward pass
+	// then makes none of them again, and nobody fetches rows again for it.
+	Linear     bool
 	ReadsDst   bool // whether messages read the destinations' rows
 	EdgeWidth  int  // columns of the edges that messages read; 0: none
 	Parameters []*tape.Param
 	// Message writes b.M. It must write nothing else, for it is called at several places at a time.
 	Message func(b *EdgeBatch)
 	// Gradient adds to b.DSrc, b.DDst and b.Grads what the gradient b.DM of the messages brings; b.M
-	// holds these. It must write nothing else.
+	// holds these, unless Linear. It must write nothing else.
 	Gradient func(b *EdgeBatch)
 }
 
@@ -60,9 +63,9 @@ func (f *Messages) Params() []*tape.Param { return f.Parameters }
 // Dims returns 0 and Width: rows of any width.
 func (f *Messages) Dims() (in, out int) { return 0, f.Width }
 
-// Properties returns that the gradient reads z, and how many columns of edges messages read.
+// Properties returns whether the gradient reads z, and how many columns of edges messages read.
 func (f *Messages) Properties() Properties {
-	return Properties{NeedsSource: true, EdgeColumns: f.EdgeWidth}
+	return Properties{NeedsSource: !f.Linear, EdgeColumns: f.EdgeWidth}
 }
 
 // Begin keeps the destinations' rows own, which must stay as they are until BeginGrad.
@@ -149,6 +152,9 @@ func (f *Messages) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 // AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and to
 // those of the parameters.
 func (f *Messages) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
+	if f.Linear {
+		z = mat.Dense{Rows: g.NumSrc, Cols: acc.messages.width}
+	}
 	checkBlock("Messages", acc.sum.Rows, g, z)
 	if len(g.Col) == 0 {
 		return

@@ -39,7 +39,7 @@ func weighed(how aggregate.Reduction) *aggregate.Messages {
 		}
 	}
 	return &aggregate.Messages{
-		Reduce:   how,
+		Reduce: how, Linear: true,
 		Message:  func(b *aggregate.EdgeBatch) { b.M.Zero(); times(b.M, b.Src, b.Weight) },
 		Gradient: func(b *aggregate.EdgeBatch) { times(b.DSrc, b.DM, b.Weight) },
 	}
