@@ -3,7 +3,6 @@ package heddle
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -118,7 +117,7 @@ func (s Site) gather(ctx context.Context, p Plan, g *graph.Graph, rank int, dir 
 			step++
 			return r.Meta, err
 		}
-		if err := number(own, p, tell); err != nil {
+		if err := shard.Number(own, p.Names(), tell); err != nil {
 			return err
 		}
 		if _, err := shard.WriteOwn(dir, own, shard.Meta{Policy: "by-column", Sites: p.Names()}, tell); err != nil {
@@ -128,50 +127,4 @@ func (s Site) gather(ctx context.Context, p Plan, g *graph.Graph, rank int, dir 
 	}
 	s.Shard = nil
 	return one.attend(ctx, s)
-}
-
-// mostName bounds the name of a graph, in bytes.
-const mostName = 255
-
-// number gives the nodes of own their numbers in the graph of all members, and own the name that the first member has for it.
-// What a member tells of its part is the number of its nodes and of its features, its classes and its name.
-func number(own *shard.Shard, p Plan, tell func([]byte) ([][]byte, error)) error {
-	shape := binary.LittleEndian.AppendUint64(nil, uint64(own.X.Cols()))
-	shape = binary.LittleEndian.AppendUint64(shape, uint64(own.Labels.Classes))
-	names := sha256.Sum256([]byte(strings.Join(own.Labels.Names, "\x00") + fmt.Sprint(own.Labels.Multi())))
-	shape = append(shape, names[:]...)
-	mine := binary.LittleEndian.AppendUint64(shape[:len(shape):len(shape)], uint64(own.Owned))
-	all, err := tell(append(mine, own.Name[:min(len(own.Name), mostName)]...))
-	if err != nil {
-		return err
-	}
-	const most = 1 << 40 // nodes of a member
-	head := len(mine)
-	var before int64
-	own.Nodes = 0
-	for q, b := range all {
-		fault := func(format string, args ...any) error {
-			return &comm.PeerError{Rank: q, Name: p.Members[q].Name, Op: "gather", Err: fmt.Errorf(format, args...)}
-		}
-		if len(b) < head || len(b) > head+mostName {
-			return fault("the description of its part must have %d to %d bytes (got %d)", head, head+mostName, len(b))
-		}
-		if string(b[:len(shape)]) != string(shape) {
-			return fault("its graph must have %d features and the same %d classes (got %d and %d)", own.X.Cols(), own.Labels.Classes,
-				binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]))
-		}
-		n := binary.LittleEndian.Uint64(b[len(shape):])
-		if n > most {
-			return fault("its graph must have at most %d nodes (got %d)", int64(most), n)
-		}
-		if q < own.Rank {
-			before += int64(n)
-		}
-		own.Nodes += int64(n)
-	}
-	own.Name = string(all[0][head:]) // a model's card has one name of the data
-	for i := range own.Global {
-		own.Global[i] = before + int64(i)
-	}
-	return nil
 }

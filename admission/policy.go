@@ -37,7 +37,7 @@ type Policy struct {
 
 	MaxLabelEpsilon float64 `yaml:"max_label_epsilon"` // of the privacy of labels; 0: no bound, and none is needed
 
-	MaxNumbers float64 `yaml:"max_numbers"`    // that are sent of a node for each value that its row stores; 0: no bound
+	MaxNumbers float64 `yaml:"max_numbers"` // that are sent of a node for each value that its row stores; 0: no bound
 
 	SiteFigures int `yaml:"site_figures"` // test nodes over which at least this site tells the others its own metric; 0: it does not
 

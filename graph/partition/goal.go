@@ -130,7 +130,7 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 	}
 	relations, types := of.Typing()
 	if g.Relations != 0 && len(relations) == 0 || g.Types != 0 && len(types) == 0 {
-		return nil, errors.New("partition: a bound on relations, or on types, of a graph whose edges, or nodes, have no types")
+		return nil, errors.New("partition: a bound on types or relations, of a graph whose nodes or edges have no types")
 	}
 	l := &limits{share: g.shares(parts)}
 	for _, b := range g.bounds(relations, types) {

@@ -115,10 +115,10 @@ func TestRelationsHaveBounds(t *testing.T) {
 		t.Error(err)
 	}
 	plain := graphtest.Path(4)
-	if _, err := Bounded(policy(t, "ldg"), Goal{Relations: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "edges, or nodes, have no types") {
+	if _, err := Bounded(policy(t, "ldg"), Goal{Relations: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "nodes or edges have no types") {
 		t.Error(err)
 	}
-	if _, err := Bounded(policy(t, "ldg"), Goal{Types: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "edges, or nodes, have no types") {
+	if _, err := Bounded(policy(t, "ldg"), Goal{Types: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "nodes or edges have no types") {
 		t.Error(err)
 	}
 }

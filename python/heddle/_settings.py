@@ -65,7 +65,7 @@ class Settings(TypedDict, total=False):
     """
 
     encoder: str
-    """Raw, pca:K, pca:K+classes, mlp, classes, classes+pca:K, embedding:K.
+    """Raw, mlp, pca:K[+classes], classes[+pca:K], embedding:K.
 
     Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K keeps
     their K leading components, mlp trains a hidden layer, classes maps them to one column a class in
