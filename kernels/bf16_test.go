@@ -6,12 +6,6 @@ import (
 	"testing"
 )
 
-// bf16 returns the bfloat16 nearest to each of x.
-func bf16(x []float32) []uint16 {
-	y := make([]uint16, len(x))
-	toBF16Generic(x, y)
-	return y
-}
 
 // widened returns x as float32.
 func widened(x []uint16) []float32 {

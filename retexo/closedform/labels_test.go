@@ -53,7 +53,7 @@ func TestPrivateLabels(t *testing.T) {
 			models = append(models, r.flat(0))
 		}
 		if sameBits(models[1], models[2]) {
-			t.Errorf("%s: another secret gives the same model: there is no noise in it", target)
+			t.Errorf("%s: another secret gives the same model, must give another by its noise", target)
 		}
 	}
 }

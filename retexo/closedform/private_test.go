@@ -68,7 +68,7 @@ func TestPrivateForAnyPeers(t *testing.T) {
 		}
 		other := mustRun(t, c, cut(t, g, 1), options{setup: secretly(t, c, 2)})
 		if sameBits(other.flat(0), one.flat(0)) {
-			t.Errorf("%s: another secret gives the same model: there is no noise in it", target)
+			t.Errorf("%s: another secret gives the same model, must give another by its noise", target)
 		}
 	}
 }
