@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-
 // widened returns x as float32.
 func widened(x []uint16) []float32 {
 	y := make([]float32, len(x))
