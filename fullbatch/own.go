@@ -13,7 +13,7 @@ import (
 )
 
 // ownRows are the learned rows of nodes without features, of which each worker holds those of its own nodes and changes them
-// by itself: they are no parameters, which all workers hold and sum. Other workers read a boundary node's row as they read any
+// by itself. Parameters, in contrast, are what all workers hold and sum. Other workers read a boundary node's row as they read any
 // layer's, and send its gradient back. The methods of nil do nothing.
 type ownRows struct {
 	of    []int32   // [Owned] which row of the table a node has; −1: it has features

@@ -20,7 +20,7 @@ type Encoder struct {
 	Proj  *rows.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
 	Layer *Layer       // mlp: Linear, norm, ReLU and a head, trained as a layer without edges; embedding: Linear alone. Else nil
 
-	// pca: what makes the columns of classes, with which WithClasses completes the rows of Encode; nil: there are none.
+	// pca: what makes the columns of classes, with which WithClasses completes the rows of Encode; nil: rows have components alone.
 	Classes *closed.Form
 
 	logits bool // the output of mlp is its head's logits

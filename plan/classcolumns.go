@@ -46,7 +46,7 @@ func (p Plan) classColumns(t task) (c *closedform.Config, why string) {
 	return c, ""
 }
 
-// layoutOf returns the layout of c; nil: there is none.
+// layoutOf returns the layout of c; nil: c is nil.
 func layoutOf(c *closedform.Config) *closed.Layout {
 	if c == nil {
 		return nil

@@ -533,7 +533,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	return q, spec, append(errs, err)
 }
 
-// learned is the width of learned rows of nodes; 0: there are none.
+// learned is the width of learned rows of nodes; 0: no node has one.
 func (p Plan) learned() int {
 	if p.Encoder.Kind == "embedding" {
 		return p.Encoder.K

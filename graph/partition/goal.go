@@ -162,7 +162,7 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 			fair := float64(total[d]) * s
 			// What rounding adds to a share that is whole is not a unit more.
 			l.most[p*dims+d] = int64(max(math.Ceil(fair-1e-6), math.Floor(fair*b.most+1e-6)))
-			if b.name == "work" { // a hub makes its worker slow, but is no reason to refuse the graph
+			if b.name == "work" { // a hub makes its worker slow; the graph is still taken
 				l.most[p*dims+d] = max(l.most[p*dims+d], most[d]) + total[d]/max(of.Size().Vertices, 1)
 				l.spare[d] = most[d]
 			}

@@ -17,7 +17,8 @@ import (
 // A release is a sum of whole numbers over all peers. A node with row v adds v to the sum of its class: with another
 // class it takes v from one sum and adds it to another one, a change of length √2·|v|. Rows have a length of at most bound
 // steps of a grid, so that the sensitivity is √2·bound, and exactly so, as each row is rounded by itself (TestLabelSensitivity
-// tries all). Counts of right predictions change by at most 1 each, √M for M of them; a step is chosen so that this is no more.
+// tries all). M counts of right predictions change by at most 1 each, by √M together; one counts RightStep, which makes this
+// at most √2·bound, too.
 //
 // The noise comes from all peers (Dwork et al., EUROCRYPT 2006). Of K peers C may pool what they know: each adds discrete
 // Gaussian noise of variance σ²/(K − C), so that what the others added has a variance of at least σ². The sum of discrete

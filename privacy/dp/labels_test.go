@@ -90,7 +90,7 @@ func TestLabelSensitivity(t *testing.T) {
 	}
 }
 
-// sparse returns the rows without their zeros, of which there are some.
+// sparse sets a third of the values to 0, and returns the others as sparse rows.
 func sparse(rows mat.Dense) *mat.Sparse {
 	s := &mat.Sparse{Rows: rows.Rows, Cols: rows.Cols, RowPtr: []int64{0}}
 	for i := range rows.Rows {

@@ -32,7 +32,7 @@ type Exchange struct {
 	// Publish is over how many test nodes at least this site tells the others its own figures (Published); 0: it tells none.
 	Publish int
 
-	Private bool // labels are private: nothing is summed, and there are no figures
+	Private bool // labels are private: Run sums nothing, and Figures returns nil
 
 	used   comm.Counts
 	fault  error     // of the last Run

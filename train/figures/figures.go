@@ -199,7 +199,7 @@ func thresholds(val *eval.Table, g eval.Goal) (all []Threshold) {
 	return all
 }
 
-// Cuts returns the log-odds from which on classes are predicted; nil: there are no thresholds.
+// Cuts returns the log-odds from which on classes are predicted; nil: the more probable class is predicted.
 func (f *Figures) Cuts() (all eval.Cuts) {
 	if f.Threshold != nil {
 		return eval.Cuts{f.Threshold.LogOdds}
