@@ -3,11 +3,13 @@ package heddle
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/task"
@@ -37,6 +39,7 @@ func TestInit(t *testing.T) {
 		{"mode: fullbatch; model: sage; hidden: 12; rounds: 8; dropout: 0; label_augmentation: 0", true},
 		{"model: gcn; encoder: pca:16; layers: 1; rounds: 8; dropout: 0", true},
 		{"model: sage; encoder: raw; layers: 1; rounds: 8; dropout: 0; keep_last: true", true},
+		{"model: gcn; encoder: pca:16+classes; layers: 1; rounds: 8; dropout: 0; min_class: 1", true},
 		{"model: gcn; encoder: pca:16; layers: 2; hidden: 12; rounds: 8; dropout: 0; keep_last: true", false},
 		{"model: gcn; encoder: mlp; layers: 2; hidden: 12; rounds: 8; dropout: 0; layer_output: logits; keep_last: true", false},
 	} {
@@ -149,6 +152,55 @@ func TestInitRefused(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; must have %q", text, err, want)
+		}
+	}
+}
+
+// TestInitClassColumns: a model whose layers see columns of classes is a start for data of the same columns and classes by
+// name; a plan with other columns behind the encoder is refused.
+func TestInitClassColumns(t *testing.T) {
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Columns: 60, Train: 0.2}, rng.New(1))
+	encoding := `{"columns":[{"name":"age","kind":"numeric","mean":1},{"name":"sex","kind":"categorical","values":["f","m"]}]}`
+	names := make([]string, g.Labels.Classes)
+	for k := range names {
+		names[k] = string(rune('a' + k))
+	}
+	settings := "model: gcn\nhidden: 8\nrounds: 1\nkeep_last: true\npolicy: random\ntransport: memory\nencoder: "
+	for _, c := range []struct {
+		file, plan string // their encoders
+		change     func(s *shard.Shard)
+		must       string
+	}{
+		{"pca:8+classes", "pca:8+classes", func(*shard.Shard) {}, ""},
+		{"pca:8+classes", "pca:8+classes", func(s *shard.Shard) { s.Encoding = []byte(strings.Replace(encoding, "sex", "side", 1)) },
+			`column 2 must be "sex", as in the model (got "side")`},
+		{"pca:8+classes", "pca:8+classes", func(s *shard.Shard) {
+			s.Labels.Names = slices.Clone(names)
+			slices.Reverse(s.Labels.Names)
+		}, `class 0 must be "a", as in the model`},
+		{"pca:8", "pca:8+classes", func(*shard.Shard) {}, "model.encoder.classes.all_hops must be true"},
+		{"pca:8+classes", "pca:8", func(*shard.Shard) {}, "model.encoder.classes must be"},
+	} {
+		p := read(t, settings+c.file)
+		p.Peers = 2
+		shards, err := Split(g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range shards {
+			s.Encoding, s.Labels.Names = []byte(encoding), names
+		}
+		old, err := Local{Plan: p, Shards: shards}.Train(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change(shards[0])
+		next, init := again(t, read(t, settings+c.plan), old)
+		next.Peers = 2
+		_, err = Local{Plan: next, Shards: shards, Init: init}.Train(t.Context())
+		if bad := new(InputError); err != nil && !errors.As(err, &bad) || (err == nil) != (c.must == "") ||
+			err != nil && !strings.Contains(err.Error(), c.must) {
+			t.Errorf("from %s to %s: error is %v, must have %q", c.file, c.plan, err, c.must)
 		}
 	}
 }

@@ -197,7 +197,14 @@ func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Spri
 
 // Interrupted reports whether State holds checkpoints from which Train would continue.
 func (l Local) Interrupted() (bool, error) {
-	for _, c := range l.Plan.Candidates() {
+	var all []plan.Candidate
+	if l.Plan.Candidates() != nil {
+		var err error
+		if all, err = l.Plan.CandidatesFor(l.Shards[0]); err != nil {
+			return false, input(err)
+		}
+	}
+	for _, c := range all {
 		_, tried, err := contest.Entrant(c).Recall(l.State)
 		if err != nil || tried {
 			return tried, input(err)

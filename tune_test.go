@@ -238,6 +238,7 @@ func TestLimits(t *testing.T) {
 		"rounds: 6\nencoder: pca:16\nhidden: 16\ninductive: true\nresidual: true":        1.5,
 		"rounds: 6\nencoder: pca:16\nhidden: 16\nupdates: int8\nsums: int16":             1.5,
 		"rounds: 6\nencoder: pca:16\nhidden: 16\nneighbours: 3":                          1.5,
+		"model: sage\nrounds: 6\nencoder: pca:16+classes\nhidden: 16\nlocal_steps: 5":    3,
 		"rounds: 6\nencoder: pca:16\nhidden: 256\nlayer_output: logits\nupdates: int8":   1.5,
 	} {
 		for _, peers := range []int{1, 3} {

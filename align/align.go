@@ -22,7 +22,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
@@ -70,11 +69,11 @@ func (m *meeting) run() (*shard.Shard, error) {
 		return nil, err
 	}
 	m.phase("features and edges")
-	var edges *siteEdges
-	m.own, edges, m.reading, err = c.Tables.read(m.encoded)
+	m.reading, err = c.Tables.read(m.encoded)
 	err = cmp.Or(c.Tables.cfg.Format.Faults.Err(), err)
 	if err == nil {
-		err = m.known(edges)
+		m.own = m.reading.own
+		err = m.known(m.reading.edges)
 	}
 	if err := m.settle(err); err != nil {
 		return nil, err
@@ -83,11 +82,15 @@ func (m *meeting) run() (*shard.Shard, error) {
 		return nil, err
 	}
 	m.phase("neighbours")
-	ends, err := m.cross(edges)
+	ends, err := m.cross(m.reading.edges)
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.shard(edges, ends)
+	rows, err := m.numberRows(m.reading.edges, ends)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.shard(m.reading.edges, ends, rows)
 	if err := m.settle(err); err != nil {
 		return nil, err
 	}
@@ -102,13 +105,18 @@ type meeting struct {
 	own   *graph.Graph // this site's nodes, without edges
 	first []int64      // [K+1] number in the whole graph of each site's first node
 
-	encoded *dataset.Encoding // that the sites agreed on
-	reading *dataset.Reading  // of this site's tables
+	encoded *agreed  // by the sites
+	reading *reading // of this site's tables
 }
 
 // facts says what this site's tables became, by what is known here.
-func (m *meeting) facts(s *shard.Shard) (*facts.Facts, error) {
-	f, err := m.c.Tables.profile.Facts(m.encoded, &graph.Graph{Adj: s.Adj, X: s.X, Labels: s.Labels, Split: s.Split}, m.reading)
+func (m *meeting) facts(s *shard.Shard) (f *facts.Facts, err error) {
+	g := &graph.Graph{Adj: s.Adj, X: s.X, Labels: s.Labels, Split: s.Split}
+	if m.encoded.types != nil {
+		f, err = m.typeFacts(g, &s.Typed)
+	} else {
+		f, err = m.c.Tables.nodes[0].profile.Facts(m.encoded.nodes[0], g, m.reading.what)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -192,20 +200,18 @@ func (m *meeting) encoding() error {
 		m.encoded = tables.like
 		return nil
 	}
-	e, err := agree(m.c.Sites, schemas)
-	if err != nil {
+	if m.encoded, err = agreeAll(m.c.Sites, schemas); err != nil {
 		return err // the same at every site
 	}
-	m.encoded = e
-	counts := tables.counts(e)
+	counts := tables.counts(m.encoded)
 	if err := m.sum("counts of columns", counts); err != nil {
 		return err
 	}
-	squares := tables.squares(e, counts)
+	squares := tables.squares(m.encoded, counts)
 	if err := m.sum("squared deviations of columns", squares); err != nil {
 		return err
 	}
-	return fit(e, counts, squares)
+	return tables.fit(m.encoded, counts, squares)
 }
 
 // sum makes x, a number a column of the tables, the sum over all sites.

@@ -8,16 +8,15 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // ends are the edges between this site and another: node by node in each site's own numbering.
 type ends struct {
 	here, there []int32
 	weight      []float32
-	kind        []int32 // relation as it ends here, of relations and the reverse of each; nil: edges have no types
+	kind        []int32   // relation as it ends here, of relations and the reverse of each; nil: edges have no types
+	x           []float32 // row of columns of each
 }
 
 // cross returns the edges to every other site that this one or the other lists.
@@ -61,8 +60,8 @@ func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 			}
 			out[q].add(x.here[k], i, x.weight[k])
 		}
-		out[q].kind = x.kind
-		listed[q] = out[q].encode(m.encoded)
+		out[q].kind, out[q].x = x.kind, x.x
+		listed[q] = out[q].encode(m.encoded.edges)
 	}
 	if err := m.settle(unknown); err != nil {
 		return nil, err
@@ -74,11 +73,57 @@ func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 		if q == m.g.Rank() {
 			continue
 		}
-		if err := out[q].decode(b, len(m.own.IDs), m.nodes(q), m.encoded); err != nil {
+		if err := out[q].decode(b, len(m.own.IDs), m.nodes(q), m.encoded.edges); err != nil {
 			return nil, m.blame(q, err)
+		}
+		if wide := edgeWidth(m.encoded.edges); wide > 0 {
+			out[q].settle(m.encoded.edges, wide, m.g.Rank() < q)
 		}
 	}
 	return out, nil
+}
+
+// settle makes one edge of those that both sites list, with the larger of each column and of the weights,
+// in an order that is the same at both: relation after relation.
+func (e *ends) settle(by *dataset.Encoding, wide int, lower bool) {
+	count := int32(max(1, len(by.Relations)))
+	key := func(k int32) [4]int32 {
+		a, b, kind := e.here[k], e.there[k], int32(0)
+		if e.kind != nil {
+			kind = e.kind[k]
+		}
+		if !lower { // as the other site sees it
+			a, b = b, a
+			if e.kind != nil {
+				kind = by.Reverse(kind)
+			}
+		}
+		return [4]int32{kind % count, a, b, kind / count}
+	}
+	order := make([]int32, len(e.here))
+	for k := range order {
+		order[k] = int32(k)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { x, y := key(a), key(b); return slices.Compare(x[:], y[:]) })
+	out := ends{}
+	for n, k := range order {
+		row := e.x[int(k)*wide : (int(k)+1)*wide]
+		if n > 0 && key(order[n-1]) == key(k) {
+			last := len(out.weight) - 1
+			out.weight[last] = max(out.weight[last], e.weight[k])
+			for j, v := range row {
+				at := last*wide + j
+				out.x[at] = max(out.x[at], v)
+			}
+			continue
+		}
+		out.add(e.here[k], e.there[k], e.weight[k])
+		out.x = append(out.x, row...)
+		if e.kind != nil {
+			out.kind = append(out.kind, e.kind[k])
+		}
+	}
+	*e = out
 }
 
 // answer returns the numbers of the nodes whose names each site asked for, and why this site
@@ -117,9 +162,10 @@ func (e *ends) add(here, there int32, weight float32) {
 	e.here, e.there, e.weight = append(e.here, here), append(e.there, there), append(e.weight, weight)
 }
 
-// encode writes the edges for the other site: its node, the node here, the weight and, where edges
-// have types, the relation as it ends there, of four bytes each.
+// encode writes the edges for the other site: its node, the node here, the weight, where edges
+// have types or directions the relation as it ends there, and the columns, of four bytes each.
 func (e *ends) encode(by *dataset.Encoding) (b []byte) {
+	wide := edgeWidth(by)
 	for k := range e.here {
 		b = binary.LittleEndian.AppendUint32(b, uint32(e.there[k]))
 		b = binary.LittleEndian.AppendUint32(b, uint32(e.here[k]))
@@ -127,34 +173,44 @@ func (e *ends) encode(by *dataset.Encoding) (b []byte) {
 		if e.kind != nil {
 			b = binary.LittleEndian.AppendUint32(b, uint32(by.Reverse(e.kind[k])))
 		}
+		for _, v := range e.x[k*wide : (k+1)*wide] {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
 	}
 	return b
 }
 
 // decode adds what encode wrote at a site of that many nodes.
 func (e *ends) decode(b []byte, here, there int, by *dataset.Encoding) error {
-	size, relations := 12, 2*len(by.Relations)
-	if relations > 0 {
-		size = 16
+	wide := edgeWidth(by)
+	size, relations := 12+4*wide, 0
+	if len(by.Relations) > 0 || by.Directed.OneWay() {
+		size, relations = size+4, 2*max(1, len(by.Relations))
 	}
 	if len(b)%size != 0 {
 		return fmt.Errorf("edges must be a multiple of %d bytes (got %d)", size, len(b))
 	}
 	for at := 0; at < len(b); at += size {
-		i, j := binary.LittleEndian.Uint32(b[at:]), binary.LittleEndian.Uint32(b[at+4:])
-		w := math.Float32frombits(binary.LittleEndian.Uint32(b[at+8:]))
+		number := func(k int) uint32 { return binary.LittleEndian.Uint32(b[at+4*k:]) }
+		i, j, w := number(0), number(1), math.Float32frombits(number(2))
 		if int64(i) >= int64(here) || int64(j) >= int64(there) || !(w > 0 && w <= math.MaxFloat32) {
 			return fmt.Errorf("edge %d joins nodes %d and %d of %d and %d with weight %v", at/size, i, j, here, there, w)
 		}
 		e.add(int32(i), int32(j), w)
-		if relations == 0 {
-			continue
+		if relations > 0 {
+			r := number(3)
+			if int64(r) >= int64(relations) {
+				return fmt.Errorf("relation of edge %d must be 0 to %d (got %d)", at/size, relations-1, r)
+			}
+			e.kind = append(e.kind, int32(r))
 		}
-		r := binary.LittleEndian.Uint32(b[at+12:])
-		if int64(r) >= int64(relations) {
-			return fmt.Errorf("relation of edge %d must be 0 to %d (got %d)", at/size, relations-1, r)
+		for k := range wide {
+			v := math.Float32frombits(number(size/4 - wide + k))
+			if v-v != 0 {
+				return fmt.Errorf("column %d of edge %d must be a number (got %v)", k, at/size, v)
+			}
+			e.x = append(e.x, v)
 		}
-		e.kind = append(e.kind, int32(r))
 	}
 	return nil
 }
@@ -178,50 +234,6 @@ func decodeNames(b []byte) (names []string, err error) {
 		b = b[k+int(n):]
 	}
 	return names, nil
-}
-
-// shard puts the site's nodes first and its neighbours at other sites after them, site by site in
-// their numbers' order.
-func (m *meeting) shard(edges *siteEdges, cross []ends) (*shard.Shard, error) {
-	rank, n := m.g.Rank(), len(m.own.IDs)
-	s := &shard.Shard{Rank: rank, Parts: m.g.Size(), Owned: n, HaloPtr: []int{n}, X: m.own.X, Labels: m.own.Labels, Split: m.own.Split,
-		IDs: m.own.IDs, Nodes: m.first[m.g.Size()], Name: m.own.Name, Encoding: m.own.Encoding}
-	for i := range n {
-		s.Global = append(s.Global, m.first[rank]+int64(i))
-	}
-	src, dst, weight := edges.src, edges.dst, edges.weight
-	kind, from, to, typedWeight := m.encoded.BothWays(edges.kind, src, dst, weight) // of typed edges, which have a direction
-	weighted := weight != nil
-	for q, e := range cross {
-		halo, boundary := unique(e.there), unique(e.here)
-		at := len(s.Global)
-		for k := range e.here {
-			place, _ := slices.BinarySearch(halo, e.there[k])
-			src, dst = append(src, int32(at+place)), append(dst, e.here[k])
-			if weighted {
-				weight = append(weight, e.weight[k])
-			}
-		}
-		if e.kind != nil {
-			kind, from, to = append(kind, e.kind...), append(from, src[len(src)-len(e.kind):]...), append(to, e.here...)
-			if weighted {
-				typedWeight = append(typedWeight, e.weight...)
-			}
-		}
-		for _, j := range halo {
-			s.Global = append(s.Global, m.first[q]+int64(j))
-		}
-		s.HaloPtr, s.Boundary = append(s.HaloPtr, len(s.Global)), append(s.Boundary, boundary)
-	}
-	all, err := graph.FromEdges(len(s.Global), src, dst, weight, graph.Build{})
-	if err != nil {
-		return nil, fmt.Errorf("align: %w", err)
-	}
-	s.Adj = *all.First(n) // what neighbours elsewhere take from here is in their own shards
-	if s.Typed, err = m.encoded.Typed(n, len(s.Global), kind, from, to, typedWeight); err != nil {
-		return nil, fmt.Errorf("align: %w", err)
-	}
-	return s, nil
 }
 
 // unique returns the values in list, ascending.

@@ -90,15 +90,7 @@ func TestKindsLikePooled(t *testing.T) {
 	dirs, errs := assemble(t.Context(), t, configs)
 	var first []byte
 	at := 0
-	for r, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, c, err := shard.ReadShard(filepath.Join(dirs[r], fmt.Sprintf("part-%d", r)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
+	for r, s := range readParts(t, dirs, errs) {
 		if first == nil {
 			first = slices.Clone(s.Encoding)
 		}

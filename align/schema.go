@@ -19,6 +19,10 @@ type schema struct {
 	dataset.Encoding // its columns without Mean and Std; an ignored one has no values
 	Marks            []mark
 	Like             string // SHA-256 of the encoding that this site reads by, where it asks no other: then there is nothing else
+
+	// Of several types these, and nothing of the above but Merge and Like.
+	Types  []typeSchema     `json:",omitempty"`
+	Tables []relationSchema `json:",omitempty"`
 }
 
 // mark is what a site tells of a column beside its kind and categories.
@@ -37,9 +41,59 @@ func (t *Tables) schema() schema {
 		sum := sha256.Sum256(t.cfg.Like)
 		return schema{Like: hex.EncodeToString(sum[:])}
 	}
-	s := schema{Encoding: t.cfg.Encoding()}
+	if t.of != nil {
+		return t.typeSchemas()
+	}
+	return t.nodes[0].schema()
+}
+
+// schema is that of one table of nodes.
+func (t *nodeTable) schema() schema {
+	s := schema{Encoding: t.ImportConfig.Encoding()}
 	s.Classes, s.Relations = t.profile.Classes, t.profile.Relations
-	for _, p := range t.profile.Columns {
+	of := told(t.profile.Columns)
+	s.Columns, s.Marks = of.Columns, of.Marks
+	if t.Edges != "" {
+		s.Tables = []relationSchema{{Columns: told(t.profile.Edges)}}
+	}
+	return s
+}
+
+// columnSchema is what a site tells of the columns of a table, of which one mark each.
+type columnSchema struct {
+	Columns []column.Column
+	Marks   []mark
+}
+
+// texts returns the columns whose texts are sent.
+func (s *columnSchema) texts(table string) (columns []string) {
+	for _, c := range s.Columns {
+		if len(c.Values) > 0 {
+			columns = append(columns, table+c.Name)
+		}
+	}
+	return columns
+}
+
+// valid checks it.
+func (s *columnSchema) valid() error {
+	if len(s.Marks) != len(s.Columns) {
+		return fmt.Errorf("%d marks for %d columns", len(s.Marks), len(s.Columns))
+	}
+	for _, c := range s.Columns {
+		if c.Std = 1; len(c.Values) > column.MaxTracked { // Std is agreed on later
+			return fmt.Errorf("column %.40q must have at most %d values (got %d)", c.Name, column.MaxTracked, len(c.Values))
+		}
+		if err := c.Valid(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// told is what a site tells of columns.
+func told(found []dataset.ColumnProfile) (s columnSchema) {
+	for _, p := range found {
 		c, m := column.Column{Name: p.Name, Kind: p.Kind}, mark{}
 		if stats := p.Stats; stats != nil {
 			c.Missing, c.Clock, c.Until, c.Width, c.Seed = p.Missing, p.Clock, p.Until, p.Width, p.Seed
@@ -66,13 +120,23 @@ func (t *Tables) schema() schema {
 
 // Told returns the columns whose texts are sent to the other sites.
 func (t *Tables) Told() (columns []string) {
-	for _, c := range t.schema().Columns {
-		if len(c.Values) > 0 {
-			columns = append(columns, c.Name)
+	s := t.schema()
+	columns = s.columns().texts("")
+	for k := range s.Types {
+		columns = append(columns, s.Types[k].Schema.columns().texts(s.Types[k].Type+".")...)
+	}
+	for k := range s.Tables {
+		table := ""
+		if len(s.Types) > 0 {
+			table = s.Tables[k].name() + "."
 		}
+		columns = append(columns, s.Tables[k].Columns.texts(table)...)
 	}
 	return columns
 }
+
+// columns are those of the table of nodes.
+func (s *schema) columns() *columnSchema { return &columnSchema{s.Encoding.Columns, s.Marks} }
 
 // encode returns the schema as it is sent.
 func (s schema) encode() ([]byte, error) { return json.Marshal(s) }
@@ -82,21 +146,24 @@ func parseSchema(text []byte) (s schema, err error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return s, fmt.Errorf("align: schema: %w", err)
 	}
-	if len(s.Marks) != len(s.Columns) || len(s.Classes) > dataset.MaxClasses {
-		return s, fmt.Errorf("align: schema: %d marks for %d columns, %d classes", len(s.Marks), len(s.Columns), len(s.Classes))
-	}
-	if err := dataset.CheckRelations(s.Relations); err != nil {
+	if err := s.validTypes(); err != nil {
 		return s, fmt.Errorf("align: schema: %w", err)
 	}
-	for _, c := range s.Columns {
-		if c.Std = 1; len(c.Values) > column.MaxTracked { // Std is agreed on later
-			return s, fmt.Errorf("align: schema: column %.40q must have at most %d values (got %d)", c.Name, column.MaxTracked, len(c.Values))
-		}
-		if err := c.Valid(); err != nil {
-			return s, fmt.Errorf("align: schema: %w", err)
-		}
+	return s, s.valid()
+}
+
+// valid checks what a site tells of one table of nodes.
+func (s *schema) valid() error {
+	if len(s.Classes) > dataset.MaxClasses {
+		return fmt.Errorf("align: schema: classes must be at most %d (got %d)", dataset.MaxClasses, len(s.Classes))
 	}
-	return s, nil
+	if err := dataset.CheckRelations(s.Relations); err != nil {
+		return fmt.Errorf("align: schema: %w", err)
+	}
+	if err := s.columns().valid(); err != nil {
+		return fmt.Errorf("align: schema: %w", err)
+	}
+	return nil
 }
 
 // agree returns the encoding that the sites' schemas make together, in the first one's order of
@@ -109,7 +176,7 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 	for q, s := range schemas {
 		for _, role := range [][3]string{{"names of the nodes", first.ID, s.ID}, {"labels", first.Label, s.Label}, {"splits", first.Split, s.Split},
 			{"sources", first.Source, s.Source}, {"targets", first.Target, s.Target}, {"weights", first.Weight, s.Weight},
-			{"relations", first.Relation, s.Relation}} {
+			{"relations", first.Relation, s.Relation}, {"split by time and its dates", first.SplitTime, s.SplitTime}} {
 			if role[1] != role[2] {
 				return nil, fmt.Errorf("align: the column of the %s must have one name at all sites (got %q at %s and %q at %s)", role[0], role[1], sites[0], role[2], sites[q])
 			}
@@ -147,6 +214,17 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 	if e.Label == "" || e.Regression {
 		e.Classes = nil
 	}
+	of := make([]columnSchema, len(schemas))
+	for q := range schemas {
+		of[q] = *schemas[q].columns()
+	}
+	var err error
+	e.Columns, err = agreeColumns(sites, of)
+	return &e, err
+}
+
+// agreeColumns decides what becomes of the columns of a table, in the first site's order.
+func agreeColumns(sites []string, schemas []columnSchema) (out []column.Column, err error) {
 	place := make([]map[string]int, len(schemas)) // of each column
 	for q, s := range schemas {
 		place[q] = make(map[string]int, len(s.Columns))
@@ -154,12 +232,12 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 			place[q][c.Name] = k
 		}
 	}
-	for _, c := range first.Columns {
+	for _, c := range schemas[0].Columns {
 		one, err := agreeColumn(c.Name, sites, schemas, place)
 		if err != nil {
 			return nil, err
 		}
-		e.Columns = append(e.Columns, one)
+		out = append(out, one)
 	}
 	for q, s := range schemas {
 		for _, c := range s.Columns {
@@ -168,13 +246,13 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 			}
 		}
 	}
-	return &e, nil
+	return out, nil
 }
 
 // agreeColumn decides what becomes of one column, whose place at each site place has. A site where
 // it is empty has no say; texts that mostly differ at every site are ignored, and so are more
 // categories than column.Usual, unless a user asks for them.
-func agreeColumn(name string, sites []string, schemas []schema, place []map[string]int) (column.Column, error) {
+func agreeColumn(name string, sites []string, schemas []columnSchema, place []map[string]int) (column.Column, error) {
 	out, by, values := column.Column{Name: name}, -1, map[string]bool{}
 	sparse, many, asked := true, -1, -1 // and a site of each kind
 	day, month := true, true
@@ -226,7 +304,7 @@ func agreeColumn(name string, sites []string, schemas []schema, place []map[stri
 
 // agreeValues decides what becomes of a column of categories; many and asked are sites where there
 // are too many and where the user asks for all of them, −1: none.
-func agreeValues(out column.Column, values map[string]bool, sparse bool, many, asked int, sites []string, schemas []schema, place []map[string]int) (column.Column, error) {
+func agreeValues(out column.Column, values map[string]bool, sparse bool, many, asked int, sites []string, schemas []columnSchema, place []map[string]int) (column.Column, error) {
 	out.Missing = false
 	if asked < 0 && (sparse || many >= 0 || len(values) > column.Usual+1) { // and one for empty cells
 		return column.Column{Name: out.Name, Kind: column.Ignored}, nil
@@ -255,25 +333,35 @@ func form(c column.Column) string {
 	return string(c.Kind)
 }
 
-// stats returns what the pass over the nodes found in each column, by name.
-func (t *Tables) stats() map[string]*column.Stats {
-	out := make(map[string]*column.Stats, len(t.profile.Columns))
-	for _, c := range t.profile.Columns {
+// columnsOf are the columns of a table that the sites agreed on, and what this site found in its own.
+type columnsOf struct {
+	columns []column.Column
+	found   []dataset.ColumnProfile // nil: it has no such table
+}
+
+// stats returns what was found in each column, by name.
+func (t *columnsOf) stats() map[string]*column.Stats {
+	out := make(map[string]*column.Stats, len(t.found))
+	for _, c := range t.found {
 		out[c.Name] = c.Stats
 	}
 	return out
 }
 
-// counts returns what the sites add up first, in the order of e's columns: of numbers and dates how
-// many there are and their sum, of a categorical column how many nodes have each value.
-func (t *Tables) counts(e *dataset.Encoding) (out []float32) {
+// counts returns what the sites add up first, in the order of the columns: of numbers and dates how
+// many there are and their sum, of a categorical column how many rows have each value.
+func (t *columnsOf) counts() (out []float32) {
 	stats := t.stats()
-	for k := range e.Columns {
-		switch c, s := &e.Columns[k], stats[e.Columns[k].Name]; c.Kind {
-		case column.Numeric, column.Date, column.Age:
+	for k := range t.columns {
+		c := &t.columns[k]
+		s := stats[c.Name]
+		switch {
+		case s == nil:
+			out = append(out, make([]float32, sums(c))...)
+		case moments(c):
 			m := s.Moments(c)
 			out = append(out, float32(m.N), float32(m.Mean*float64(m.N)))
-		case column.Categorical:
+		case c.Kind == column.Categorical:
 			for _, v := range c.Values {
 				out = append(out, float32(s.Count[v]))
 			}
@@ -283,19 +371,24 @@ func (t *Tables) counts(e *dataset.Encoding) (out []float32) {
 }
 
 // squares returns what the sites add up next, once the counts are those of all: of each column of
-// numbers or dates the sum of squared deviations from its mean over all sites.
-func (t *Tables) squares(e *dataset.Encoding, counts []float32) (out []float32) {
-	at, stats := 0, t.stats()
-	for k := range e.Columns {
-		c := &e.Columns[k]
+// numbers or dates the sum of squared deviations from its mean over all sites. rest are the counts of the
+// tables that follow.
+func (t *columnsOf) squares(counts []float32) (out, rest []float32) {
+	stats := t.stats()
+	for k := range t.columns {
+		c := &t.columns[k]
 		if moments(c) {
-			m := stats[c.Name].Moments(c)
-			d := m.Mean - mean(counts[at:])
-			out = append(out, float32(m.M2+float64(d*d)*float64(m.N)))
+			square := float32(0)
+			if s := stats[c.Name]; s != nil {
+				m := s.Moments(c)
+				d := m.Mean - mean(counts)
+				square = float32(m.M2 + float64(d*d)*float64(m.N))
+			}
+			out = append(out, square)
 		}
-		at += sums(c)
+		counts = counts[sums(c):]
 	}
-	return out
+	return out, counts
 }
 
 // moments reports whether a column has a mean and a deviation.
@@ -318,10 +411,11 @@ func mean(counts []float32) float64 {
 	return float64(counts[1]) / float64(counts[0])
 }
 
-// fit completes an encoding that agree returned, from the counts and squares of all sites.
-func fit(e *dataset.Encoding, counts, squares []float32) error {
-	for k := range e.Columns {
-		c := &e.Columns[k]
+// fit completes columns that agree returned, from the counts and squares of all sites, and returns
+// those of the tables that follow.
+func (t *columnsOf) fit(counts, squares []float32) (restCounts, restSquares []float32, err error) {
+	for k := range t.columns {
+		c := &t.columns[k]
 		n := sums(c)
 		switch {
 		case moments(c):
@@ -330,7 +424,7 @@ func fit(e *dataset.Encoding, counts, squares []float32) error {
 				c.Std = math.Sqrt(float64(squares[0]) / float64(counts[0]))
 			}
 			if !(c.Std > 0 && c.Std <= math.MaxFloat64) || math.IsInf(c.Mean, 0) || math.IsNaN(c.Mean) {
-				return fmt.Errorf("align: column %s: its numbers are too large to be standardised", c.Name)
+				return nil, nil, fmt.Errorf("align: column %s: its numbers are too large to be standardised", c.Name)
 			}
 			squares = squares[1:]
 		case c.Kind == column.Categorical:
@@ -342,5 +436,5 @@ func fit(e *dataset.Encoding, counts, squares []float32) error {
 		}
 		counts = counts[n:]
 	}
-	return nil
+	return counts, squares, nil
 }

@@ -2,25 +2,32 @@ package align
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // SiteConfig says where one site's tables are, of a graph that several sites hold together without
-// pooling it. The table of nodes has the site's own nodes only. An edge to a node of another site
+// pooling it. The tables of nodes have the site's own nodes only. An edge to a node of another site
 // has that site's name in a column; where both sites list it, it counts once.
 type SiteConfig struct {
 	dataset.ImportConfig
-	Here       string // this site's name; where the nodes' table has a column Site, each of its cells
-	SourceSite string // column of Edges with the site of the source: an empty cell is Here; "": all sources are here
-	TargetSite string // the same for the target
+	// NodeTables and EdgeTables are those of several types, as typed.Config has them, in place of Nodes and
+	// Edges; a column is then COLUMN or TABLE.COLUMN. A site may lack the table of a type that others have.
+	NodeTables, EdgeTables []string
+	Here                   string // this site's name; where a nodes' table has a column Site, each of its cells
+	SourceSite             string // column of the edges with the site of the source: an empty cell is Here; "": all sources are here
+	TargetSite             string // the same for the target
 }
 
 // Validate reports every field that is out of its bounds, or nil.
@@ -32,17 +39,46 @@ func (c SiteConfig) Validate() error {
 	if c.SourceSite != "" && c.SourceSite == c.TargetSite {
 		faults = append(faults, fmt.Errorf("align: SourceSite and TargetSite are both column %s", c.SourceSite))
 	}
-	if c.Directed != dataset.Undirected || len(c.EdgeColumns) > 0 || c.SplitTime != "" {
-		faults = append(faults, errors.New("align: sites have undirected edges without columns, and a split by a column or at random"))
+	if len(c.NodeTables) == 0 {
+		return errors.Join(append(faults, c.ImportConfig.Validate())...)
 	}
-	return errors.Join(append(faults, c.ImportConfig.Validate())...)
+	if c.Relation != "" {
+		faults = append(faults, fmt.Errorf("align: each table of edges is a relation, without a column of relations (got %s)", c.Relation))
+	}
+	return errors.Join(faults...)
 }
 
 // Tables is a site's tables on the way to an encoding that all sites share.
 type Tables struct {
-	cfg     SiteConfig
-	profile *dataset.Profile
-	like    *dataset.Encoding // of other tables, by which these are read; nil: the sites agree on one
+	cfg   SiteConfig
+	nodes []nodeTable   // one, or one of each type that this site has
+	edges []edgeTable   // one at most, or one of each relation that this site has
+	of    *typed.Tables // of several types; nil: there is one table of nodes
+	like  *agreed       // of other tables, by which these are read; nil: the sites agree on it
+}
+
+// nodeTable is a table of nodes.
+type nodeTable struct {
+	dataset.ImportConfig
+	kind    string           // type of the nodes; "": nodes have no types
+	profile *dataset.Profile // nil: read like other tables
+}
+
+// edgeTable is a table of edges.
+type edgeTable struct {
+	dataset.ImportConfig
+	source, target         string                  // types of the ends
+	name                   string                  // of the relation; "": there may be a column of relations
+	sourceSite, targetSite string                  // columns
+	profile                []dataset.ColumnProfile // of the columns that are features
+}
+
+// table returns the table of nodes of that type, nil where this site has none.
+func (t *Tables) table(kind string) *nodeTable {
+	if k := slices.IndexFunc(t.nodes, func(n nodeTable) bool { return n.kind == kind }); k >= 0 {
+		return &t.nodes[k]
+	}
+	return nil
 }
 
 // OpenSite reads a site's tables: what is wrong with them is best found before it meets the others.
@@ -69,50 +105,92 @@ func OpenSite(cfg SiteConfig) (*Tables, error) {
 
 // open finds out what the columns hold, and reads all by it to find faults.
 func (c SiteConfig) open() (*Tables, error) {
+	t := &Tables{cfg: c}
+	if len(c.NodeTables) > 0 {
+		if err := t.openTypes(); err != nil {
+			return nil, err
+		}
+		_, err := t.read(cmp.Or(t.like, t.alone()))
+		return t, err
+	}
+	t.nodes = []nodeTable{{ImportConfig: c.ImportConfig}}
 	if c.Like != nil {
-		site := c.Site
 		alike, e, err := c.Alike()
 		if err != nil {
 			return nil, err
 		}
-		if e.Directed != dataset.Undirected || len(e.EdgeColumns) > 0 {
-			return nil, errors.New("align: sites have undirected edges without columns (got a model of directed edges or edge columns): train one on such tables")
-		}
-		c.ImportConfig, e.Site = alike, ""
-		c.Site = site // each site's own affair
-		t := &Tables{c, nil, e}
-		_, _, _, err = t.read(e)
-		return t, err
-	}
-	profile, err := c.Profile()
-	if err != nil {
+		alike.Site = c.Site // each site's own affair
+		e.Site = ""
+		t.nodes[0].ImportConfig, t.like = alike, &agreed{nodes: []*dataset.Encoding{e}, edges: e}
+	} else if err := t.nodes[0].open(); err != nil {
 		return nil, err
 	}
-	c.ImportConfig = profile.Config
-	e := c.Encoding()
-	e.Classes, e.Relations = profile.Classes, profile.Relations
-	for _, p := range profile.Columns {
-		e.Columns = append(e.Columns, p.Column)
-	}
-	t := &Tables{c, profile, nil}
-	_, _, _, err = t.read(&e)
+	t.openEdges()
+	_, err := t.read(cmp.Or(t.like, t.alone()))
 	return t, err
 }
 
-func (c *SiteConfig) edgeFormat() table.Format {
-	f := c.Format
-	f.Edges = true
-	return f
+// openEdges is for the table of edges, if there is one, of one table of nodes.
+func (t *Tables) openEdges() {
+	if n := t.nodes[0]; n.Edges != "" {
+		t.edges = []edgeTable{{ImportConfig: n.ImportConfig, sourceSite: t.cfg.SourceSite, targetSite: t.cfg.TargetSite}}
+		if n.profile != nil {
+			t.edges[0].profile = n.profile.Edges
+		}
+	}
 }
 
-// openEdges opens the table of edges and finds its columns: source, target, their sites, weight,
+// open finds out what the columns hold.
+func (n *nodeTable) open() (err error) {
+	if n.profile, err = n.ImportConfig.Profile(); err == nil {
+		n.ImportConfig = n.profile.Config
+	}
+	return err
+}
+
+// encoding is that of the table by what this site alone knows.
+func (n *nodeTable) encoding() *dataset.Encoding {
+	e := n.ImportConfig.Encoding()
+	e.Classes, e.Relations = n.profile.Classes, n.profile.Relations
+	for _, p := range n.profile.Columns {
+		e.Columns = append(e.Columns, p.Column)
+	}
+	e.EdgeColumns = features(n.profile.Edges)
+	return &e
+}
+
+// features are the columns that this site alone would make features of.
+func features(found []dataset.ColumnProfile) (columns []column.Column) {
+	for _, p := range found {
+		if p.Kind != column.Ignored {
+			columns = append(columns, p.Column)
+		}
+	}
+	return columns
+}
+
+// alone is what this site's tables would become without the others.
+func (t *Tables) alone() *agreed {
+	if t.like != nil {
+		return nil
+	}
+	if t.of != nil {
+		return t.aloneTypes()
+	}
+	e := t.nodes[0].encoding()
+	return &agreed{nodes: []*dataset.Encoding{e}, edges: e}
+}
+
+// open opens the table of edges and finds its columns: source, target, their sites, weight,
 // relation; −1: none.
-func (c *SiteConfig) openEdges() (t *table.Table, at [6]int, err error) {
-	if t, err = table.Open(c.Edges, c.edgeFormat()); err != nil {
+func (c *edgeTable) open() (t *table.Table, at [6]int, err error) {
+	format := c.Format
+	format.Edges = true
+	if t, err = table.Open(c.Edges, format); err != nil {
 		return nil, at, err
 	}
 	for k, column := range []struct{ name, role string }{{c.Source, "the edges' sources"}, {c.Target, "the edges' targets"},
-		{c.SourceSite, "the sources' sites"}, {c.TargetSite, "the targets' sites"}, {c.Weight, "the edges' weights"}, {c.Relation, "the edges' relations"}} {
+		{c.sourceSite, "the sources' sites"}, {c.targetSite, "the targets' sites"}, {c.Weight, "the edges' weights"}, {c.Relation, "the edges' relations"}} {
 		if at[k] = -1; column.name == "" {
 			continue
 		}
@@ -126,10 +204,17 @@ func (c *SiteConfig) openEdges() (t *table.Table, at [6]int, err error) {
 // crossEdges is a site's edges to the nodes of one other site.
 type crossEdges struct {
 	names       []string // the other site's nodes, each once
-	lines       []int    // where each stands first
+	lines       []where  // of each, the first
 	here, there []int32  // ends of each edge: a node, and a place in names
 	weight      []float32
-	kind        []int32 // relation of each edge as it ends at the node here; nil: edges have no types
+	kind        []int32   // relation of each edge as it ends at the node here, 0 or 1 where there are none but directions; nil: neither
+	x           []float32 // row of columns of each edge
+}
+
+// where is a row of a table.
+type where struct {
+	file, unit string
+	line       int
 }
 
 // siteEdges is a site's table of edges: those between its own nodes, and those to other sites by
@@ -139,17 +224,64 @@ type siteEdges struct {
 	weight   []float32 // nil: all 1
 	kind     []int32   // relation of each from Src to Dst, by its number in Encoding.Relations; nil: edges have no types
 	cross    map[string]*crossEdges
-	at       func(line int, text string) error
+	x        []float32 // row of columns of each edge between own nodes
 }
 
 // fault returns an error that names the file and the line of a site's node, by its place in names.
 func (s *siteEdges) fault(site string, name int, text string) error {
-	return s.at(s.cross[site].lines[name], text)
+	at := s.cross[site].lines[name]
+	return fmt.Errorf("align: %s: %s %d: %s", at.file, at.unit, at.line, text)
 }
 
-// read reads the site's tables by an encoding that all sites share. The graph has no edges yet.
-func (t *Tables) read(e *dataset.Encoding) (*graph.Graph, *siteEdges, *dataset.Reading, error) {
-	c := t.cfg
+// reading is what a site's tables are by an encoding that all sites share.
+type reading struct {
+	own   *graph.Graph // without edges yet
+	edges *siteEdges
+	what  *dataset.Reading // of one table of nodes
+	facts *facts.Facts     // of several types, but for their edges
+}
+
+// read reads the site's tables.
+func (t *Tables) read(by *agreed) (r *reading, err error) {
+	r = &reading{edges: &siteEdges{cross: map[string]*crossEdges{}}}
+	if by.edges.Weight != "" {
+		r.edges.weight = []float32{}
+	}
+	if t.of != nil {
+		err = t.readTypes(by, r)
+	} else {
+		err = t.readOne(by.nodes[0], r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.own.Encoding, err = by.text(); err != nil {
+		return nil, err
+	}
+	r.own.Name = t.cfg.Name
+	r.what.Source, r.what.Target = r.edges.src, r.edges.dst
+	r.edges.merge(by.edges)
+	return r, nil
+}
+
+// readOne reads a table of nodes and one of edges.
+func (t *Tables) readOne(e *dataset.Encoding, r *reading) (err error) {
+	c, index := &t.nodes[0], map[string]int32(nil)
+	if r.own, index, r.what, err = t.readNodes(c, e); err != nil {
+		return err
+	}
+	if c.Split == "" && c.SplitTime == "" && c.Label != "" {
+		c.DrawSplit(r.own)
+	}
+	if len(t.edges) == 0 {
+		return nil
+	}
+	of := end{Ends: dataset.Ends{File: c.Nodes, Index: index}}
+	return t.readEdges(&t.edges[0], e, [2]end{of, of}, relationOf{columns: e}, r)
+}
+
+// readNodes reads a table of nodes, which must all be of this site.
+func (t *Tables) readNodes(c *nodeTable, e *dataset.Encoding) (*graph.Graph, map[string]int32, *dataset.Reading, error) {
 	here := *e
 	here.Site = c.Site
 	g, index, r, err := here.ReadNodes(c.Nodes, c.Format)
@@ -157,36 +289,22 @@ func (t *Tables) read(e *dataset.Encoding) (*graph.Graph, *siteEdges, *dataset.R
 		return nil, nil, nil, err
 	}
 	for i, s := range g.Site {
-		if g.Sites[s] != c.Here {
-			return nil, nil, nil, fmt.Errorf("align: %s: column %s: node %q must be of %q, whose table it is (got %q)", c.Nodes, c.Site, g.IDs[i], c.Here, g.Sites[s])
+		if g.Sites[s] != t.cfg.Here {
+			return nil, nil, nil, fmt.Errorf("align: %s: column %s: node %q must be of %q, whose table it is (got %q)", c.Nodes, c.Site, g.IDs[i], t.cfg.Here, g.Sites[s])
 		}
 	}
-	g.Name, g.Site, g.Sites = c.Name, nil, nil
-	if c.Split == "" && c.SplitTime == "" && c.Label != "" {
-		c.DrawSplit(g)
-	}
-	if g.Encoding, err = json.Marshal(e); err != nil {
-		return nil, nil, nil, err
-	}
-	edges := &siteEdges{cross: map[string]*crossEdges{}}
-	if e.Weight != "" {
-		edges.weight = []float32{}
-	}
-	if c.Edges != "" {
-		err = c.readEdges(e, edges, index, r)
-	}
-	r.Source, r.Target = edges.src, edges.dst
-	edges.merge(e)
-	return g, edges, r, err
+	g.Site, g.Sites = nil, nil
+	return g, index, r, nil
 }
 
 // merge merges edges that are listed more than once. An edge to another site that both list counts once,
 // with the larger of their weights.
 func (s *siteEdges) merge(e *dataset.Encoding) {
-	if e.Merge == "" || e.Merge == "max" {
-		return
+	kind := s.kind
+	if kind == nil && e.Directed.OneWay() {
+		kind = make([]int32, len(s.src)) // an edge and its reverse are two
 	}
-	s.src, s.dst, s.kind, s.weight, _ = edgelist.Merge(e.Merge, s.src, s.dst, s.kind, s.weight)
+	s.src, s.dst, s.kind, s.weight, s.x = merge(e, s.src, s.dst, kind, s.weight, s.x)
 	for _, x := range s.cross {
 		// The two ends are numbered apart, so that an edge and its reverse are one only where they are.
 		n := int32(0)
@@ -196,16 +314,40 @@ func (s *siteEdges) merge(e *dataset.Encoding) {
 		for k := range x.there {
 			x.there[k] += n
 		}
-		x.here, x.there, x.kind, x.weight, _ = edgelist.Merge(e.Merge, x.here, x.there, x.kind, x.weight)
+		x.here, x.there, x.kind, x.weight, x.x = merge(e, x.here, x.there, x.kind, x.weight, x.x)
 		for k := range x.there {
 			x.there[k] -= n
 		}
 	}
 }
 
+// merge merges edges and their rows of columns.
+func merge(e *dataset.Encoding, src, dst, kind []int32, weight, x []float32) (srcs, dsts, kinds []int32, weights, rows []float32) {
+	wide := edgeWidth(e)
+	if wide > 0 {
+		edgelist.MergeColumns(e.Merge, src, dst, kind, mat.View(len(src), wide, x))
+	}
+	srcs, dsts, kinds, weights, first := edgelist.Merge(e.Merge, src, dst, kind, weight)
+	if first == nil {
+		return srcs, dsts, kinds, weights, x
+	}
+	for _, k := range first {
+		rows = append(rows, x[int(k)*wide:(int(k)+1)*wide]...)
+	}
+	return srcs, dsts, kinds, weights, rows
+}
+
+// edgeWidth returns the number of columns of edges.
+func edgeWidth(e *dataset.Encoding) (n int) {
+	for k := range e.EdgeColumns {
+		n += e.EdgeColumns[k].Features()
+	}
+	return n
+}
+
 // name returns the place of another site's node among the names of that site, and adds it where it
 // is new; place has those that are known.
-func (s *siteEdges) name(place map[[2]string]int32, site, name string, line int) int32 {
+func (s *siteEdges) name(place map[[2]string]int32, site, name string, line where) int32 {
 	x := s.cross[site]
 	if x == nil {
 		x = &crossEdges{}
@@ -221,44 +363,82 @@ func (s *siteEdges) name(place map[[2]string]int32, site, name string, line int)
 	return i
 }
 
-func (c *SiteConfig) readEdges(e *dataset.Encoding, out *siteEdges, index map[string]int32, r *dataset.Reading) error {
-	t, at, err := c.openEdges()
+// end is what an end of an edge may be.
+type end struct {
+	dataset.Ends
+	first  int32  // number of the first of these nodes
+	prefix string // of their names at all sites
+}
+
+// What ends returns in place of the end of an edge that another site has.
+const (
+	inside  = -1 // both are nodes here
+	skipped = -2 // one may be among the rows that were skipped
+)
+
+// ends returns the numbers of the ends of an edge, of those at this site, and which of the two is
+// another's (foreign), with its name.
+func (of *Tables) ends(t *table.Table, c *edgeTable, at [6]int, ends [2]end, cells []string, line int) (found [2]int32, other string, foreign int, err error) {
+	foreign = inside
+	for k, e := range ends {
+		site := of.cfg.Here
+		if s := at[2+k]; s >= 0 {
+			if name := strings.TrimSpace(cells[s]); name != "" {
+				site = name
+			}
+		}
+		name := cells[at[k]]
+		if site != of.cfg.Here {
+			if other != "" {
+				return found, other, foreign, t.Fault(line, at[k], "one end of the edge must be at %s", of.cfg.Here)
+			}
+			other, foreign = strings.Clone(site), k
+			continue
+		}
+		i, ok := e.Index[name]
+		switch {
+		case !ok && c.Format.Faults.Told(e.File):
+			return found, other, skipped, nil
+		case !ok && e.File == "":
+			return found, other, foreign, t.Fault(line, at[k], "node must have the name of its site, as this one has no table of its type (got %.40q)", name)
+		case !ok:
+			return found, other, foreign, t.Fault(line, at[k], "node must be a name in %s, or the name of its site (got %.40q)", e.File, name)
+		}
+		found[k] = e.first + i
+	}
+	return found, other, foreign, nil
+}
+
+// relationOf says what all edges of a table have in common.
+type relationOf struct {
+	kind    int32             // of several types: number of the relation in Encoding.Relations
+	columns *dataset.Encoding // with the columns of this table
+	first   int               // place of the first of these among all
+}
+
+// readEdges reads a table of edges.
+func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own relationOf, r *reading) error {
+	t, at, err := c.open()
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	place := map[[2]string]int32{} // site and name → place in names
-	out.at = func(line int, text string) error {
-		return fmt.Errorf("align: %s: %s %d: %s", c.Edges, t.Unit, line, text)
+	row, err := own.columns.EdgeRows(t)
+	if err != nil {
+		return err
 	}
-	rows := 0
-	lost := c.Format.Faults.Told(c.Nodes) // then an unknown node may be one of those at fault
+	wide := make([]float32, edgeWidth(e))
+	out, place := r.edges, map[[2]string]int32{} // site and name → place in names
+	for site, x := range out.cross {
+		for k, name := range x.names {
+			place[[2]string{site, name}] = int32(k)
+		}
+	}
+	rows, kinds := 0, len(e.Relations) > 0 || e.Directed.OneWay()
 	err = t.Each(func(cells []string, line int) error {
-		var end [2]int32
-		other, foreign := "", -1
-		for k := range end {
-			site := c.Here
-			if s := at[2+k]; s >= 0 {
-				if name := strings.TrimSpace(cells[s]); name != "" {
-					site = name
-				}
-			}
-			name := cells[at[k]]
-			if site == c.Here {
-				i, ok := index[name]
-				switch {
-				case !ok && lost:
-					return nil
-				case !ok:
-					return t.Fault(line, at[k], "node must be a name in %s, or the name of its site (got %.40q)", c.Nodes, name)
-				}
-				end[k] = i
-				continue
-			}
-			if other != "" {
-				return t.Fault(line, at[k], "one end of the edge must be at %s", c.Here)
-			}
-			other, foreign = strings.Clone(site), k
+		end, other, foreign, err := of.ends(t, c, at, ends, cells, line)
+		if err != nil || foreign == skipped {
+			return err
 		}
 		weight := float32(1)
 		if at[4] >= 0 {
@@ -266,30 +446,43 @@ func (c *SiteConfig) readEdges(e *dataset.Encoding, out *siteEdges, index map[st
 				return err
 			}
 		}
-		typed, kind := at[5] >= 0, int32(0)
-		if typed {
+		kind := own.kind
+		if at[5] >= 0 {
 			if kind, err = e.RelationAt(t, cells, line, at[5]); err != nil {
 				return err
 			}
-			if foreign == 1 { // it ends there, its reverse here
-				kind = e.Reverse(kind)
-			}
 		}
+		some, err := row(cells, line)
+		if err != nil {
+			return err
+		}
+		clear(wide)
+		copy(wide[own.first:], some)
 		rows++
 		if foreign >= 0 {
-			end[foreign] = out.name(place, other, cells[at[foreign]], line)
+			end[foreign] = out.name(place, other, ends[foreign].prefix+cells[at[foreign]], where{c.Edges, t.Unit, line})
 		}
-		if foreign == 0 { // the node here first
+		if e.Directed == dataset.OutOf { // then messages go the other way
+			end[0], end[1] = end[1], end[0]
+			if foreign >= 0 {
+				foreign = 1 - foreign
+			}
+		}
+		if foreign == 1 { // it ends there, its reverse here
+			kind = e.Reverse(kind)
+		} else if foreign == 0 { // the node here first
 			end[0], end[1] = end[1], end[0]
 		}
 		if x := out.cross[other]; x != nil {
 			x.here, x.there, x.weight = append(x.here, end[0]), append(x.there, end[1]), append(x.weight, weight)
-			if typed {
+			x.x = append(x.x, wide...)
+			if kinds {
 				x.kind = append(x.kind, kind)
 			}
 			return nil
 		}
-		if typed {
+		out.x = append(out.x, wide...)
+		if len(e.Relations) > 0 {
 			out.kind = append(out.kind, kind)
 		}
 		out.src, out.dst = append(out.src, end[0]), append(out.dst, end[1])
@@ -298,6 +491,6 @@ func (c *SiteConfig) readEdges(e *dataset.Encoding, out *siteEdges, index map[st
 		}
 		return nil
 	})
-	r.Tables = append(r.Tables, dataset.TableFacts(t, rows, c.Format))
+	r.what.Tables = append(r.what.Tables, dataset.TableFacts(t, rows, c.Format))
 	return err
 }

@@ -24,6 +24,8 @@ import (
 
 // Trainer trains one model at one worker.
 type Trainer struct {
+	links.Final // of task links
+
 	OnEvent     func(train.Event) // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
 	KeepHidden  bool              // for Hidden
@@ -62,7 +64,6 @@ type Trainer struct {
 	hidden mat.Dense   // of own nodes, with KeepHidden
 	before comm.Counts // sent before an interruption
 	done   bool        // the model is final
-	ranks  map[graph.Split]links.Figures
 
 	links  *links.Task // nil: nodes have labels
 	labels []float64   // labels.Counts.Sums, where they say in which units the model learns numbers; nil: labels are classes
@@ -88,7 +89,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	steps := tape.New()
-	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}, ranks: make(map[graph.Split]links.Figures)}
+	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}}
 	if c.Links != nil {
 		var err error
 		if t.links, err = links.New(*c.Links, c.Seed, s); err != nil {
@@ -356,8 +357,7 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 	t.logits = scores.Clone()
 	of := func(split graph.Split) (metric, loss float64, err error) {
 		if t.links != nil {
-			ranks, err := t.links.Measure(ctx, t.model.Decoder, r, t.id(ofResult, int(split)), split, scores, eval.DefaultBins, true)
-			t.ranks[split] = ranks
+			ranks, err := t.Rank(ctx, t.links, t.model.Decoder, r, t.id(ofResult, int(split)), split, scores)
 			return ranks.All.Of(t.config.Metric), ranks.All.Loss, err
 		}
 		return t.compare(ctx, r, t.id(ofResult, int(split)), t.pick(scores, t.split[split], t.infer), t.shard.Labels.Select(t.split[split]), eval.DefaultBins)
@@ -397,13 +397,6 @@ func (t *Trainer) Logits() mat.Dense { return t.logits }
 // Hidden returns the rows of own nodes that the last linear map of the final model reads, [Owned × H], where KeepHidden asked
 // for them before Run: those before a head, else the last layer's input; empty where there is but one layer.
 func (t *Trainer) Hidden() mat.Dense { return t.hidden }
-
-// Ranks returns where the links that are held out rank by the final model, validation and test; ok is false where this process
-// has not measured them.
-func (t *Trainer) Ranks() (val, test links.Figures, ok bool) {
-	_, ok = t.ranks[graph.Test]
-	return t.ranks[graph.Val], t.ranks[graph.Test], ok
-}
 
 // Result returns what Run measured so far.
 func (t *Trainer) Result() train.Result { return t.result }

@@ -61,16 +61,16 @@ func NormaliseDestinations(g *CSR, degree []float32, norm Norm) *CSR {
 	return normalise(g, norm, func(w float32, i, _ int) float32 { return float32(float64(w) * dst[i]) })
 }
 
-// normalise returns g with the self-loops of norm, whose columns are zeros, and the weights of weigh.
+// normalise returns g with the self-loops of norm, whose columns are zeros, and the weights of weigh. Memory other than that
+// of weights is shared with g where norm has no loops.
 func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR {
-	if norm == Plain {
+	switch norm {
+	case Plain:
 		return g
+	case Mean, Symmetric:
+		return weighed(g, weigh)
 	}
-	loop := 0
-	if norm == Loops || norm == GCN {
-		loop = 1
-	}
-	n := len(g.Col) + loop*g.NumDst
+	n := len(g.Col) + g.NumDst
 	out := &CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: make([]int64, g.NumDst+1), Col: make([]int32, 0, n), Weight: make([]float32, 0, n)}
 	if g.Edge != nil {
 		out.Edge = make([]int32, 0, n)
@@ -78,7 +78,7 @@ func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR 
 	for i := range g.NumDst {
 		col, weight := g.Row(i)
 		rows := g.EdgeRows(i)
-		placed := loop == 0
+		placed := false
 		add := func(j int32, w float32) {
 			out.Col = append(out.Col, j)
 			out.Weight = append(out.Weight, weigh(w, i, int(j)))
@@ -116,6 +116,22 @@ func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR 
 		out.Weight = nil
 	}
 	return out
+}
+
+// weighed returns g with the weights of weigh.
+func weighed(g *CSR, weigh func(w float32, i, j int) float32) *CSR {
+	out := *g
+	out.Weight = make([]float32, len(g.Col))
+	for i := range g.NumDst {
+		for k := g.RowPtr[i]; k < g.RowPtr[i+1]; k++ {
+			w := float32(1)
+			if g.Weight != nil {
+				w = g.Weight[k]
+			}
+			out.Weight[k] = weigh(w, i, int(g.Col[k]))
+		}
+	}
+	return &out
 }
 
 func scale(w float32, i, j int, degree []float32, norm Norm) float32 {

@@ -207,10 +207,11 @@ func (p *run) byPhases(ctx context.Context, v *train.GraphView, k int, x graph.F
 			return mat.Dense{}, err
 		}
 	}
-	edges := v.Edges(l)
-	near, far := edges, (*graph.CSR)(nil)
-	if s.Parts > 1 {
-		near, far = p.cut(edges)
+	near, far := (*graph.CSR)(nil), (*graph.CSR)(nil)
+	if s.Parts == 1 {
+		near = v.Edges(l)
+	} else { // a view of its own, so that only the two parts stay in memory
+		near, far = p.cut(train.NewGraphView(v.Adj, v.Typed, v.Degree).Edges(l))
 	}
 	h := mat.New(s.Owned, l.Spec.Out)
 	var f nn.Forward

@@ -31,6 +31,9 @@ func reluAVX2(x, y []float32)
 func reluGradAVX2(y, dy, dx []float32)
 
 //go:noescape
+func whereAVX2(e int32, arg []int32, x, y []float32)
+
+//go:noescape
 func leakyDotAVX2(slope float32, v, x, y []float32) float32
 
 //go:noescape
@@ -77,6 +80,9 @@ func reluAVX512(x, y []float32)
 
 //go:noescape
 func reluGradAVX512(y, dy, dx []float32)
+
+//go:noescape
+func whereAVX512(e int32, arg []int32, x, y []float32)
 
 //go:noescape
 func leakyDotAVX512(slope float32, v, x, y []float32) float32

@@ -52,6 +52,9 @@ func relu4NEON(x, y []float32)
 func reluGrad4NEON(y, dy, dx []float32)
 
 //go:noescape
+func where4NEON(e int32, arg []int32, x, y []float32)
+
+//go:noescape
 func elu4NEON(x, y []float32)
 
 //go:noescape

@@ -3,18 +3,57 @@ package kernels
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 )
 
-// A Block is a CSR whose columns are rows [First, First+Rows) of X, counted from First. All blocks of a call have as many
-// rows as Y.
+// A Block is the transpose of some rows of a CSR, made by Transpose: rows [first, first+rows) of X are its columns, counted from
+// first. All blocks of a call have as many rows as Y.
 type Block struct {
-	First, Rows int
-	RowPtr      []int64
-	Col         []int32
-	Val         []float32
+	first, rows int
+	ends        []int64 // rowPtr, and one more
+	col         []int32
+	val         []float32
 }
+
+// Transpose makes b, in its own memory, the transpose of rows of a CSR of so many columns; rowPtr, of one element more than they are, begins at
+// first, and X has a row for each row of the CSR.
+func (b *Block) Transpose(first int, rowPtr []int64, col []int32, val []float32, cols int) {
+	if first < 0 {
+		panic(fmt.Sprintf("kernels: Transpose begins with row %d", first))
+	}
+	from, to := rowPtr[0], rowPtr[len(rowPtr)-1]
+	n := int(to - from)
+	b.first, b.rows = first, len(rowPtr)-1
+	b.ends, b.col, b.val = slices.Grow(b.ends[:0], cols+2)[:cols+2], slices.Grow(b.col[:0], n)[:n], slices.Grow(b.val[:0], n)[:n]
+	clear(b.ends)
+	next := b.ends[2:] // of a column, so that ends are right when all have been placed
+	for _, c := range col[from:to] {
+		next[c]++
+	}
+	for c := 1; c < len(next); c++ {
+		next[c] += next[c-1]
+	}
+	next = b.ends[1:]
+	for i := range b.rows {
+		lo, hi := rowPtr[i], rowPtr[i+1]
+		row := val[lo:hi]
+		for k, c := range col[lo:hi] {
+			p := next[c]
+			next[c] = p + 1
+			b.col[p], b.val[p] = int32(i), row[k]
+		}
+	}
+}
+
+// CSR returns what b is.
+func (b *Block) CSR() (rowPtr []int64, col []int32, val []float32) { return b.rowPtr(), b.col, b.val }
+
+// Bytes returns the memory that b holds.
+func (b *Block) Bytes() int64 { return 8*int64(cap(b.ends)) + 4*int64(cap(b.col)+cap(b.val)) }
+
+func (b *Block) rowPtr() []int64 { return b.ends[:max(0, len(b.ends)-1)] }
 
 // What lies in L1 while a block is gone through: rows of X, some columns of them.
 const (
@@ -33,7 +72,7 @@ func SpMMBlocks(blocks []Block, n int, x []float32, ldx int, y []float32, ldy in
 		return
 	}
 	c := blockCalls.Get().(*blockCall)
-	*c = blockCall{blocks: blocks, n: n, x: x, ldx: ldx, y: y, ldy: ldy, rows: len(blocks[0].RowPtr) - 1}
+	*c = blockCall{blocks: blocks, n: n, x: x, ldx: ldx, y: y, ldy: ldy, rows: len(blocks[0].rowPtr()) - 1}
 	c.check()
 	strips := (n + blockCols - 1) / blockCols
 	c.width = ((n+strips-1)/strips + 15) &^ 15
@@ -42,9 +81,6 @@ func SpMMBlocks(blocks []Block, n int, x []float32, ldx int, y []float32, ldy in
 		c.ranges = max(1, min(c.rows, (2*threads+strips-1)/strips))
 	}
 	shared.do(c, strips*c.ranges)
-	if c.broken != nil {
-		c.broken.explain("SpMMBlocks")
-	}
 	*c = blockCall{}
 	blockCalls.Put(c)
 }
@@ -56,9 +92,6 @@ type blockCall struct {
 	ldx, ldy int
 	width    int // columns of a part
 	ranges   int // parts that the rows of Y are cut into
-
-	mu     sync.Mutex
-	broken *csr
 }
 
 // blockStrip is what one part works in.
@@ -74,16 +107,12 @@ var (
 
 func (c *blockCall) check() {
 	checkMatrix("Y of SpMMBlocks", max(0, c.rows), c.n, c.ldy, c.y)
-	for k, b := range c.blocks {
-		switch {
-		case len(b.RowPtr) != c.rows+1 || c.rows < 0:
-			panic(fmt.Sprintf("kernels: block %d of SpMMBlocks must have %d row pointers (got %d)", k, c.rows+1, len(b.RowPtr)))
-		case len(b.Val) < len(b.Col):
-			panic(fmt.Sprintf("kernels: block %d of SpMMBlocks has %d values for %d columns", k, len(b.Val), len(b.Col)))
-		case b.First < 0 || b.Rows < 0:
-			panic(fmt.Sprintf("kernels: block %d of SpMMBlocks picks %d rows from row %d on", k, b.Rows, b.First))
+	for k := range c.blocks {
+		b := &c.blocks[k]
+		if c.rows < 0 || len(b.rowPtr()) != c.rows+1 {
+			panic(fmt.Sprintf("kernels: block %d of SpMMBlocks must have %d rows (got %d)", k, c.rows, len(b.rowPtr())-1))
 		}
-		checkMatrix("X of SpMMBlocks", b.First+b.Rows, c.n, c.ldx, c.x)
+		checkMatrix("X of SpMMBlocks", b.first+b.rows, c.n, c.ldx, c.x)
 	}
 }
 
@@ -95,21 +124,17 @@ func (c *blockCall) run(part int) {
 	cols := min(c.width, c.n-j)
 	for k := range c.blocks {
 		b := &c.blocks[k]
-		if b.Rows == 0 || b.RowPtr[lo] == b.RowPtr[hi] {
+		rowPtr := b.rowPtr()
+		if rowPtr[lo] == rowPtr[hi] {
 			continue
 		}
-		s.rowPtr, s.col, s.val, s.n, s.tall = b.RowPtr, b.Col, b.Val, cols, b.Rows
+		s.rowPtr, s.col, s.val, s.n, s.tall = rowPtr, b.col, b.val, cols, b.rows
 		s.y, s.ldy, s.acc = c.y[j:], c.ldy, true
-		s.x, s.ldx = c.x[b.First*c.ldx+j:], c.ldx
-		if b.Rows*c.width <= blockRoom {
-			t.copy(b.Rows, c.width)
+		s.x, s.ldx = c.x[b.first*c.ldx+j:], c.ldx
+		if b.rows*c.width <= blockRoom {
+			t.copy(b.rows, c.width)
 		}
-		if !s.each(lo, hi) {
-			c.mu.Lock()
-			c.broken = &csr{rowPtr: b.RowPtr, col: b.Col, tall: b.Rows}
-			c.mu.Unlock()
-			break
-		}
+		s.sum(lo, hi) // Transpose made its columns
 	}
 	t.s = spmm{}
 	blockStrips.Put(t)
@@ -131,17 +156,4 @@ func (t *blockStrip) copy(rows, width int) {
 		}
 	}
 	s.x, s.ldx = t.x[:rows*width], width
-}
-
-// each computes rows [lo, hi) of Y, and reports false where they are not those of a CSR.
-func (s *spmm) each(lo, hi int) bool {
-	for lo < hi {
-		end, ok := s.block(lo, hi)
-		if !ok {
-			return false
-		}
-		s.sum(lo, end)
-		lo = end
-	}
-	return true
 }

@@ -3,7 +3,6 @@ package kernels
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"testing"
 )
 
@@ -19,7 +18,9 @@ func TestSpMMBlocks(t *testing.T) {
 			}
 		}
 		SpMMBlocks(nil, 3, nil, 3, nil, 3)
-		SpMMBlocks([]Block{{RowPtr: []int64{0}}}, 3, nil, 3, nil, 3)
+		var none Block
+		none.Transpose(0, []int64{0}, nil, nil, 0)
+		SpMMBlocks([]Block{none}, 3, nil, 3, nil, 3)
 	})
 }
 
@@ -28,26 +29,52 @@ func testSpMMBlocks(t *testing.T, n, gap, offset int) {
 	const rows = 37
 	ld := n + gap
 	var blocks []Block
+	sum := make([]float32, (rows-1)*ld+n)
+	noise(9, sum)
 	first := 2
+	x := noise(8, make([]float32, (2*BlockRows(n)+46)*ld+offset))[offset:]
 	for k, tall := range []int{BlockRows(n), 3, 0, BlockRows(n) + 40, 1} {
-		lengths := make([]int, rows)
+		lengths := make([]int, tall)
 		for i := range lengths {
-			if lengths[i] = (i + k) * 5 % 19; tall == 0 {
-				lengths[i] = 0
+			lengths[i] = (i + k) * 5 % 19
+		}
+		rowPtr, col := sparse(uint64(k), lengths, rows)
+		for i := range rowPtr { // rows before those that are transposed
+			rowPtr[i] += int64(k)
+		}
+		col = append(make([]int32, k), col...)
+		val := noise(7, make([]float32, len(col)))
+		var b Block
+		for range 2 { // the second time in the memory of the first
+			b.Transpose(first, rowPtr, col, val, rows)
+		}
+		blocks = append(blocks, b)
+		at, cols, values := b.CSR()
+		if b.Bytes() < 8*int64(len(at))+8*int64(len(cols)) || len(cols) != len(col)-k {
+			t.Fatalf("a block has %d columns in %d bytes, must be %d columns", len(cols), b.Bytes(), len(col)-k)
+		}
+		for c := range rows { // columns of the block are rows, in their order, that have column c
+			e := at[c]
+			for i := range tall {
+				for p := rowPtr[i]; p < rowPtr[i+1]; p++ {
+					if int(col[p]) != c {
+						continue
+					}
+					if cols[e] != int32(i) || values[e] != val[p] {
+						t.Fatalf("value %d of a block is %v of row %d, must be %v of row %d", e, values[e], cols[e], val[p], i)
+					}
+					e++
+				}
+			}
+			if e != at[c+1] {
+				t.Fatalf("row %d of a block ends at %d, must be %d", c, at[c+1], e)
 			}
 		}
-		b := Block{First: first, Rows: tall}
-		b.RowPtr, b.Col = sparse(uint64(k), lengths, tall)
-		b.Val = noise(7, make([]float32, len(b.Col)))
-		blocks, first = append(blocks, b), first+tall
+		SpMM(at, cols, values, n, x[first*ld:], ld, sum, ld, true)
+		first += tall
 	}
-	x := noise(8, make([]float32, (first-1)*ld+n+offset))[offset:]
 	y, check := fenced(t, offset, (rows-1)*ld+n)
 	noise(9, y)
-	sum := slices.Clone(y)
-	for _, b := range blocks {
-		SpMM(b.RowPtr, b.Col, b.Val, n, x[min(b.First*ld, len(x)):], ld, sum, ld, true)
-	}
 	SpMMBlocks(blocks, n, x, ld, y, ld)
 	check()
 	same(t, fmt.Sprintf("n %d gap %d", n, gap), y, sum)
@@ -56,22 +83,24 @@ func testSpMMBlocks(t *testing.T, n, gap, offset int) {
 func TestSpMMBlocksPanics(t *testing.T) {
 	each(t, func(t *testing.T) {
 		x, y := make([]float32, 40), make([]float32, 20) // X 4×10, Y 2×10
-		good := Block{Rows: 4, RowPtr: []int64{0, 1, 2}, Col: []int32{0, 3}, Val: []float32{1, 1}}
+		block := func(first, cols int) (b Block) {
+			b.Transpose(first, []int64{0, 1, 2, 2, 2}, []int32{1, 0}, []float32{1, 1}, cols)
+			return b
+		}
+		good := block(0, 2)
+		SpMMBlocks([]Block{good}, 10, x, 10, y, 10)
 		for _, c := range []struct {
 			what string
 			b    Block
 		}{
-			{"block 1 of SpMMBlocks must have 3 row pointers (got 2)", Block{Rows: 4, RowPtr: []int64{0, 1}, Col: []int32{0}, Val: []float32{1}}},
-			{"has 1 values for 2 columns", Block{Rows: 4, RowPtr: []int64{0, 1, 2}, Col: []int32{0, 1}, Val: []float32{1}}},
-			{"picks 2 rows from row -1 on", Block{First: -1, Rows: 2, RowPtr: []int64{0, 0, 0}}},
-			{"X of SpMMBlocks", Block{First: 1, Rows: 4, RowPtr: []int64{0, 0, 0}}},
-			{"column 2 of edge 1", Block{First: 1, Rows: 2, RowPtr: []int64{0, 1, 2}, Col: []int32{0, 2}, Val: []float32{1, 1}}},
-			{"column -1 of edge 0", Block{Rows: 2, RowPtr: []int64{0, 1, 2}, Col: []int32{-1, 1}, Val: []float32{1, 1}}},
-			{"row pointer 1", Block{Rows: 2, RowPtr: []int64{0, 5, 2}, Col: []int32{0, 1}, Val: []float32{1, 1}}},
+			{"block 1 of SpMMBlocks must have 2 rows (got 3)", block(0, 3)},
+			{"block 1 of SpMMBlocks must have 2 rows (got -1)", Block{}},
+			{"X of SpMMBlocks", block(1, 2)},
 		} {
 			panics(t, c.what, func() { SpMMBlocks([]Block{good, c.b}, 10, x, 10, y, 10) })
 		}
-		panics(t, "row pointers", func() { SpMMBlocks([]Block{{}}, 10, x, 10, y, 10) })
+		panics(t, "must have -1 rows", func() { SpMMBlocks([]Block{{}}, 10, x, 10, y, 10) })
 		panics(t, "Y of SpMMBlocks", func() { SpMMBlocks([]Block{good}, 10, x, 10, y[:19], 10) })
+		panics(t, "Transpose begins with row -1", func() { block(-1, 2) })
 	})
 }

@@ -13,6 +13,7 @@ var generic = &set{
 	scale:    scaleGeneric,
 	relu:     reluGeneric,
 	reluGrad: reluGradGeneric,
+	where:    whereGeneric,
 	leakyDot: leakyDotGeneric, leakyGrad: leakyGradGeneric, leakySource: leakySourceGeneric,
 	elu:      eluGeneric,
 	eluGrad:  eluGradGeneric,
@@ -91,6 +92,16 @@ func reluGeneric(x, y []float32) {
 	y = y[:len(x)]
 	for i, v := range x {
 		if v < 0 {
+			v = 0
+		}
+		y[i] = v
+	}
+}
+
+func whereGeneric(e int32, arg []int32, x, y []float32) {
+	for i, a := range arg {
+		v := x[i]
+		if a != e {
 			v = 0
 		}
 		y[i] = v

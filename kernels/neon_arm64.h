@@ -25,6 +25,7 @@
 #define FCMGT0(d, n)   OP2(0x4ea0c800, d, n)
 #define FCMLT0(d, n)   OP2(0x4ea0e800, d, n)
 #define CMHS(d, n, m)  OP3(0x6ea03c00, d, n, m)
+#define CMEQ(d, n, m)  OP3(0x6ea08c00, d, n, m)
 
 // BIC is n and not m; BIT takes from n where m has ones.
 #define BIC(d, n, m) OP3(0x4e601c00, d, n, m)

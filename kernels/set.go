@@ -18,6 +18,7 @@ type set struct {
 	scale       func(a float32, x []float32)
 	relu        func(x, y []float32)
 	reluGrad    func(y, dy, dx []float32)
+	where       func(e int32, arg []int32, x, y []float32) // y = x where arg is e, else 0
 	elu         func(x, y []float32)
 	eluGrad     func(y, dy, dx []float32)
 	leakyDot    func(slope float32, v, x, y []float32) float32
@@ -65,6 +66,7 @@ type set struct {
 	tiles tiles                                         // what gemm is made of where it is blocked
 	wider tiles                                         // instead of tiles where C has 33 to 48 columns, if there are any
 	spmm  func(s *spmm, lo, hi int)                     // rows [lo, hi) of Y
+	panel panelAsm                                      // of panelCols columns, unless it is nil
 	spmax func(s *spmax, lo, hi int)
 }
 

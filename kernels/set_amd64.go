@@ -28,6 +28,7 @@ var avx2 = &set{
 	scale:    scaleAVX2,
 	relu:     reluAVX2,
 	reluGrad: reluGradAVX2,
+	where:    whereAVX2,
 	leakyDot: leakyDotAVX2, leakyGrad: leakyGradAVX2, leakySource: leakySourceAVX2,
 	elu:      eluAVX2,
 	eluGrad:  eluGradAVX2,
@@ -78,6 +79,7 @@ var avx512 = &set{
 	scale:    scaleAVX512,
 	relu:     reluAVX512,
 	reluGrad: reluGradAVX512,
+	where:    whereAVX512,
 	leakyDot: leakyDotAVX512, leakyGrad: leakyGradAVX512, leakySource: leakySourceAVX512,
 	elu:      eluAVX512,
 	eluGrad:  eluGradAVX512,
@@ -117,6 +119,7 @@ var avx512 = &set{
 	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, masks: true, transpose: transposeAVX512, lay: packAVX512},
 	wider: tiles{rows: 9, cols: 48, height: func(int) int { return 9 }, run: tile48AVX512, masks: true, transpose: transposeAVX512, lay: packAVX512},
 	spmm:  spmmAVX512,
+	panel: panelAVX512,
 	spmax: spmaxAVX512,
 }
 

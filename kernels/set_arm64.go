@@ -17,6 +17,7 @@ var neon = &set{
 	scale:    scaleNEON,
 	relu:     reluNEON,
 	reluGrad: reluGradNEON,
+	where:    whereNEON,
 	leakyDot: leakyDotGeneric, leakyGrad: leakyGradGeneric, leakySource: leakySourceGeneric,
 	elu:      eluNEON,
 	eluGrad:  eluGradNEON,
@@ -152,6 +153,12 @@ func reluNEON(x, y []float32) {
 	n := len(x) &^ 3
 	relu4NEON(x[:n], y)
 	reluGeneric(x[n:], y[n:])
+}
+
+func whereNEON(e int32, arg []int32, x, y []float32) {
+	n := len(arg) &^ 3
+	where4NEON(e, arg[:n], x, y)
+	whereGeneric(e, arg[n:], x[n:], y[n:])
 }
 
 func reluGradNEON(y, dy, dx []float32) {

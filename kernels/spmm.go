@@ -55,6 +55,20 @@ func SpMax(rowPtr []int64, col []int32, n int, x []float32, ldx int, y []float32
 	spmaxCalls.Put(s)
 }
 
+// SpMaxGrad computes for edge k, at[k] in what SpMax wrote to arg, the gradient of its row from that of the maxima: y_k = x_row[k]
+// where arg_row[k] = at[k], else 0. Rows have n values; it is sequential.
+func SpMaxGrad(row, at []int32, n int, arg []int32, lda int, x []float32, ldx int, y []float32, ldy int) {
+	checkLength("at of SpMaxGrad", len(at), len(row))
+	checkMatrix("Y of SpMaxGrad", len(row), n, ldy, y)
+	for k, i := range row {
+		a, from, to := arg[int(i)*lda:][:n], x[int(i)*ldx:][:n], y[k*ldy:][:n]
+		reads(a)
+		reads(from)
+		writes(to)
+		active.where(at[k], a, from, to)
+	}
+}
+
 // csr is the sparse operand of a call, and the rows of X that it picks.
 type csr struct {
 	rowPtr []int64

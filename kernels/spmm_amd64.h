@@ -49,3 +49,52 @@
 	ADDQ R10, R9  \
 	CMPQ R8, CX   \
 	JB   loop
+
+// Kernels of a panel: the edges of a row begin at a place of its own. SI the places, R10 the ends, R8 the column of the edge, R11
+// from there to its value, CX the row's end; R15 the first column of the panel, R9 how many there are.
+
+#define PANELARGS \
+	MOVQ rows+0(FP), DX   \
+	MOVQ at+8(FP), SI     \
+	MOVQ ends+16(FP), R10 \
+	MOVQ val+32(FP), R11  \
+	SUBQ col+24(FP), R11  \
+	MOVQ first+40(FP), R15 \
+	MOVQ tall+48(FP), R9  \
+	MOVQ x+56(FP), BX     \
+	MOVQ ldx+64(FP), R12  \
+	MOVQ y+72(FP), DI     \
+	MOVQ ldy+80(FP), R13  \
+	SHLQ $2, R12          \
+	SHLQ $2, R13
+
+// PLACES sets R8 to a row's place and CX to its end, and fetches what begins at the place of the row that comes four later.
+#define PLACES \
+	MOVQ col+24(FP), AX  \
+	MOVQ 32(SI), R8      \
+	LEAQ (AX)(R8*4), R8  \
+	PREFETCHT0 (R8)      \
+	PREFETCHT0 64(R8)    \
+	PREFETCHT0 (R8)(R11*1) \
+	PREFETCHT0 64(R8)(R11*1) \
+	MOVQ (SI), R8        \
+	MOVQ (R10), CX       \
+	LEAQ (AX)(R8*4), R8  \
+	LEAQ (AX)(CX*4), CX
+
+// WITHIN points AX at the edge's row of X, or jumps where the edge is not of the panel.
+#define WITHIN(past) \
+	MOVL  (R8), AX \
+	SUBL  R15, AX  \
+	CMPL  AX, R9   \
+	JAE   past     \
+	IMULQ R12, AX  \
+	ADDQ  BX, AX
+
+// STOPPED writes where R8 is to the row's place and goes on to the next row's.
+#define STOPPED \
+	SUBQ col+24(FP), R8 \
+	SHRQ $2, R8         \
+	MOVQ R8, (SI)       \
+	ADDQ $8, SI         \
+	ADDQ $8, R10

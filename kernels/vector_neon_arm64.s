@@ -106,6 +106,28 @@ each:
 done:
 	RET
 
+// func where4NEON(e int32, arg []int32, x, y []float32)
+TEXT ·where4NEON(SB), NOSPLIT, $0-80
+	MOVWU e+0(FP), R4
+	VDUP  R4, V31.S4
+	MOVD  arg_base+8(FP), R0
+	MOVD  arg_len+16(FP), R2
+	MOVD  x_base+32(FP), R1
+	MOVD  y_base+56(FP), R3
+	CBZ   R2, done
+
+each:
+	FMOVQ.P 16(R0), F0
+	FMOVQ.P 16(R1), F1
+	CMEQ(0, 0, 31)
+	VAND    V0.B16, V1.B16, V1.B16
+	FMOVQ.P F1, 16(R3)
+	SUBS    $4, R2
+	BNE     each
+
+done:
+	RET
+
 // func dot4NEON(x, y []float32) float32
 TEXT ·dot4NEON(SB), NOSPLIT, $0-52
 	MOVD x_base+0(FP), R0

@@ -48,6 +48,10 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 	x := fill(1, make([]float32, n+offset))[offset:]
 	z := fill(2, make([]float32, n+offset))[offset:]
 	y0 := fill(3, make([]float32, n))
+	thirds := make([]int32, n)
+	for i := range thirds {
+		thirds[i] = int32(i%3 + 1)
+	}
 	for _, c := range []struct {
 		name      string
 		run, want func(y []float32)
@@ -58,6 +62,8 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 		{"ReLU", func(y []float32) { ReLU(x, y) }, func(y []float32) { reluGeneric(x, y) }},
 		{"ReLU in place", func(y []float32) { ReLU(y, y) }, func(y []float32) { reluGeneric(y, y) }},
 		{"ReLUGrad", func(y []float32) { ReLUGrad(x, z, y) }, func(y []float32) { reluGradGeneric(x, z, y) }},
+		{"SpMaxGrad", func(y []float32) { SpMaxGrad([]int32{0}, []int32{2}, n, thirds, n, x, n, y, n) },
+			func(y []float32) { whereGeneric(2, thirds, x, y) }},
 		{"ELU", func(y []float32) { ELU(x, y) }, func(y []float32) { eluGeneric(x, y) }},
 		{"ELU in place", func(y []float32) { ELU(y, y) }, func(y []float32) { eluGeneric(y, y) }},
 		{"ELUGrad", func(y []float32) { ELUGrad(x, z, y) }, func(y []float32) { eluGradGeneric(x, z, y) }},

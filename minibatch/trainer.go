@@ -30,6 +30,7 @@ import (
 // Trainer trains one model at one peer.
 type Trainer struct {
 	*joint.Epochs
+	links.Final
 
 	// Cluster puts nodes that have many edges with each other into so many clusters of about equal work; sampler cluster
 	// needs it.
@@ -47,9 +48,8 @@ type Trainer struct {
 	steps  int         // of an epoch
 	round  int         // steps of a round
 	links  *links.Task // nil: nodes have labels
-	ranks  map[graph.Split]links.Figures
-	pace   *pace // nil: size is final
-	size   int   // batches of a group
+	pace   *pace       // nil: size is final
+	size   int         // batches of a group
 }
 
 // New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it is
@@ -65,7 +65,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), shard: s, input: m.Encoder.Input(s.X), tape: tape.New(), ranks: make(map[graph.Split]links.Figures)}
+	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), shard: s, input: m.Encoder.Input(s.X), tape: tape.New()}
 	if c.Links != nil {
 		if t.links, err = links.New(*c.Links, c.Seed, s); err != nil {
 			return nil, err
@@ -84,21 +84,13 @@ const (
 	ofResult     = "result" // a step a split
 )
 
-// id names a reduction of the epoch at hand.
-func (t *Trainer) id(kind string, step int) comm.ReduceID {
-	return comm.ReduceID{Generation: t.Number, Round: t.At.Round, Step: step, Kind: kind}
-}
-
 // Run trains until the epochs or the patience are used up, ctx ends or a peer is lost; then a checkpoint of the epoch's
 // begin is left and the error says why. Samples and rows travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	return g.Refuse(ctx, t.run(ctx, g, r))
+	return t.Within(ctx, g, func() error { return t.run(ctx, g, r) })
 }
 
 func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	if err := t.Hello(ctx, g); err != nil {
-		return err
-	}
 	if err := t.begin(ctx, g, r); err != nil {
 		return err
 	}
@@ -111,10 +103,7 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		to := &t.Measured.Fetched
 		to.Group, to.Rows, to.Cached = t.size, f.wanted.Load(), f.cached.Load()
 	}
-	if err := t.evaluate(ctx, g, r); err != nil {
-		return err
-	}
-	return t.Finish(ctx)
+	return t.evaluate(ctx, g, r)
 }
 
 // begin makes what a run needs before its first epoch. Every peer takes part in each step.
@@ -122,7 +111,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	seeds := int64(0)
 	var err error
 	if t.links != nil {
-		seeds, err = t.links.Begin(ctx, g, train.NewSender(g, t.shard, t.config.Rows), r, t.id(ofLinks, 0))
+		seeds, err = t.links.Begin(ctx, g, train.NewSender(g, t.shard, t.config.Rows), r, t.ID(ofLinks, 0))
 	} else {
 		err = t.countLabels(ctx, r)
 	}
@@ -186,7 +175,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 
 // countLabels counts the training labels of all peers, class by class.
 func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
-	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.Whole, labels.Draw{Seed: t.config.Seed, LastRound: t.config.LastRound()})
+	all, err := labels.Count(ctx, r, t.ID(ofLabels, 0), t.Whole, labels.Draw{Seed: t.config.Seed, LastRound: t.config.LastRound()})
 	if err != nil {
 		return err
 	}
@@ -341,7 +330,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, g *group, b int) (lo
 	}
 	eval.PutReal(counts[:eval.RealLen], loss)
 	eval.PutReal(counts[eval.RealLen:], weight)
-	sums, err := r.Reduce(ctx, &comm.Contribution{ID: t.id(ofGradient, step%t.round), Update: t.Params.Grad, Counts: counts[:], Meta: t.Digest()})
+	sums, err := r.Reduce(ctx, &comm.Contribution{ID: t.ID(ofGradient, step%t.round), Update: t.Params.Grad, Counts: counts[:], Meta: t.Digest()})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -459,10 +448,10 @@ func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (
 	}
 	if t.links != nil {
 		var of links.Figures
-		of, err = t.links.Measure(ctx, t.Model.Decoder, r, t.id(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
+		of, err = t.links.Measure(ctx, t.Model.Decoder, r, t.ID(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
 		val, loss = of.All.Of(t.config.Metric), of.All.Loss
 	} else {
-		val, loss, err = t.compare(ctx, r, t.id(ofValidation, 0), logits, graph.Val, train.SelectionBins)
+		val, loss, err = t.compare(ctx, r, t.ID(ofValidation, 0), logits, graph.Val, train.SelectionBins)
 	}
 	if err != nil {
 		return 0, 0, err
@@ -487,29 +476,11 @@ func (t *Trainer) evaluate(ctx context.Context, g *comm.Group, r comm.Reducer) e
 	if t.KeepHidden {
 		t.Rows = hidden
 	}
-	e := train.Event{Kind: train.StageEnd, Round: len(t.Measured.Curve()), Metric: string(t.config.Metric), BestRound: t.At.BestRound}
-	of := func(split graph.Split) (metric, loss float64, err error) {
+	return t.Evaluate(func(split graph.Split) (metric, loss float64, err error) {
 		if t.links == nil {
-			return t.compare(ctx, r, t.id(ofResult, int(split)), logits, split, eval.DefaultBins)
+			return t.compare(ctx, r, t.ID(ofResult, int(split)), logits, split, eval.DefaultBins)
 		}
-		ranks, err := t.links.Measure(ctx, t.Model.Decoder, r, t.id(ofResult, int(split)), split, logits, eval.DefaultBins, true)
-		t.ranks[split] = ranks
+		ranks, err := t.Rank(ctx, t.links, t.Model.Decoder, r, t.ID(ofResult, int(split)), split, logits)
 		return ranks.All.Of(t.config.Metric), ranks.All.Loss, err
-	}
-	if e.Val, e.ValLoss, err = of(graph.Val); err != nil {
-		return err
-	}
-	if e.Test, e.TestLoss, err = of(graph.Test); err != nil {
-		return err
-	}
-	e.Sent = t.Sent()
-	t.Report(e)
-	return nil
-}
-
-// Ranks returns where the links that are held out rank by the final model, validation and test; ok is false where this process
-// has not measured them.
-func (t *Trainer) Ranks() (val, test links.Figures, ok bool) {
-	_, ok = t.ranks[graph.Test]
-	return t.ranks[graph.Val], t.ranks[graph.Test], ok
+	})
 }

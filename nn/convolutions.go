@@ -37,7 +37,7 @@ var table = []Convolution{
 		build:  newGATv2, weights: weightsOfGATv2,
 	},
 	{
-		Name: "gin", Edges: graph.Loops, Recipe: recipe.normalised(),
+		Name: "gin", Edges: graph.Loops, Recipe: recipe.normalised(), Undropped: true,
 		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true},
 		build:  newGIN, weights: weightsTwice,
 	},
@@ -93,6 +93,8 @@ type Convolution struct {
 	Recipe Recipe
 	Bare   Recipe // where nodes have no features, but numbers; zero: Recipe as well
 	Wide   Shared // where nodes have many; zero: Recipe as well
+
+	Undropped bool // its layers train one after the other without dropout, by default
 
 	build   func(name string, s LayerSpec, key rng.Key) Conv
 	faults  func(s LayerSpec) []error                      // faults that its traits do not tell; nil: none

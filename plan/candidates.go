@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // Auto is the preset that tries several plans.
@@ -32,7 +33,7 @@ var presetCandidates = []struct {
 	{"pca64", "preset=frugal-pca encoder=pca:64 hops=2", spare},
 	{"pca128", "preset=frugal-pca", spare},
 	{"gcn", "model=gcn encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8 warm_start=true", trained},
-	{"sage", "model=sage encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8 warm_start=true", trained},
+	{"sage", "model=sage encoder=pca:16+classes hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8", trained},
 	{"gat", "model=gat encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8", trained},
 }
 
@@ -93,13 +94,26 @@ func (p Plan) Candidates() (all []Candidate) {
 	return all
 }
 
-// fitting is Candidates with the faults that check finds. Of plans with the same fingerprint only the first may be tried.
-// If there is none to try, the error says why.
-func (p Plan) fitting(check func(Plan) ([32]byte, error)) ([]Candidate, error) {
+// ofNumbers is c where nodes have numbers: own rows alone have no classes for labels to be means of.
+func (c Candidate) ofNumbers() Candidate {
+	if c.Plan.Encoder.Kind == "classes" && c.Plan.Hops == 0 {
+		c.Plan.ClassTarget = Auto
+		c.Sets = strings.Replace(c.Sets, " class_target=labels", "", 1)
+	}
+	return c
+}
+
+// fitting is Candidates for nodes of such labels, with the faults that check finds. Of plans with the same fingerprint only the
+// first may be tried. If there is none to try, the error says why.
+func (p Plan) fitting(labels target.Kind, check func(Plan) ([32]byte, error)) ([]Candidate, error) {
 	all := p.Candidates()
 	var seen [][32]byte
 	var errs []error
 	for i, c := range all {
+		if labels == target.Numbers {
+			c = c.ofNumbers()
+			all[i] = c
+		}
 		id, err := check(c.Plan)
 		if err == nil && slices.Contains(seen, id) {
 			err = errors.New("the same as a plan before it, for these data")
@@ -130,7 +144,7 @@ func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 	}
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s %v\n", p.Goal, p.Budget)
-	_, err = p.fitting(func(q Plan) ([32]byte, error) {
+	_, err = p.fitting(t.Kind, func(q Plan) ([32]byte, error) {
 		id, err := q.identify(t)
 		if err == nil {
 			text.Write(id[:])
@@ -143,7 +157,7 @@ func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 // CandidatesFor returns the candidates of p with the faults that own, one of the parts, shows. If there is none to try,
 // the error says why. A plan by which rows would hold all features is one that a user has to ask for.
 func (p Plan) CandidatesFor(own *shard.Shard) ([]Candidate, error) {
-	return p.fitting(func(q Plan) ([32]byte, error) {
+	return p.fitting(own.Labels.Kind(), func(q Plan) ([32]byte, error) {
 		if features := own.X.Cols(); q.Encoder.K >= features && features > 0 {
 			return [32]byte{}, fmt.Errorf("its rows would hold all %d features, in %d components", features, q.Encoder.K)
 		}

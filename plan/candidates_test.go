@@ -106,6 +106,26 @@ func TestCandidatesInherit(t *testing.T) {
 	}
 }
 
+// TestOwnRowsOfNumbers: own rows alone are tried of classes and of numbers, and sums of labels of classes only.
+func TestOwnRowsOfNumbers(t *testing.T) {
+	for name, labels := range map[string]graph.Labels{"classes": {Classes: 2, Class: []int32{0}}, "numbers": {Classes: 1, Values: []float32{2}}} {
+		own := shard.Whole(&graph.Graph{Name: "small", Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}},
+			X: graph.Features{Dense: mat.New(1, 300)}, Labels: labels, Split: []graph.Split{graph.Train}})
+		all, err := read(t, "preset: auto", nil).CandidatesFor(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			switch of := strings.Contains(c.Sets, "class_target=labels"); {
+			case c.Name == "own-rows" && (c.Fault != nil || of != (name == "classes") || of != (c.Plan.ClassTarget == "labels")):
+				t.Errorf("%s: own-rows is %q with fault %v, must be tried", name, c.Sets, c.Fault)
+			case c.Name == "labels" && (c.Fault == nil) != (name == "classes"):
+				t.Errorf("%s: labels has fault %v", name, c.Fault)
+			}
+		}
+	}
+}
+
 // TestNoCandidateSendsAllFeatures: rows of as many components as there are features are not sent unless a user asks for it.
 func TestNoCandidateSendsAllFeatures(t *testing.T) {
 	for features, barred := range map[int][]string{12: {"pca64", "pca128", "gcn", "sage", "gat"}, 100: {"pca128"}, 200: nil} {

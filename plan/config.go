@@ -366,6 +366,11 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 			q.Model, why)
 		q.Model, q.Hops = "gcn", 1
 	}
+	if q.Encoder.Kind == "embedding" {
+		errs.add("encoder must be raw, mlp, pca:K or classes in mode retexo (got %s): the learned rows of nodes are trained in "+
+			"modes fullbatch and standalone", q.Encoder)
+		q.Encoder = Encoder{Kind: "raw"}
+	}
 	if q.Norm != "layer" {
 		errs.add("norm must be layer in mode retexo (got %s): the statistics of batch sum rows of all peers at every "+
 			"step, and here only updates travel", q.Norm)

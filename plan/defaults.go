@@ -30,6 +30,9 @@ func Defaults(ask Plan) Plan {
 	given(&p.Decoder, ask.Decoder)
 	if p.Mode == "retexo" {
 		p.Norm = "layer"
+		if conv, _ := nn.ConvolutionNamed(p.Model); conv.Undropped {
+			p.Dropout = 0 // docs/measurements/defaults.md
+		}
 		p.preset()
 		if p.Task == links {
 			p.NegativesFrom, p.KeepLast = "near", true

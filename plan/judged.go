@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
@@ -55,7 +56,9 @@ func (p Plan) Judged() admission.Plan {
 		if j.InRow = p.LeastInSum; p.Hops == 0 {
 			j.InRow = 0
 		}
-		j.Rounds = closedform.Config{ClassRounds: p.ClassRounds, Alone: p.RoundsAlone, Hops: p.Hops, Epsilon: p.Epsilon}.MostRounds()
+		// The plan does not say how many features there are: as many as have the most rounds.
+		j.Rounds = closedform.Config{Features: math.MaxInt, ClassRounds: p.ClassRounds, Alone: p.RoundsAlone, Hops: p.Hops,
+			Components: p.Encoder.K, Epsilon: p.Epsilon, LabelEpsilon: p.LabelEpsilon}.MostRounds()
 		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
 		j.Labels = j.Labels && p.LabelEpsilon == 0 // a row then tells what sums with noise do
 	case p.Solver == "ridge":

@@ -270,8 +270,9 @@ type Plan struct {
 	// most half of what it takes to name the columns of these values. It applies to sparse features.
 	CoarseRows bool `yaml:"coarse_rows" to:"Coarse" when:"encoder=classes" default:"true" help:"coarser rows of nodes with few values"`
 	// First rounds of class means that use each node's own features only: no row crosses in them, so that what
-	// other sites receive tells less of features. class_rounds is then one more, unless it is given.
-	RoundsAlone int `yaml:"rounds_alone" to:"Alone" when:"encoder=classes" default:"0" bounds:"[0, 19]" rule:"policy.max_rounds" help:"first rounds in which no row crosses"`
+	// other sites receive tells less of features. class_rounds is then one more, unless it is given. -1: 2 of 6 with
+	// class_target residual of classes and more than 64 features, else 0. After them logits alone cross with residuals, and no columns.
+	RoundsAlone int `yaml:"rounds_alone" to:"Alone" when:"encoder=classes" default:"-1" bounds:"[-1, 19]" rule:"policy.max_rounds" help:"first rounds in which no row crosses; -1: auto"`
 	// Whether rows of nodes with at most five values other than 0 are withheld: zeros are sent in their place.
 	// All plans of preset auto but the usual one do so, as the rows of several runs together could give them back.
 	WithholdFew bool `yaml:"withhold_few" to:"WithholdFew" when:"encoder=classes" help:"no rows of nodes with at most five values"`

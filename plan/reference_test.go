@@ -126,6 +126,9 @@ func defaultsOf(s Setting) string {
 	other("with preset retexo", Defaults(Plan{Preset: "retexo"}), plain)
 	other("with preset frugal", Defaults(Plan{Preset: "frugal"}), plain)
 	other("with solver ridge", Defaults(Plan{Solver: "ridge"}), plain)
+	for _, model := range nn.Convolutions(func(c nn.Convolution) bool { return c.LayerWise }) {
+		other("with model "+model, Defaults(Plan{Model: model}), plain)
+	}
 	other("in modes fullbatch and standalone", end, plain)
 	for _, model := range nn.Convolutions(nil) {
 		other("there with model "+model, Defaults(Plan{Mode: "fullbatch", Model: model}), end)

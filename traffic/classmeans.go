@@ -4,6 +4,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
@@ -70,9 +71,7 @@ func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
 		if spec.Sums(r) {
 			l.rows("soft labels of the node, of which readers use sums with noise", 1, c.Classes, true, exactly)
 		}
-		if hops := int64(spec.LogitHopsOf(r)); hops > 0 {
-			l.rows("logits of the round before, and their aggregates", views*hops, wide, false, c.Rows)
-		}
+		l.logitRows(spec, r, views, wide, c.Rows)
 		added := spec.Columns(r, c.Classes)
 		if columns += added; r == 0 {
 			added++ // the constant
@@ -152,6 +151,21 @@ func firstWidth(round, wide, components int) int {
 		return wide + components
 	}
 	return wide
+}
+
+// logitRows adds the logits of the round before r, and their aggregates. Beside the columns that they are made of they tell
+// nothing new.
+func (l *sending) logitRows(spec closed.Layout, r int, views int64, width int, rows wire.Coding) {
+	hops := int64(spec.LogitHopsOf(r))
+	switch {
+	case hops > 0 && spec.Hops == 0:
+		l.rows("logits of the node in the round before", views, width, true, rows)
+		if hops--; hops > 0 {
+			l.rows("aggregates of these logits", views*hops, width, false, rows)
+		}
+	case hops > 0:
+		l.rows("logits of the round before, and their aggregates", views*hops, width, false, rows)
+	}
 }
 
 // columnRows adds the rows that cross before each of so many hops of a round.

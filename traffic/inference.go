@@ -51,9 +51,7 @@ func (l *sending) closedColumns(c infer.Config, spec closed.Layout, classes int)
 	for r := range spec.Rounds {
 		wide := spec.Width(classes)
 		l.columnRows(spec.HopsOf(r), 1, firstWidth(r, wide, spec.Components), c.Rows)
-		if hops := int64(spec.LogitHopsOf(r)); hops > 0 {
-			l.rows("logits of the round before, and their aggregates", hops, wide, false, c.Rows)
-		}
+		l.logitRows(spec, r, 1, wide, c.Rows)
 	}
 }
 

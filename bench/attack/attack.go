@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/bench/graphs"
@@ -39,7 +38,7 @@ var settings = []setting{
 	{"frugal-pca", map[string]string{"preset": "frugal-pca"}},
 	{"frugal, coarse_rows: false", map[string]string{"preset": "frugal", "coarse_rows": "false"}},
 	{"frugal (default)", map[string]string{"preset": "frugal"}},
-	{"frugal, rounds_alone: 5", map[string]string{"preset": "frugal", "rounds_alone": "5"}},
+	{"frugal, rounds_alone: 0", map[string]string{"preset": "frugal", "rounds_alone": "0"}},
 	{"labels, usual plan of preset auto", map[string]string{"preset": "frugal", "class_target": "labels", "hops": "6", "hops_kept": "all",
 		"random_features": "128"}},
 	{union, map[string]string{"preset": plan.Auto}},
@@ -123,7 +122,7 @@ func (m *measurement) run(ctx context.Context, p *page.Page, s setting) error {
 	if one.Encoder.Kind == "pca" {
 		return m.components(ctx, p, s, r)
 	}
-	return m.classes(ctx, p, s, r)
+	return m.classes(ctx, p, s, []*attack.Run{r})
 }
 
 // components attacks rows of components and the sum that finds them.
@@ -160,12 +159,7 @@ func (m *measurement) together(ctx context.Context, p *page.Page, s setting, aut
 		}
 		runs = append(runs, r)
 	}
-	few, many, err := m.searched(ctx, runs)
-	if err != nil {
-		return err
-	}
-	p.Row(m.data, s.name, few, many, "–", math.NaN(), "–")
-	return nil
+	return m.classes(ctx, p, s, runs)
 }
 
 // searched searches rows of class means, of few values and of more, by the rows of all runs.
@@ -178,13 +172,13 @@ func (m *measurement) searched(ctx context.Context, runs []*attack.Run) (few, ma
 	return fmt.Sprintf("%d/%d", one.Exact-one.Many, one.Tried-one.Tested), fmt.Sprintf("%d/%d", other.Many, other.Tested), err
 }
 
-// classes attacks rows of class means.
-func (m *measurement) classes(ctx context.Context, p *page.Page, s setting, r *attack.Run) error {
-	few, many, err := m.searched(ctx, []*attack.Run{r})
+// classes attacks rows of class means, of all runs together.
+func (m *measurement) classes(ctx context.Context, p *page.Page, s setting, runs []*attack.Run) error {
+	few, many, err := m.searched(ctx, runs)
 	if err != nil {
 		return err
 	}
-	columns, err := r.ClassColumns(ctx, 1, m.rows)
+	columns, err := attack.ClassColumns(ctx, runs, 1, m.rows)
 	if err != nil {
 		return err
 	}

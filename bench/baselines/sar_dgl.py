@@ -1,5 +1,5 @@
 """Full-batch training by workers that are processes of their own, against SAR (github.com/IntelLabs/SAR, with DGL from pip,
-gloo): the same parts of a graph, layers, widths and Adam, no dropout, over loopback, in turns.
+gloo): the same parts of a graph, layers, widths, dropout and Adam, over loopback, in turns.
 
     go build -o peer ./cmd/peer && python bench/baselines/generate.py drawn 20000 50 100 40
     python bench/baselines/sar_dgl.py --peer ./peer --sar SAR --graph drawn --models sage,gcn,gat
@@ -49,7 +49,7 @@ def worker(a):
     make = {
         "sage": lambda i, o, last: SAGEConv(i, o, "mean"),
         "gcn": lambda i, o, last: GraphConv(i, o),
-        "gat": lambda i, o, last: GATConv(i, o, 1) if last else GATConv(i, o // 8, 8),
+        "gat": lambda i, o, last: GATConv(i, o, 1, attn_drop=a.dropout) if last else GATConv(i, o // 8, 8, attn_drop=a.dropout),
     }[a.model]
     net = torch.nn.ModuleList(make(i, o, k == LAYERS[a.model] - 1) for k, (i, o) in enumerate(zip(widths, widths[1:])))
     sar.sync_params(net)
@@ -57,7 +57,7 @@ def worker(a):
     for _ in range(a.epochs):
         h = x
         for k, conv in enumerate(net):
-            h = conv(graph, h).flatten(1)
+            h = conv(graph, F.dropout(h, a.dropout)).flatten(1)
             if k < len(net) - 1:
                 h = F.elu(h) if a.model == "gat" else F.relu(h)
         loss = F.cross_entropy(h[train], y[train], reduction="sum") / labels
@@ -96,6 +96,7 @@ def main():
     p.add_argument("--epochs", type=int, default=10, help="by which the long run is longer than the short one, of 2")
     p.add_argument("--turns", type=int, default=3)
     p.add_argument("--workers", type=int, default=2)
+    p.add_argument("--dropout", type=float, default=0, help="of the rows that a layer reads, and of gat's attention")
     p.add_argument("--port", type=int, default=29400)
     p.add_argument("--fetch", default="auto", help="ours: sar, sa, oneshot or auto")
     p.add_argument("--worker", action="store_true")
@@ -116,10 +117,10 @@ def main():
 
         def theirs(model, epochs, port):
             return run([[sys.executable, __file__, "--worker", "--rank", str(r), "--workers", str(a.workers), "--json", str(json), "--model", model,
-                         "--epochs", str(epochs), "--port", str(port)] for r in range(a.workers)], env)
+                         "--dropout", str(a.dropout), "--epochs", str(epochs), "--port", str(port)] for r in range(a.workers)], env)
 
         def ours(model, epochs, port):
-            settings = {"mode": "fullbatch", "model": model, "layers": LAYERS[model], "hidden": HIDDEN[model], "dropout": 0, "attention_dropout": 0, "decay": 0,
+            settings = {"mode": "fullbatch", "model": model, "layers": LAYERS[model], "hidden": HIDDEN[model], "dropout": a.dropout, "attention_dropout": a.dropout if model == "gat" else 0, "decay": 0,
                         "lr": 0.01, "rounds": epochs, "eval_every": 1000, "fetch": a.fetch, "carrier": "tcp"}
             (tmp / "plan.yaml").write_text("".join(f"{k}: {v}\n" for k, v in settings.items()))
             return run([[a.peer, "join", "-q", "--plan", tmp / "plan.yaml", "--shard", tmp / "parts", "--secret", tmp / "secret", "--rank", str(r), "--ranks", str(a.workers),

@@ -87,26 +87,31 @@ func (p *population) people(n, classes, sites int) {
 // uniform over 0 to 999.
 func (p *population) graph(name string, degree int, other func(class, draw int32) int32) (*graph.Graph, error) {
 	n, classes := len(p.class), slices.Max(p.class)+1
-	of := map[[2]int32][]int32{}
-	for i := range n {
-		at := [2]int32{p.site[i], p.class[i]}
-		of[at] = append(of[at], int32(i))
-	}
-	var src, dst []int32
-	for i := range n {
-		key := p.key.FoldString("edges").Fold(uint64(i))
-		for k := range degree {
-			c := other(p.class[i], int32(1000*key.Float64(uint64(2*k))))
-			near := of[[2]int32{p.site[i], c}]
-			src, dst = append(src, int32(i)), append(dst, near[int(key.Float64(uint64(2*k+1))*float64(len(near)))])
-		}
-	}
+	src, dst := p.edges("edges", degree, other)
 	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
 	g := &graph.Graph{Name: name, Adj: adj, Labels: graph.Labels{Classes: int(classes), Class: p.class}}
 	if len(p.sites) > 1 {
 		g.Site, g.Sites = p.site, p.sites
 	}
 	return g, err
+}
+
+// edges draws so many edges for each node; what names them.
+func (p *population) edges(what string, degree int, other func(class, draw int32) int32) (src, dst []int32) {
+	of := map[[2]int32][]int32{}
+	for i := range p.class {
+		at := [2]int32{p.site[i], p.class[i]}
+		of[at] = append(of[at], int32(i))
+	}
+	for i := range p.class {
+		key := p.key.FoldString(what).Fold(uint64(i))
+		for k := range degree {
+			c := other(p.class[i], int32(1000*key.Float64(uint64(2*k))))
+			near := of[[2]int32{p.site[i], c}]
+			src, dst = append(src, int32(i)), append(dst, near[int(key.Float64(uint64(2*k+1))*float64(len(near)))])
+		}
+	}
+	return src, dst
 }
 
 // amounts draws columns of positive numbers: of the first three the size differs between classes, by factors; the others, of

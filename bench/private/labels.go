@@ -14,11 +14,11 @@ import (
 )
 
 // labelled compares plans that keep labels private with one that keeps nothing.
-func labelled(ctx context.Context, p *page.Page, root string, names []string, runs int) error {
-	p.Text("Test accuracy in %%, with the standard error of the mean over %d runs, of four peers with secure sums, of which\n"+
+func labelled(ctx context.Context, p *page.Page, root string, names []string, runs int, judged graph.Split) error {
+	p.Text("Accuracy of %s nodes in %%, with the standard error of the mean over %d runs, of four peers with secure sums, of which\n"+
 		"one may collude; δ is %g. It is counted here, of the predictions, and without the noise that the program's own\n"+
 		"figure has. `frugal` is the preset without privacy; ε 100 is the method with little noise. *Refused*: labels are\n"+
-		"too few for the noise.", runs, delta)
+		"too few for the noise.", splitName(judged), runs, delta)
 	p.Table("graph %s", "training nodes a class %.0f", "frugal %s", "ε 100 %s", "ε 8 %s", "ε 4 %s", "ε 1 %s", "lost at ε 4 %s")
 	for _, name := range names {
 		epsilons := []float64{0, quiet, 8, 4, 1}
@@ -32,7 +32,7 @@ func labelled(ctx context.Context, p *page.Page, root string, names []string, ru
 			for i, epsilon := range epsilons {
 				plan := private(0, k+1)
 				plan.LabelEpsilon = epsilon
-				test, err := tested(ctx, g, plan)
+				test, err := tested(ctx, g, plan, judged)
 				if refused[i] = err != nil && strings.Contains(err.Error(), "labelled training nodes"); refused[i] {
 					continue
 				}
@@ -140,8 +140,8 @@ func attacked(ctx context.Context, g *graph.Graph, plan heddle.Plan) (of [3]floa
 	return [3]float64{rows.Value, rows.Base, members[0].Value}, nil
 }
 
-// tested trains by plan, and returns the accuracy of the predictions of test nodes.
-func tested(ctx context.Context, g *graph.Graph, plan heddle.Plan) (float64, error) {
+// tested trains by plan, and returns the accuracy of the predictions of the nodes of a split.
+func tested(ctx context.Context, g *graph.Graph, plan heddle.Plan, judged graph.Split) (float64, error) {
 	shards, err := heddle.Split(g, plan)
 	if err != nil {
 		return 0, err
@@ -152,7 +152,7 @@ func tested(ctx context.Context, g *graph.Graph, plan heddle.Plan) (float64, err
 	}
 	right, all := 0, 0
 	for rank, own := range shards {
-		for _, i := range own.NodesIn(graph.Test) {
+		for _, i := range own.NodesIn(judged) {
 			if !own.Labels.Has(int(i)) {
 				continue
 			}

@@ -37,11 +37,15 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	table := f.String("table", "accuracy", "table: accuracy, noise, edges, rows, labels or told")
 	names := f.String("graph", "facebook-pages,coauthor-cs,amazon-computers,cora", "graphs to measure")
 	runs := f.Int("runs", 5, "runs of each plan")
+	validation := f.Bool("validation", false, "accuracy, labels: by validation nodes, not test")
 	return func(ctx context.Context, p *page.Page) error {
-		of := strings.Split(*names, ",")
+		of, judged := strings.Split(*names, ","), graph.Test
+		if *validation {
+			judged = graph.Val
+		}
 		switch *table {
 		case "accuracy":
-			return accuracy(ctx, p, *root, of, *runs)
+			return accuracy(ctx, p, *root, of, *runs, judged)
 		case "noise":
 			return noise(p)
 		case "edges":
@@ -49,7 +53,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		case "rows":
 			return crossed(ctx, p, *root, of, *runs)
 		case "labels":
-			return labelled(ctx, p, *root, of, *runs)
+			return labelled(ctx, p, *root, of, *runs, judged)
 		case "told":
 			return told(ctx, p, *root, of, *runs)
 		}
@@ -78,11 +82,11 @@ func private(epsilon float64, seed int) heddle.Plan {
 const quiet = dp.MaxEpsilon
 
 // accuracy compares plans that differ in ε alone, with one without edges and the preset without privacy.
-func accuracy(ctx context.Context, p *page.Page, root string, names []string, runs int) error {
-	p.Text("Test accuracy in %%, with the standard error of the mean over %d runs, of four peers; δ is %g.\n"+
+func accuracy(ctx context.Context, p *page.Page, root string, names []string, runs int, judged graph.Split) error {
+	p.Text("Accuracy of %s nodes in %%, with the standard error of the mean over %d runs, of four peers; δ is %g.\n"+
 		"`frugal` is the preset without privacy; `no edges` is what the private runs have before they use\n"+
 		"edges: four rounds without hops, degrees or coarse rows. With ε %g the noise is hardly a fifth of a\n"+
-		"row's length: the method without privacy. The losses are against it, run by run.", runs, delta, float64(quiet))
+		"row's length: the method without privacy. The losses are against it, run by run.", splitName(judged), runs, delta, float64(quiet))
 	p.Table("graph %s", "frugal %s", "no edges %s", "ε 100 %s", "ε 8 %s", "ε 4 %s", "ε 2 %s", "ε 1 %s", "lost at ε 4 %s", "lost at ε 1 %s", "ε 4 above no edges %s")
 	for _, name := range names {
 		plans := []heddle.Plan{private(0, 0), private(0, 0), private(quiet, 0), private(8, 0), private(4, 0), private(2, 0), private(1, 0)}
@@ -101,7 +105,9 @@ func accuracy(ctx context.Context, p *page.Page, root string, names []string, ru
 				if err != nil {
 					return fmt.Errorf("%s, run %d: %w", name, k+1, err)
 				}
-				test[i] = 100 * r.Test
+				if test[i] = 100 * r.Test; judged == graph.Val {
+					test[i] = 100 * r.Val
+				}
 				figures[i] = append(figures[i], test[i])
 			}
 			for i, pair := range [][2]int{{2, 4}, {2, 6}, {4, 1}} {
@@ -115,6 +121,14 @@ func accuracy(ctx context.Context, p *page.Page, root string, names []string, ru
 		p.Row(row...)
 	}
 	return nil
+}
+
+// splitName is the split of the nodes that a table judges by.
+func splitName(of graph.Split) string {
+	if of == graph.Val {
+		return "validation"
+	}
+	return "test"
 }
 
 // figure is the results of several runs.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 )
 
@@ -22,7 +23,7 @@ so are the defaults. The metric is accuracy in %, AUC for tolokers.`,
 
 // defaultsData are the data sets, from the least to run to the most.
 var defaultsData = []string{"cora", "citeseer", "chameleon-filtered", "squirrel-filtered", "actor", "amazon-photo",
-	"imdb", "dblp-citation", "tolokers", "amazon-computers"}
+	"imdb", "dblp-citation", "lastfm-asia", "tolokers", "amazon-computers", "coauthor-cs", "facebook-pages", "github-web-ml"}
 
 // defaultsModels are the models of each mode.
 var defaultsModels = map[string][]string{
@@ -37,7 +38,7 @@ const withinOfGrid = 1.0
 func modelGrid(mode, model string, columns int) []string {
 	last := []string{"--norm=none", "--norm=layer", "--norm=batch"}
 	if mode == "retexo" {
-		last = []string{"--encoder=raw", "--encoder=pca:64", "--encoder=pca:128"}
+		last = []string{"--encoder=raw --dropout=0.3", "--encoder=pca:64 --dropout=0.3", "--encoder=pca:128 --dropout=0.3"}
 		if columns < 128 {
 			last = []string{"--encoder=raw --dropout=0", "--encoder=raw --dropout=0.3", "--encoder=raw --dropout=0.6"}
 		}
@@ -62,15 +63,22 @@ func CommandDefaults(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	})
 }
 
-// printDefaultsAlone prints what the defaults of each model reach.
+// typedModels read the types of edges: their defaults are run on typedData alone.
+var typedModels, typedData = []string{"rgcn", "rsage"}, []string{"imdb", graphs.Typed}
+
+// printDefaultsAlone prints what the defaults of each model reach. A drawn graph has a draw for each seed.
 func (o options) printDefaultsAlone(ctx context.Context, p *page.Page, b *book, mode string) error {
 	p.Table("model %s", "data set %s", "test %s", "validation %.2f", "total MB %.1f", "runs %d")
-	for _, model := range defaultsModels[mode] {
-		for _, data := range defaultsData {
-			if !o.wants(model) || !o.wantsData(data) {
+	models := defaultsModels[mode]
+	if mode == "standalone" {
+		models = slices.Concat(models, typedModels)
+	}
+	for _, model := range models {
+		for _, data := range append(slices.Clip(defaultsData), graphs.Typed) {
+			if !o.wants(model) || !o.wantsData(data) || slices.Contains(typedModels, model) && !slices.Contains(typedData, data) {
 				continue
 			}
-			chosen, err := o.chosen(ctx, b, data, []family{{"defaults", []string{"--mode=" + mode + " --model=" + model}, true}})
+			chosen, err := o.chosen(ctx, b, data, []family{{"defaults", []string{"--mode=" + mode + " --model=" + model}, data != graphs.Typed}})
 			if err != nil {
 				return err
 			}

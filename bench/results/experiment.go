@@ -236,9 +236,12 @@ func (b *book) read(data string) ([]*graph.Graph, error) {
 	for k := range 10 {
 		var g *graph.Graph
 		var err error
-		if slices.Contains(graphs.Unlike, data) {
+		switch {
+		case data == graphs.Typed:
+			g, err = graphs.DrawTyped(uint64(k + 1))
+		case slices.Contains(graphs.Unlike, data):
 			g, err = graphs.DrawUnlike(data, uint64(k+1))
-		} else {
+		default:
 			g, err = dataset.Read(filepath.Join(b.root, data), k)
 		}
 		if err != nil && k == 0 {

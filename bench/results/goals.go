@@ -61,7 +61,8 @@ var variants = slices.Concat([]string{""},
 	combine([]string{"--class-target=labels --hops-kept=all --random-features=128"}, []string{"--hops=1", "--hops=2", "--hops=4"},
 		[]string{"--class-rounds=1", "--class-rounds=2", "--class-rounds=0"}),
 	combine([]string{"--class-target=residual"}, []string{"--rows=int4 --class-rounds=2", "--rows=int4", "--class-rounds=2", "--hops=4"}),
-	[]string{"--random-features=512 --class-rounds=5"})
+	[]string{"--random-features=512 --class-rounds=5"},
+	combine([]string{"--hops=4 --rows=int4"}, []string{"", "--random-features=32", "--random-features=64", "--random-features=128 --class-rounds=2"}))
 
 // variantSeeds is how many seeds (and splits) a variant is tried with, at most.
 const variantSeeds = 10

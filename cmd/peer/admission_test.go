@@ -431,7 +431,7 @@ func TestCheckPlan(t *testing.T) {
 	check := []string{"check-plan", "--plan", f.at("plan.yaml"), "--shard", f.at("parts/part-1")}
 	alone := must(t, check...)
 	for _, want := range []string{"site         south: part 1 of 3 of sites, 186 of 600 nodes", "policy       none was given",
-		"reads rows of 133 of this site's nodes", "4 times    int8     3 to 4 numbers          columns of the node",
+		"reads rows of 133 of this site's nodes", "3 times    int8     4 numbers               columns of the node", "4 times    int8     3 numbers               logits of the node in the round before",
 		"16 values (median", "Our attacks on these rows: an attacker recovers 0 of 154 rows exactly", "numbers for each value", "there is no ε", "  leave_one_out: auto                policy.leave_one_out\n", "carrier: quic;"} {
 		if !strings.Contains(alone, want) {
 			t.Errorf("%s\nmust contain %q", alone, want)
@@ -474,7 +474,7 @@ func TestApproveAuto(t *testing.T) {
 	args := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--identity", f.at("north.key"), "-o", f.at("auto.json")}
 	out := must(t, args...)
 	for _, want := range []string{"together send at most 7 MB", "\n  pca64 ", "encoder=pca:64", "\n  not pca128 ", "\n  not gcn ", "policy.solvers",
-		"int8     3 to 4 numbers          columns of the node", "64 numbers              input of layer 1"} {
+		"int8     3 numbers               logits of the node in the round before", "64 numbers              input of layer 1"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q, must contain %q", out, want)
 		}

@@ -28,7 +28,7 @@ var frozenPlans = []struct {
 	{"retexo sage pca and classes", "sites", []string{"--peers", "3", "--model", "sage", "--encoder", "pca:16+classes", "--lr", "0.003"}},
 	{"retexo sage adamw mlp scores", "sites", []string{"--peers", "4", "--model", "sage", "--encoder", "mlp", "--carry", "scores", "--solver", "adamw", "--residual", "--schedule", "cosine", "--warmup", "3", "--keep-last", "--lr", "0.003"}},
 	{"retexo gat sgd raw", "sites", []string{"--peers", "2", "--model", "gat", "--heads", "4", "--attention-dropout", "0.2", "--encoder", "raw", "--solver", "sgd", "--momentum", "0.9", "--lr", "0.05", "--keep-last"}},
-	{"retexo gin local steps", "sites", []string{"--peers", "3", "--model", "gin", "--hops", "2", "--local-steps", "3", "--balanced", "--rows", "int8", "--compress", "zstd", "--keep-last", "--lr", "0.003"}},
+	{"retexo gin local steps", "sites", []string{"--peers", "3", "--model", "gin", "--hops", "2", "--local-steps", "3", "--balanced", "--rows", "int8", "--compress", "zstd", "--keep-last", "--lr", "0.003", "--dropout", "0.3"}},
 	{"retexo sage-pool inductive", "sites", []string{"--peers", "3", "--model", "sage-pool", "--inductive", "--neighbours", "4", "--rows", "bf16", "--patience", "5", "--keep-last", "--lr", "0.003"}},
 	{"retexo ridge frugal", "sites", []string{"--peers", "3", "--preset", "frugal-pca", "--exchange", "cover"}},
 	{"retexo gcn secure sums", "sites", []string{"--peers", "3", "--lr", "0.003", "--secure-sums", "on"}},

@@ -23,6 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/phones"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
@@ -247,6 +248,7 @@ func warnOfRows(ctx context.Context, p heddle.Plan, own *shard.Shard, w *cli.Wat
 // prepare reads plan, key and shard, and makes the directories. The shard's arrays are valid until
 // closer is closed.
 func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, closer io.Closer, err error) {
+	whole := s.shard
 	p, rank, err := s.SitAs(w, func(p *heddle.Plan) (identity.Identity, error) { return s.identify(ctx, p) })
 	if err != nil {
 		return nil, nil, err
@@ -260,6 +262,9 @@ func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, clo
 	}
 	if s.out.dir == "" {
 		s.out.dir = filepath.Join("runs", fmt.Sprintf("%s-peer-%d", name, rank))
+	}
+	if m, fault := shard.ReadManifest(whole); err == nil && fault == nil && (p.Mode == "fullbatch" || p.Mode == "minibatch") {
+		w.Log.Info(quality.Slowest(m, len(p.Members)).String()) // of the partition that a scheduler's ranks share
 	}
 	if err == nil {
 		s.Site.Init, err = cli.ReadInitial(s.init)

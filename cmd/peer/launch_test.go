@@ -37,6 +37,10 @@ func TestLaunch(t *testing.T) {
 	ranks("join", "-q", "-o", at("out"), "--state", at("state"), "--json", at("figures.json"))
 	ranks("predict", "--model", at("out/rank-0/model.safetensors"), "--out", at("again-{rank}.csv"))
 	must(t, "train", "--config", at("settings.yaml"), "--shards", at("parts"), "--peers", "3", "--transport", "memory", "-q", "-o", at("whole"))
+	_, _, log := call(t.Context(), "train", "--config", at("settings.yaml"), "--shards", at("parts"), "--peers", "3", "--transport", "memory", "-o", at("logged"))
+	if !strings.Contains(log, "the slowest peer will be ") {
+		t.Errorf("the log is %q, must say which peer will be the slowest", log)
+	}
 	want := contents(t, filepath.Join(at("whole"), "model.safetensors"))
 	for r := range 3 {
 		own, again := predictedClasses(t, at(fmt.Sprintf("out/rank-%d/predictions.csv", r))), predictedClasses(t, at(fmt.Sprintf("again-%d.csv", r)))

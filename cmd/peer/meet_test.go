@@ -12,44 +12,116 @@ import (
 
 const hospitalTables = "../../examples/hospitals/sites"
 
-// TestMeet: sites make their parts from their own tables, and the parts form one partition that
-// trains.
-func TestMeet(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
-	names := []string{"north", "south", "west"}
-	args := []string{"plan", "--encoder", "pca:4", "-o", at("plan.yaml"), "--port", freePorts(t, 2)}
+// threeSites writes keys NAME.key and plan.yaml of three sites into dir.
+func threeSites(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	names = []string{"north", "south", "west"}
+	args := []string{"plan", "--encoder", "pca:4", "-o", filepath.Join(dir, "plan.yaml"), "--port", freePorts(t, 2)}
 	for k, name := range names {
-		id := strings.TrimSpace(must(t, "id", "--identity", at("%s.key", name)))
+		id := strings.TrimSpace(must(t, "id", "--identity", filepath.Join(dir, name+".key")))
 		if k < 2 { // the third dials out only
 			id += "@127.0.0.1"
 		}
 		args = append(args, name+"="+id)
 	}
 	must(t, args...)
+	return names
+}
+
+// ended is how a command ended at one site.
+type ended struct {
+	exit        int
+	out, errors string
+}
+
+// atOnce calls run for all sites at once.
+func atOnce(names []string, run func(name string) (int, string, string)) map[string]ended {
+	ends, done := map[string]ended{}, make(chan func(), len(names))
+	for _, name := range names {
+		go func() {
+			var e ended
+			e.exit, e.out, e.errors = run(name)
+			done <- func() { ends[name] = e }
+		}()
+	}
+	for range names {
+		(<-done)()
+	}
+	return ends
+}
+
+// TestMeetTypes: three sites, one of which is a pharmacy without patients, make their parts from tables of
+// several types, and the parts train together.
+func TestMeetTypes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
+	names := threeSites(t, dir)
+	files := map[string]string{"west-drug": "id,dose\n", "north-patient": "id,age,outcome\n", "south-patient": "id,age,outcome\n",
+		"north-takes": "patient,drug,at,days\n", "south-takes": "patient,drug,at,days\n"}
+	for i := range 8 {
+		files["west-drug"] += fmt.Sprintf("d%d,%d\n", i, 10*i)
+	}
+	for i := range 60 {
+		site := names[i%2]
+		files[site+"-patient"] += fmt.Sprintf("p%d,%d,%s\n", i, 20+i%50, []string{"ill", "well"}[i/2%2])
+		for k := range 2 { // the ill take others than the well do
+			files[site+"-takes"] += fmt.Sprintf("p%d,d%d,west,%d\n", i, (i+k)%4+4*(i/2%2), i%5)
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(at("%s.csv", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(name string) (int, string, string) {
+		args := []string{"meet", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--wait", "30s", "--out", at("%s", name)}
+		if name == "west" {
+			return call(t.Context(), append(args, "--nodes", "drug="+at("west-drug.csv"))...)
+		}
+		return call(t.Context(), append(args, "--nodes", "patient="+at("%s-patient.csv", name), "--edges", "patient-takes-drug="+at("%s-takes.csv", name),
+			"--label-column", "outcome", "--target-site-column", "at", "--edge-columns", "days")...)
+	}
+	for name, e := range atOnce(names, run) {
+		line := map[bool]string{true: "type drug: 8 nodes, 1 feature", false: "relation patient-takes-drug: 0 listed"}[name == "west"]
+		if name != "west" {
+			line = "type patient: 30 nodes, 1 feature"
+		}
+		if e.exit != 0 || !strings.Contains(e.out, "of 68 nodes") || !strings.Contains(e.out, line) ||
+			!strings.Contains(e.out, "edge column patient-takes-drug.days  numeric") {
+			t.Fatalf("%s: exit %d\n%s%s", name, e.exit, e.out, e.errors)
+		}
+		if text := must(t, "inspect", at("%s", name)); !strings.Contains(text, line) {
+			t.Errorf("%s: inspect says\n%s", name, text)
+		}
+	}
+	gather(t, at("parts"), at("north"), at("south"), at("west"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--mode", "fullbatch", "--model", "rgcn", "--rounds", "60", "--seed", "1", "-q",
+		"--out", at("together"), "--json", at("together/result.json"))
+	if r := figures(t, at("together/result.json")); r.Bytes.Halo == 0 || !(*r.TestAccuracy > 0.8) {
+		t.Errorf("accuracy %v with %d bytes of halo rows", *r.TestAccuracy, r.Bytes.Halo)
+	}
+}
+
+// TestMeet: sites make their parts from their own tables, and the parts form one partition that
+// trains.
+func TestMeet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
+	names := threeSites(t, dir)
 	meet := func(name string, more ...string) (int, string, string) {
-		return call(t.Context(), append([]string{"meet", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--nodes", filepath.Join(hospitalTables, name+"-patients.csv"),
-			"--edges", filepath.Join(hospitalTables, name+"-contacts.csv"), "--source-column", "patient", "--target-column", "contact", "--target-site-column", "hospital",
-			"--label-column", "readmitted", "--wait", "30s"}, more...)...)
-	}
-	type end struct {
-		exit        int
-		out, errors string
-	}
-	all := func(more func(name string) []string) map[string]end {
-		ends, done := map[string]end{}, make(chan func(), len(names))
-		for _, name := range names {
-			go func() {
-				var e end
-				e.exit, e.out, e.errors = meet(name, more(name)...)
-				done <- func() { ends[name] = e }
-			}()
+		args := []string{"meet", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--source-column", "patient", "--target-column", "contact",
+			"--target-site-column", "hospital", "--label-column", "readmitted", "--wait", "30s"}
+		for flag, file := range map[string]string{"--nodes": "-patients.csv", "--edges": "-contacts.csv"} {
+			if !slices.Contains(more, flag) { // each is given once
+				args = append(args, flag, filepath.Join(hospitalTables, name+file))
+			}
 		}
-		for range names {
-			(<-done)()
-		}
-		return ends
+		return call(t.Context(), append(args, more...)...)
+	}
+	all := func(more func(name string) []string) map[string]ended {
+		return atOnce(names, func(name string) (int, string, string) { return meet(name, more(name)...) })
 	}
 	for name, e := range all(func(name string) []string { return []string{"--out", at("%s", name), "--audit", at("%s.log", name)} }) {
 		if e.exit != 0 || !strings.Contains(e.out, "of 360 nodes") {

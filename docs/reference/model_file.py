@@ -425,18 +425,20 @@ class ClassMeans:
             z = self.x @ t[f"round{r}.means"]  # (20)
             if s.get("leave_out"):
                 z = self.leave_out(r, z, logits)
-            if not s.get("own_rounds"):
+            alone = r <= s.get("rounds_alone", 0)
+            if not s.get("own_rounds") and (not alone or s.get("logit_hops")):
                 z = self.coarse(z, 1, 0)
-            if r > 1:
+            if r > 1 and not alone:
                 before = logits[:, : self.width]
                 for _ in range(s.get("logit_hops", 0)):
                     before = adj.sum(before)
                     columns.append(before)
-            elif s.get("components"):
+            elif r == 1 and s.get("components"):
                 z = np.hstack([self.x @ t["encoder.proj.weight"], z])
-            for k in range(s["hops"] + 1):  # (22)
+            hops = 0 if alone else s["hops"]
+            for k in range(hops + 1):  # (22)
                 z = adj.sum(z) if k else z
-                if s.get("all_hops") or k == s["hops"]:
+                if s.get("all_hops") or k == hops:
                     columns.append(z)
             if r == 1 and s.get("degree"):
                 columns.append(np.log1p(data.edges.degree())[:, None])

@@ -106,16 +106,10 @@ func (l *Edges) read(t *table.Table, source, target Ends, format table.Format) (
 			return err
 		}
 	}
-	places := make([]int, len(e.EdgeColumns))
-	for k, c := range e.EdgeColumns {
-		if c.Kind == column.Ignored {
-			continue
-		}
-		if places[k], err = t.Column(c.Name, string(c.Kind)+" edge columns"); err != nil {
-			return err
-		}
+	row, err := e.EdgeRows(t)
+	if err != nil {
+		return err
 	}
-	row := make([]float32, width(e.EdgeColumns))
 	// Then an unknown node may be one of those at fault.
 	lost := [2]bool{format.Faults.Told(source.File), format.Faults.Told(target.File)}
 	return t.Each(func(cells []string, line int) error {
@@ -142,14 +136,31 @@ func (l *Edges) read(t *table.Table, source, target Ends, format table.Format) (
 			}
 			ends[k] = i
 		}
-		clear(row)
-		if err := encodeCells(t, e.EdgeColumns, places, cells, line, func(j int, f float32) { row[j] = f }, func(int) {}); err != nil {
+		x, err := row(cells, line)
+		if err != nil {
 			return err
 		}
-		l.x = append(l.x, row...)
+		l.x = append(l.x, x...)
 		l.add(ends, kind, weight)
 		return nil
 	})
+}
+
+// EdgeRows returns what gives the row of columns of each edge of a table, until the next.
+func (e *Encoding) EdgeRows(t *table.Table) (row func(cells []string, line int) ([]float32, error), err error) {
+	places, x := make([]int, len(e.EdgeColumns)), make([]float32, width(e.EdgeColumns))
+	for k, c := range e.EdgeColumns {
+		if c.Kind == column.Ignored {
+			continue
+		}
+		if places[k], err = t.Column(c.Name, string(c.Kind)+" edge columns"); err != nil {
+			return nil, err
+		}
+	}
+	return func(cells []string, line int) ([]float32, error) {
+		clear(x)
+		return x, encodeCells(t, e.EdgeColumns, places, cells, line, func(j int, f float32) { x[j] = f }, func(int) {})
+	}, nil
 }
 
 func (l *Edges) add(ends [2]int32, kind int32, weight float32) {
@@ -205,7 +216,7 @@ func (l *Edges) Append(more *Edges, kind int32, first int) {
 func (l *Edges) Graph(g *graph.Graph, n int) (err error) {
 	e := l.e
 	src, dst, kind, weight, rows := l.Source, l.Target, l.kind, l.weight, []int32(nil)
-	directed := e.Directed == Into || e.Directed == OutOf
+	directed := e.Directed.OneWay()
 	merged := kind
 	if directed && kind == nil {
 		merged = make([]int32, len(src)) // an edge and its reverse are two
@@ -230,7 +241,8 @@ func (l *Edges) Graph(g *graph.Graph, n int) (err error) {
 	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{Directed: directed, Edge: rows}); err != nil {
 		return err
 	}
-	if err := l.relations(g, kind, src, dst, weight, rows); err != nil {
+	kind, src, dst, weight, rows = e.BothWays(kind, src, dst, weight, rows)
+	if g.Typed, err = e.Typed(n, n, kind, src, dst, weight, rows); err != nil {
 		return err
 	}
 	if cols > 0 {
@@ -239,33 +251,8 @@ func (l *Edges) Graph(g *graph.Graph, n int) (err error) {
 	return nil
 }
 
-// relations gives g the edges by relation, as they go.
-func (l *Edges) relations(g *graph.Graph, kind, src, dst []int32, weight []float32, rows []int32) (err error) {
-	e, n := l.e, g.Adj.NumDst
-	switch {
-	case len(e.Relations) == 0:
-		return nil
-	case e.Directed == Into || e.Directed == OutOf:
-		list, err := graph.Deal(n, len(e.Relations), kind, src, dst, weight, rows)
-		if err != nil {
-			return err
-		}
-		g.Typed = graph.Relations{Names: slices.Clone(e.Relations), Adj: graph.Stack(list)}
-		if e.Directed == OutOf {
-			g.Typed.Names = graph.InverseNames(e.Relations)[len(e.Relations):]
-		}
-		return nil
-	}
-	kinds, srcs, dsts, weights := e.BothWays(kind, src, dst, weight)
-	if rows != nil {
-		rows = append(slices.Clip(rows), rows...)
-	}
-	g.Typed, err = e.typed(n, n, kinds, srcs, dsts, weights, rows)
-	return err
-}
-
-// ProfileEdges reads the table of edges for what its EdgeColumns become.
-func (c ImportConfig) ProfileEdges() ([]column.Column, error) {
+// ProfileEdges reads the table of edges for what its EdgeColumns hold.
+func (c ImportConfig) ProfileEdges() (columns []ColumnProfile, err error) {
 	if len(c.EdgeColumns) == 0 || c.Edges == "" {
 		return nil, nil
 	}
@@ -286,7 +273,6 @@ func (c ImportConfig) ProfileEdges() ([]column.Column, error) {
 			return nil, err
 		}
 	}
-	var columns []column.Column
 	for k, one := range s.stats {
 		if next := again[k]; next != nil {
 			one = next
@@ -294,17 +280,24 @@ func (c ImportConfig) ProfileEdges() ([]column.Column, error) {
 		if one == nil {
 			continue
 		}
-		of, why, err := one.Column(s.names[k])
-		if err != nil {
+		of := ColumnProfile{Stats: one}
+		if of.Column, of.Why, err = one.Column(s.names[k]); err != nil {
 			return nil, fmt.Errorf("dataset: %s: %w", c.Edges, err)
 		}
-		if of.Kind == column.Ignored {
-			if c.EdgeColumns[0] == allColumns {
-				continue
-			}
-			return nil, fmt.Errorf("dataset: %s: edge column %s makes no feature: %s; %s:categorical keeps it", c.Edges, of.Name, why, of.Name)
-		}
 		columns = append(columns, of)
+	}
+	return columns, nil
+}
+
+// EdgeFeatures returns what the edge columns that ProfileEdges found become.
+func (c ImportConfig) EdgeFeatures(found []ColumnProfile) (columns []column.Column, err error) {
+	for _, of := range found {
+		switch {
+		case of.Kind != column.Ignored:
+			columns = append(columns, of.Column)
+		case c.EdgeColumns[0] != allColumns:
+			return nil, fmt.Errorf("dataset: %s: edge column %s makes no feature: %s; %s:categorical keeps it", c.Edges, of.Name, of.Why, of.Name)
+		}
 	}
 	return columns, nil
 }

@@ -20,7 +20,7 @@ type Profile struct {
 	Columns   []ColumnProfile // those without a role, in the table's order
 	Classes   []string        // in the order given, else as numbers where all are, else as text
 	Relations []string        // of the table of edges, ascending
-	Edges     []column.Column // of the table of edges: the features of edges
+	Edges     []ColumnProfile // of the table of edges: the columns of EdgeColumns
 	labelled  int             // nodes that have a label
 }
 
@@ -110,10 +110,10 @@ func (p *Profile) Local() (*Encoding, error) {
 	for _, one := range p.Columns {
 		e.Columns = append(e.Columns, one.Column)
 	}
-	if e.Relations, e.EdgeColumns = p.Relations, p.Edges; e.Directed == BothWays && e.Relation == "" {
-		e.Relations = []string{plain}
-	}
-	return &e, nil
+	e.Relations = p.Relations
+	var err error
+	e.EdgeColumns, err = c.EdgeFeatures(p.Edges)
+	return &e, err
 }
 
 // scanned is what one pass over a table of nodes finds.

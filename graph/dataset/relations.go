@@ -19,7 +19,10 @@ const maxRelations = 1 << 12
 // relations reads the names of the relations in the table of edges, ascending; none where edges
 // have no types.
 func (c *ImportConfig) relations() ([]string, error) {
-	if c.Relation == "" || c.Edges == "" {
+	switch {
+	case c.Directed == BothWays && c.Relation == "":
+		return []string{plain}, nil
+	case c.Relation == "" || c.Edges == "":
 		return nil, nil
 	}
 	format := c.Format
@@ -84,43 +87,53 @@ func (e *Encoding) RelationAt(t *table.Table, cells []string, line, at int) (int
 	return int32(r), nil
 }
 
-// Reverse returns the number of the reverse of relation r, of e's and the reverse of each.
+// Reverse returns the number of the reverse of relation r, of e's and the reverse of each; of edges
+// without types there is one, 0.
 func (e *Encoding) Reverse(r int32) int32 {
-	count := int32(len(e.Relations))
+	count := int32(max(1, len(e.Relations)))
 	return (r + count) % (2 * count)
 }
 
-// Typed returns the relations of a graph of n nodes, those of e and then the reverse of each, as
-// they end at its first own nodes (all but the halo, in a shard). Edge k goes from src[k] to dst[k]
-// under relation kind[k] of all of these.
-func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32) (graph.Relations, error) {
-	return e.typed(own, n, kind, src, dst, weight, nil)
-}
+// OneWay reports whether messages go one way only.
+func (d Direction) OneWay() bool { return d == Into || d == OutOf }
 
-// typed is Typed of edges with rows of columns.
-func (e *Encoding) typed(own, n int, kind, src, dst []int32, weight []float32, rows []int32) (graph.Relations, error) {
+// Typed returns the relations of a graph of n nodes, those of e and then the reverse of each, as
+// they end at its first own nodes (all but the halo, in a shard); of messages one way those of e, or the
+// reverses alone. Edge k goes from src[k] to dst[k] under relation kind[k] of these, and has row rows[k]
+// of columns (nil: edges have none).
+func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32, rows []int32) (graph.Relations, error) {
 	if len(e.Relations) == 0 {
 		return graph.Relations{}, nil
 	}
-	count := 2 * len(e.Relations)
-	if int64(count)*int64(n) > math.MaxInt32 {
-		return graph.Relations{}, fmt.Errorf("dataset: relations and their reverses times nodes must be at most %d (got %d times %d)", math.MaxInt32, count, n)
+	names := graph.InverseNames(e.Relations)
+	switch e.Directed {
+	case Into:
+		names = names[:len(e.Relations)]
+	case OutOf:
+		names = names[len(e.Relations):]
 	}
-	list, err := graph.Deal(n, count, kind, src, dst, weight, rows)
+	if int64(len(names))*int64(n) > math.MaxInt32 {
+		return graph.Relations{}, fmt.Errorf("dataset: relations and their reverses times nodes must be at most %d (got %d times %d)", math.MaxInt32, len(names), n)
+	}
+	list, err := graph.Deal(n, len(names), kind, src, dst, weight, rows)
 	if err != nil {
 		return graph.Relations{}, err
 	}
 	for k, g := range list {
 		list[k] = g.First(own)
 	}
-	return graph.Relations{Names: graph.InverseNames(e.Relations), Adj: graph.Stack(list)}, nil
+	return graph.Relations{Names: names, Adj: graph.Stack(list)}, nil
 }
 
 // BothWays returns typed edges and then the reverse of each, under the relation that is the reverse
-// of its own; nothing where edges have no types.
-func (e *Encoding) BothWays(kind, src, dst []int32, weight []float32) (kinds, srcs, dsts []int32, weights []float32) {
-	if len(e.Relations) == 0 {
-		return nil, nil, nil, nil
+// of its own, with the same row of columns; of messages one way the edges alone, and nothing where edges
+// have no types.
+func (e *Encoding) BothWays(kind, src, dst []int32, weight []float32, rows []int32) (kinds, srcs, dsts []int32, weights []float32, of []int32) {
+	switch {
+	case len(e.Relations) == 0:
+		return nil, nil, nil, nil, nil
+	case e.Directed.OneWay():
+		return kind, src, dst, weight, rows
 	}
 	kinds = slices.Clone(kind)
 	for _, r := range kind {
@@ -129,5 +142,8 @@ func (e *Encoding) BothWays(kind, src, dst []int32, weight []float32) (kinds, sr
 	if weight != nil {
 		weights = append(slices.Clip(weight), weight...)
 	}
-	return kinds, slices.Concat(src, dst), slices.Concat(dst, src), weights
+	if rows != nil {
+		of = append(slices.Clip(rows), rows...)
+	}
+	return kinds, slices.Concat(src, dst), slices.Concat(dst, src), weights, of
 }

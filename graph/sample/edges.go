@@ -81,26 +81,32 @@ func (e *Edges) takeLoops(g *graph.CSR) {
 
 // order sorts each row by the sources' IDs.
 func (e *Edges) order(g *graph.CSR) {
-	at := make([]int64, len(e.Col)) // where each edge was
-	for k := range at {
-		at[k] = int64(k)
+	col, weight, edge := e.Col, e.Weight, e.Edge
+	e.Col = make([]int32, len(col))
+	if weight != nil {
+		e.Weight = make([]float32, len(col))
 	}
+	if edge != nil {
+		e.Edge = make([]int32, len(col))
+	}
+	var at []int64 // where each edge of the row was
 	for i := range g.NumDst {
-		slices.SortFunc(at[e.RowPtr[i]:e.RowPtr[i+1]], func(a, b int64) int { return cmp.Compare(e.ID[e.Col[a]], e.ID[e.Col[b]]) })
+		at = at[:0]
+		for k := e.RowPtr[i]; k < e.RowPtr[i+1]; k++ {
+			at = append(at, k)
+		}
+		slices.SortFunc(at, func(a, b int64) int { return cmp.Compare(e.ID[col[a]], e.ID[col[b]]) })
+		for k, from := range at {
+			to := e.RowPtr[i] + int64(k)
+			e.Col[to] = col[from]
+			if weight != nil {
+				e.Weight[to] = weight[from]
+			}
+			if edge != nil {
+				e.Edge[to] = edge[from]
+			}
+		}
 	}
-	e.Col, e.Weight, e.Edge = ordered(e.Col, at), ordered(e.Weight, at), ordered(e.Edge, at)
-}
-
-// ordered returns what was at each of some places; of nil nil.
-func ordered[T any](all []T, at []int64) []T {
-	if all == nil {
-		return nil
-	}
-	out := make([]T, len(at))
-	for k, from := range at {
-		out[k] = all[from]
-	}
-	return out
 }
 
 // relations returns R, 1 of edges without types.

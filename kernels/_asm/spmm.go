@@ -26,6 +26,9 @@ func (w *writer) writeSpMM() {
 		w.text("\n" + masks)
 	}
 	w.spmm()
+	if w.wide {
+		w.panel()
+	}
 }
 
 // declareSpMM returns the Go declarations of these, and the tables of those for one vector to eight.
@@ -42,6 +45,7 @@ func declareSpMM() []byte {
 		}
 		fmt.Fprintf(&w, "// spmms%s sum that many columns of a row, or up to %d fewer.\nvar spmms%[1]s = [8]spmmAsm{%[3]s}\n\n", s.set(), s.lanes()-1, strings.Join(names, ", "))
 	}
+	fmt.Fprintf(&w, "//go:noescape\nfunc panelAVX512%s\n", panelParameters)
 	return append(bytes.TrimSpace(w.Bytes()), '\n')
 }
 

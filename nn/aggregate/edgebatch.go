@@ -34,8 +34,8 @@ type messageLoop struct {
 
 	size    int // edges of a batch
 	width   int // of z
-	winners winners
-	at, to  int // edges of the round
+	to      int // edges before the next batch
+	used    int // lanes that have a batch in this round
 	scatter bool
 	lane    []messageLane
 	all     []int32 // 0, 1, …: places of the messages in a batch
@@ -49,8 +49,11 @@ type messageLane struct {
 	row    []int32   // of each edge
 	weight []float32 // of a batch by source
 	from   int       // its first edge
+	to     int       // the one after its last
+	first  int       // a row before or of its first edge
 	ptr    []int64   // of the rows that are reduced at once
 	arg    []int32   // of their maxima
+	at     []int32   // place of each edge among all, in the backward pass of a maximum
 	carry  [2]carry
 }
 
@@ -70,7 +73,7 @@ func (f *Messages) loop(acc *Acc, g *graph.CSR, z mat.Dense, base int) *messageL
 		acc.messages = new(messageLoop)
 	}
 	w := acc.messages
-	*w = messageLoop{f: f, acc: acc, g: g, rowPtr: g.RowPtr, col: g.Col, z: z, base: base, lane: w.lane, all: w.all, ptr: w.ptr, width: z.Cols, winners: w.winners}
+	*w = messageLoop{f: f, acc: acc, g: g, rowPtr: g.RowPtr, col: g.Col, z: z, base: base, lane: w.lane, all: w.all, ptr: w.ptr, width: z.Cols}
 	w.begin()
 	return w
 }
@@ -80,44 +83,10 @@ func (f *Messages) loopBack(acc, dacc *Acc, g *graph.CSR, z mat.Dense) *messageL
 	w := acc.messages
 	tr := acc.patterns().Transpose(g.RowPtr, g.Col, g.NumSrc)
 	*w = messageLoop{f: f, acc: acc, dacc: dacc, g: g, rowPtr: tr.RowPtr, col: tr.Col, places: tr.Places(), z: z, base: acc.base(g),
-		lane: w.lane, all: w.all, ptr: w.ptr, width: z.Cols, winners: w.winners}
-	if f.Reduce == MaxOf {
-		w.winners.find(acc.arg, acc.sum.Cols, w.base, len(g.Col))
-	}
+		lane: w.lane, all: w.all, ptr: w.ptr, width: z.Cols}
 	w.begin()
 	return w
 }
-
-// winners are, of a maximum, the columns that each edge of a block has the maximum of.
-type winners struct {
-	ptr []int64 // [edges+1]
-	col []int32
-}
-
-// find makes them of the edges that have each maximum, rows of so many columns, for the edges [base, base+edges).
-func (n *winners) find(arg []int32, cols, base, edges int) {
-	n.ptr = slices.Grow(n.ptr[:0], edges+2)[:edges+2]
-	clear(n.ptr)
-	for _, e := range arg {
-		if at := int(e) - base; e >= 0 && at >= 0 && at < edges {
-			n.ptr[at+2]++
-		}
-	}
-	for e := range edges {
-		n.ptr[e+2] += n.ptr[e+1]
-	}
-	all := int(n.ptr[edges+1])
-	n.col = slices.Grow(n.col[:0], all)[:all]
-	for k, e := range arg {
-		if at := int(e) - base; e >= 0 && at >= 0 && at < edges {
-			n.col[n.ptr[at+1]] = int32(k % cols)
-			n.ptr[at+1]++
-		}
-	}
-}
-
-// of returns the columns of which an edge has the maximum.
-func (n *winners) of(edge int) []int32 { return n.col[n.ptr[edge]:n.ptr[edge+1]] }
 
 func (w *messageLoop) begin() {
 	w.size = max(1, batchLen/max(w.z.Cols, w.acc.sum.Cols, w.f.EdgeWidth, 1))
@@ -185,11 +154,20 @@ func (l *messageLane) begin(w *messageLoop) {
 // into; without columns, these are not wanted.
 func (w *messageLoop) run(into mat.Dense) {
 	w.into = into
-	for w.to < len(w.col) {
-		w.at, w.to = w.to, min(w.to+len(w.lane)*w.size, len(w.col))
-		w.scatter = false
-		kernels.Parallel(w, w.lanes())
-		for k := range w.lanes() {
+	for row := 0; w.to < len(w.col); {
+		w.used, w.scatter = 0, false
+		for w.used < len(w.lane) && w.to < len(w.col) {
+			l := &w.lane[w.used]
+			l.from, w.to = w.to, min(w.to+w.size, len(w.col))
+			l.first, row = row, w.rowAt(row, w.to)
+			if start := int(w.rowPtr[row]); w.to < len(w.col) && start > l.from+w.size/2 {
+				w.to = start // whole rows leave nothing to be carried
+			}
+			l.to = w.to
+			w.used++
+		}
+		kernels.Parallel(w, w.used)
+		for k := range w.used {
 			w.lane[k].mergeCarries(w)
 		}
 		if w.dacc != nil && w.f.ReadsDst {
@@ -199,8 +177,11 @@ func (w *messageLoop) run(into mat.Dense) {
 	}
 }
 
-// lanes returns how many batches the round has.
-func (w *messageLoop) lanes() int { return (w.to - w.at + w.size - 1) / w.size }
+// rowAt returns the row of an edge, or that of the last edge at the end, not before the given one.
+func (w *messageLoop) rowAt(row, edge int) int {
+	edge = min(edge, len(w.col)-1)
+	return row + sort.Search(len(w.rowPtr)-1-row, func(i int) bool { return w.rowPtr[row+i+1] > int64(edge) })
+}
 
 // Run computes one batch, or adds up some columns of the destinations' gradient.
 func (w *messageLoop) Run(part int) {
@@ -209,8 +190,7 @@ func (w *messageLoop) Run(part int) {
 		return
 	}
 	l := &w.lane[part]
-	l.from = w.at + part*w.size
-	l.fill(w, min(w.size, w.to-l.from))
+	l.fill(w)
 	if w.dacc == nil || !w.f.Linear {
 		l.gather(w)
 		w.f.Message(&l.EdgeBatch)
@@ -236,16 +216,14 @@ func (l *messageLane) gather(w *messageLoop) {
 	}
 }
 
-// fill takes the next n edges, and gathers what is known of them.
-func (l *messageLane) fill(w *messageLoop, n int) {
+// fill gathers what is known of the edges.
+func (l *messageLane) fill(w *messageLoop) {
+	n := l.to - l.from
 	l.rows(n)
-	at := int64(l.from)
-	i := sort.Search(len(w.rowPtr)-1, func(i int) bool { return w.rowPtr[i+1] > at })
-	for k := range l.row {
-		for w.rowPtr[i+1] <= at+int64(k) {
-			i++
+	for i, k := w.rowAt(l.first, l.from), 0; k < n; i++ {
+		for end := min(n, int(w.rowPtr[i+1])-l.from); k < end; k++ {
+			l.row[k] = int32(i)
 		}
-		l.row[k] = int32(i)
 	}
 	for k := range l.Edge.Rows {
 		if e := w.g.Edge[w.place(l, k)]; e >= 0 {
@@ -302,15 +280,12 @@ func (l *messageLane) fillGrad(w *messageLoop) {
 		w.gatherRows(l.DM, w.dacc.sum, w.far(l))
 		return
 	}
-	l.DM.Zero()
-	for k, i := range w.far(l) {
-		if won := w.winners.of(w.place(l, k)); len(won) > 0 {
-			dm, d := l.DM.Row(k), w.dacc.sum.Row(int(i))
-			for _, c := range won {
-				dm[c] = d[c]
-			}
-		}
+	l.at = slices.Grow(l.at[:0], len(l.row))[:len(l.row)]
+	for k := range l.at {
+		l.at[k] = int32(w.base + w.place(l, k))
 	}
+	n, of := l.DM.Cols, w.dacc.sum
+	kernels.SpMaxGrad(w.far(l), l.at, n, w.acc.arg, n, of.Data, of.Stride, l.DM.Data, l.DM.Stride)
 }
 
 // reduce takes what a batch has for its edges into the rows that these belong to, or into what is
@@ -346,14 +321,18 @@ func (l *messageLane) reduce(w *messageLoop, of mat.Dense) {
 		kernels.SpMM(l.ptr, w.all[:hi-lo], nil, n, x, of.Stride, to.Data, to.Stride, true)
 		return
 	}
-	here := ints(&l.arg, (last+1-first)*n) // the kernel knows the batch's places only
-	for k := range here {
-		here[k] = -1
+	arg, begin := w.acc.arg[first*n:(last+1)*n], int32(w.base+l.from+lo) // the kernel knows the batch's places only
+	here := arg
+	if w.base > 0 { // maxima of blocks before stay
+		here = ints(&l.arg, len(arg))
+		for k := range here {
+			here[k] = -1
+		}
 	}
 	kernels.SpMax(l.ptr, w.all[:hi-lo], n, x, of.Stride, to.Data, to.Stride, here, n)
 	for k, e := range here {
 		if e >= 0 {
-			w.acc.arg[first*n+k] = int32(w.base+l.from+lo) + e
+			arg[k] = begin + e
 		}
 	}
 }
@@ -402,7 +381,7 @@ func (l *messageLane) mergeCarries(w *messageLoop) {
 
 // scatterTo adds columns [lo, hi) of the destinations' gradients.
 func (w *messageLoop) scatterTo(lo, hi int) {
-	for k := range w.lanes() {
+	for k := range w.used {
 		l := &w.lane[k]
 		for n, i := range w.far(l) {
 			kernels.Add(l.DDst.Row(n)[lo:hi], w.dacc.dst.Row(int(i))[lo:hi])

@@ -23,9 +23,14 @@ func (s Layout) Rounded() bool { return s.Coarse > 0 || s.WithholdFew }
 // values could be found from them by enumeration. Dense features, which have no few values, and models without Coarse
 // keep their columns; those of rounds Alone do not cross, nor with Own, where ClassRows are rounded in their place.
 func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) {
-	if s.Own == 0 && r >= s.Alone {
+	if s.CoarseIn(r) {
 		s.coarsen(x, z, 1, 0)
 	}
+}
+
+// CoarseIn reports whether the columns of round r are rounded: where they cross, or logits that are made of them.
+func (s Layout) CoarseIn(r int) bool {
+	return s.Rounded() && s.Own == 0 && (r >= s.Alone || s.LogitHops > 0)
 }
 
 // coarsen is Coarsen of columns of that deviation; no grid is finer than fine.

@@ -30,7 +30,7 @@ func (e *exporter) classMeans(s closed.Layout) value {
 		if s.LeaveOut {
 			z = e.leaveOut(s, own, r, z, logits)
 		}
-		if s.Rounded() && s.Own == 0 && r >= s.Alone {
+		if s.CoarseIn(r) {
 			z = e.coarse(z, grids, 1, 0)
 		}
 		if r > 0 {

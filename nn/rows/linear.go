@@ -113,7 +113,7 @@ func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *tape.Tap
 		}
 		stride = w.Cols
 	}
-	tape.WeightedSum(mat.Dense{Rows: x.Rows, Cols: w.Cols, Stride: stride, Data: into.Data}, x.RowPtr, x.Col, x.Val, w, add)
+	tape.SparseProduct(mat.Dense{Rows: x.Rows, Cols: w.Cols, Stride: stride, Data: into.Data}, x, w, add)
 	CopyTo(y, into)
 	t.Push(tape.Entry{Sparse: x})
 }

@@ -70,16 +70,17 @@ type dropped struct {
 	col  []int32
 	val  []float32
 
-	turned     mat.Sparse      // what has been transposed: the rows, or pieces of them
-	of         int             // rows of a block
-	blocks     []kernels.Block // as a gradient reads them; their memory:
-	turnedEnds []int64
-	turnedCol  []int32
-	turnedVal  []float32
+	turned mat.Sparse      // what has been transposed: the rows, or pieces of them
+	of     int             // rows of a block
+	blocks []kernels.Block // as a gradient reads them
 }
 
 func (d *dropped) Bytes() int64 {
-	return 8*int64(cap(d.ends)+cap(d.turnedEnds)) + 4*int64(cap(d.col)+cap(d.val)+cap(d.turnedCol)+cap(d.turnedVal))
+	n := 8*int64(cap(d.ends)) + 4*int64(cap(d.col)+cap(d.val))
+	for _, b := range d.blocks[:cap(d.blocks)] {
+		n += b.Bytes()
+	}
+	return n
 }
 
 // resize returns a slice of n values in the memory of s, if that is large enough, with room for a

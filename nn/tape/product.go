@@ -24,3 +24,8 @@ func InputGrad(dx, dy, w mat.Dense, add bool) {
 func WeightedSum(y mat.Dense, rowPtr []int64, col []int32, val []float32, x mat.Dense, add bool) {
 	kernels.SpMM(rowPtr, col, val, x.Cols, x.Data, x.Stride, y.Data, y.Stride, add)
 }
+
+// SparseProduct writes y = x·w, or adds it to y, of sparse rows x.
+func SparseProduct(y mat.Dense, x *mat.Sparse, w mat.Dense, add bool) {
+	kernels.SpMMPanels(x.RowPtr, x.Col, x.Val, w.Cols, w.Data, w.Stride, y.Data, y.Stride, add)
+}

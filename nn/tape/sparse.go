@@ -46,8 +46,8 @@ func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	}
 	d.turn(x, most)
 	if most == x.Rows {
-		b := d.blocks[0]
-		WeightedSum(dw, b.RowPtr, b.Col, b.Val, dy, true)
+		rowPtr, col, val := d.blocks[0].CSR()
+		WeightedSum(dw, rowPtr, col, val, dy, true)
 		return
 	}
 	kernels.SpMMBlocks(d.blocks, dw.Cols, dy.Data, dy.Stride, dw.Data, dw.Stride)
@@ -60,44 +60,15 @@ func (d *dropped) turn(x *mat.Sparse, rows int) {
 	}
 	n := (x.Rows + rows - 1) / rows
 	d.turned, d.of, d.blocks = *x, rows, slices.Grow(d.blocks[:0], n)[:n]
-	d.turnedEnds = resize(d.turnedEnds, n*(x.Cols+2))
-	d.turnedCol, d.turnedVal = resize(d.turnedCol, len(x.Col)), resize(d.turnedVal, len(x.Col))
 	each(loop{body: turnRows, rows: n, width: max(1, len(x.Col)/n+x.Cols), dropped: d})
 }
 
 func turnRows(w *loop, lo, hi int) {
+	d := w.dropped
 	for k := lo; k < hi; k++ {
-		w.dropped.turnBlock(k)
+		first := k * d.of
+		d.blocks[k].Transpose(first, d.turned.RowPtr[first:min(first+d.of, d.turned.Rows)+1], d.turned.Col, d.turned.Val, d.turned.Cols)
 	}
-}
-
-// turnBlock sorts the values of a block's rows by column, each column's by row.
-func (d *dropped) turnBlock(k int) {
-	x, first := &d.turned, k*d.of
-	ptr := x.RowPtr[first : min(first+d.of, x.Rows)+1]
-	from, to := ptr[0], ptr[len(ptr)-1]
-	col, val := x.Col[from:to], x.Val[from:to]
-	b := kernels.Block{First: first, Rows: len(ptr) - 1, RowPtr: d.turnedEnds[k*(x.Cols+2):][:x.Cols+2], Col: d.turnedCol[from:to], Val: d.turnedVal[from:to]}
-	clear(b.RowPtr)
-	next := b.RowPtr[2:] // of a column, so that ends are right when all have been placed
-	for _, c := range col {
-		next[c]++
-	}
-	for c := 1; c < len(next); c++ {
-		next[c] += next[c-1]
-	}
-	next = b.RowPtr[1:]
-	for i := range b.Rows {
-		lo, hi := ptr[i]-from, ptr[i+1]-from
-		row := val[lo:hi]
-		for k, c := range col[lo:hi] {
-			p := next[c]
-			next[c] = p + 1
-			b.Col[p], b.Val[p] = int32(i), row[k]
-		}
-	}
-	b.RowPtr = b.RowPtr[:x.Cols+1]
-	d.blocks[k] = b
 }
 
 // fullGrad is SparseGrad of rows that are nearly dense, some of them at a time.

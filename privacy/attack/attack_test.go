@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/leak"
+	"github.com/heddle-gnn/heddle/internal/long"
 	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -253,6 +254,29 @@ func TestColumnsGuessed(t *testing.T) {
 		if attack, base := r.Share(); r.Tried < 300 || attack-base < c.least || attack-base > c.most {
 			t.Errorf("%+v: %.3f of the words in %d rows, %.3f without a row", c, attack, r.Tried, base)
 		}
+	}
+}
+
+// TestLogitsTellLess: where rounds learn from residuals, the logits that cross by default name fewer of a node's words than
+// columns of each round would.
+func TestLogitsTellLess(t *testing.T) {
+	long.Only(t)
+	var gap []float64
+	for _, alone := range []string{"-1", "0"} {
+		shards, p := cora(t, 3, map[string]string{"preset": "frugal", "exchange": "halo", "class_target": "residual", "rounds_alone": alone})
+		run, err := Train(t.Context(), p, shards, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := run.ClassColumns(t.Context(), 1, 300)
+		if err != nil {
+			t.Fatal(err)
+		}
+		attack, base := r.Share()
+		gap = append(gap, attack-base)
+	}
+	if gap[0] < 0.01 || gap[0] > 0.035 || gap[0] > 0.8*gap[1] {
+		t.Errorf("logits name %.3f of the words, must be 0.01 to 0.035 and at most four fifths of the %.3f that columns name", gap[0], gap[1])
 	}
 }
 

@@ -261,7 +261,7 @@ func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []in
 		return nil, err
 	}
 	for r := range a.form.Spec.Rounds {
-		if r < a.form.Spec.Alone {
+		if a.form.Spec.HopsOf(r) == 0 && a.form.Spec.LogitHops == 0 { // else logits that are made of them cross at least
 			width := a.form.Means[r].Value.Cols
 			a.z, a.step = append(a.z, mat.New(len(nodes), width)), append(a.step, make([]float64, width))
 			continue

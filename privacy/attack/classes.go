@@ -27,7 +27,8 @@ type Effort struct {
 // ClassRows attacks the rows that a victim sends by encoder classes: those of all rounds of the model together
 // are some 20 rounded measurements of a node's features. Bag.Search looks for a set of columns that all of them
 // agree with. The attacker is given more than a receiver knows for sure: the number of the node's values, its
-// class and its soft labels of each round. The features must be zeros and one other value for each node.
+// class and its soft labels of each round and, where logits alone cross, the columns that these are made of. The features must
+// be zeros and one other value for each node.
 func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, error) {
 	return ClassRows(ctx, []*Run{run}, victim, e)
 }
@@ -49,6 +50,7 @@ func ClassRows(ctx context.Context, runs []*Run, victim int, e Effort) (Recovery
 			return sum, err
 		}
 		a.priors(run)
+		a.give(run, run.Shards[victim])
 		views = append(views, a)
 	}
 	run, a := runs[0], views[0]
@@ -84,50 +86,71 @@ func ClassRows(ctx context.Context, runs []*Run, victim int, e Effort) (Recovery
 // baseline has all of this but the rows: it guesses the columns most frequent in the class, and likewise learns of its
 // own nodes how they depend on the number of values and the degree.
 func (run *Run) ClassColumns(ctx context.Context, victim, most int) (Recovery, error) {
+	return ClassColumns(ctx, []*Run{run}, victim, most)
+}
+
+// ClassColumns guesses columns by the rows of several runs over the same shards together, such as those of the plans that
+// preset auto tries.
+func ClassColumns(ctx context.Context, runs []*Run, victim, most int) (Recovery, error) {
 	var sum Recovery
-	if run.Model.Closed == nil {
-		return sum, errors.New("encoder must be classes")
-	}
-	a, err := run.rowsOf(victim)
-	if err != nil {
-		return sum, err
-	}
-	own, err := run.rowsOf(run.Attacker)
-	if err != nil {
-		return sum, err
-	}
-	for _, x := range []*classAttack{a, own} {
-		if err := x.softLabels(run); err != nil {
+	var theirs, own []*classAttack
+	// The last soft labels, which residuals have not, say how often a class has a column: the first view tells that.
+	runs = slices.SortedStableFunc(slices.Values(runs), func(a, b *Run) int { return a.residuals() - b.residuals() })
+	for _, run := range runs {
+		if run.Model.Closed == nil {
+			return sum, errors.New("encoder must be classes")
+		}
+		a, err := run.rowsOf(victim)
+		if err != nil {
 			return sum, err
 		}
-		x.priors(run)
-		x.guessSoftLabels()
+		b, err := run.rowsOf(run.Attacker)
+		if err != nil {
+			return sum, err
+		}
+		for _, x := range []*classAttack{a, b} {
+			if err := x.softLabels(run); err != nil {
+				return sum, err
+			}
+			x.priors(run)
+			x.guessSoftLabels()
+		}
+		theirs, own = append(theirs, a), append(own, b)
 	}
-	inside, err := learn(ctx, own.rows())
+	inside, err := learn(ctx, received(own))
 	if err != nil {
 		return sum, err
 	}
-	outside, err := learn(ctx, own.outside())
+	outside, err := learn(ctx, own[0].outside())
 	if err != nil {
 		return sum, err
 	}
+	a, rows, without := theirs[0], received(theirs), theirs[0].outside()
 	for _, i := range spread(len(a.nodes))[:min(most, len(a.nodes))] {
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		estimate := a.linear(i)
+		estimate := rows.estimate(i)
 		if estimate == nil {
 			continue
 		}
 		k := a.values(i)
 		sum.Tried++
 		sum.Values += k
-		sum.Base += a.hits(i, likeliest(a.outside().estimate(i), k))
-		sum.BaseLearned += a.hits(i, outside.guess(a.outside(), i))
+		sum.Base += a.hits(i, likeliest(without.estimate(i), k))
+		sum.BaseLearned += a.hits(i, outside.guess(without, i))
 		sum.Linear += a.hits(i, likeliest(estimate, k))
-		sum.Learned += a.hits(i, inside.guess(a.rows(), i))
+		sum.Learned += a.hits(i, inside.guess(rows, i))
 	}
 	return sum, nil
+}
+
+// residuals is 1 where a run's rounds learn from residuals, else 0.
+func (run *Run) residuals() int {
+	if run.Model.Closed != nil && run.Model.Closed.Spec.Residual {
+		return 1
+	}
+	return 0
 }
 
 // evenly returns a guess of the same value in each column.
@@ -263,19 +286,33 @@ func (a *classAttack) read(run *Run, messages []Message) error {
 	a.told = graph.Columns(told).Dense
 	at := 0
 	for r := range spec.Rounds {
-		if r < spec.Alone { // nothing of it crosses
+		at += spec.LogitHopsOf(r)
+		if spec.HopsOf(r) == 0 { // nothing of its columns crosses
 			a.z, a.step = append(a.z, mat.New(len(a.nodes), width)), append(a.step, make([]float64, width))
 			continue
 		}
-		at += spec.LogitHopsOf(r)
 		if at >= len(rows) {
 			return errors.New("rows of a round did not come: exchange must be halo")
 		}
 		a.z = append(a.z, rows[at])
 		a.step = append(a.step, run.steps(rows[at]))
-		at += spec.Hops
+		at += spec.HopsOf(r)
 	}
 	return nil
+}
+
+// give gives the attacker the columns of all rounds, rounded as they are at home, where logits that are made of them cross and
+// they do not: whoever searches by them finds what any search by the logits could.
+func (a *classAttack) give(run *Run, own *shard.Shard) {
+	spec := a.form.Spec
+	if spec.Hops > 0 || spec.LogitHops == 0 {
+		return
+	}
+	x := a.encoder.Input(own.X.Select(a.nodes))
+	for r := range a.z {
+		a.z[r] = a.sent(r, x)
+		a.step[r] = run.steps(a.z[r])
+	}
 }
 
 // values returns how many values node i has.

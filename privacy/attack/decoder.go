@@ -16,8 +16,31 @@ type sight struct {
 	estimate func(i int) []float64 // [F]; nil: the row was withheld
 }
 
-// rows is the sight of a receiver: all that crosses, and Bag.Linear.
-func (a *classAttack) rows() sight { return sight{a, a.crossed, a.linear} }
+// received is the sight of a receiver of the rows of one or more runs: all that crosses, and Bag.Linear.
+func received(views []*classAttack) sight {
+	a, without := views[0], views[0].outside()
+	return sight{a, func(i int) (x []float64) {
+		for _, view := range views {
+			x = append(x, view.crossed(i)...)
+		}
+		return x
+	}, func(i int) []float64 {
+		k := a.values(i)
+		if k == 0 {
+			return nil
+		}
+		bag := rowBag(views, i, k)
+		switch {
+		case bag != nil:
+			return bag.Linear()
+		case slices.ContainsFunc(views, func(v *classAttack) bool {
+			return slices.ContainsFunc(v.told.Row(i), func(x float32) bool { return x != 0 })
+		}):
+			return without.estimate(i) // logits alone came, of which no map is known
+		}
+		return nil
+	}}
+}
 
 // outside is the sight of an attacker that receives no row: the number of values, the degree, and how often a node of the class
 // has a column.
@@ -32,19 +55,6 @@ func (a *classAttack) outside() sight {
 		}
 		return p
 	}}
-}
-
-// linear is Bag.Linear of node i.
-func (a *classAttack) linear(i int) []float64 {
-	k := a.values(i)
-	if k == 0 {
-		return nil
-	}
-	bag := a.bag(i, k)
-	if bag == nil {
-		return nil
-	}
-	return bag.Linear()
 }
 
 // crossed returns all that crosses of node i, as if each of its values were 1.
@@ -208,13 +218,15 @@ func (e *examples) solve(penalty float64) *decoder {
 	if e.n == 0 {
 		return &out
 	}
+	g := slices.Clone(e.gram)
 	for t := range d {
-		g, unit := slices.Clone(e.gram), make([]float64, d)
-		for s := range d {
-			g[s*d+s] += penalty * e.n
-		}
+		g[t*d+t] += penalty * e.n
+	}
+	factorLower(g, d)
+	for t := range d {
+		unit := make([]float64, d)
 		unit[t] = 1
-		solveLower(g, unit)
+		substitute(g, unit)
 		row := out.weight.Row(t)
 		for s, w := range unit {
 			for j, v := range e.cross.Row(s) {

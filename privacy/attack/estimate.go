@@ -38,7 +38,12 @@ func (b *Bag) Linear() []float64 {
 
 // solveLower replaces x by g⁻¹x. g is positive definite, with its lower triangle given, and becomes its factor.
 func solveLower(g, x []float64) {
-	n := len(x)
+	factorLower(g, len(x))
+	substitute(g, x)
+}
+
+// factorLower replaces the lower triangle of g, n×n and positive definite, by Cholesky's factor.
+func factorLower(g []float64, n int) {
 	for i := range n {
 		for j := range i + 1 {
 			v := g[i*n+j] - floats.Dot(g[i*n:][:j], g[j*n:][:j])
@@ -48,6 +53,13 @@ func solveLower(g, x []float64) {
 				g[i*n+j] = v / g[j*n+j]
 			}
 		}
+	}
+}
+
+// substitute replaces x by (LLᵀ)⁻¹x, where the lower triangle of g is L.
+func substitute(g, x []float64) {
+	n := len(x)
+	for i := range n {
 		x[i] = (x[i] - floats.Dot(g[i*n:][:i], x[:i])) / g[i*n+i]
 	}
 	for i := n - 1; i >= 0; i-- {

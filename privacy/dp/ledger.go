@@ -14,12 +14,13 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// Ledger is a file in which a site keeps what runs have spent of one data set, and the budget that they
-// may spend together. Entries are added only, each with the hash of the one before (package chain).
+// Ledger is a file in which a site keeps what runs have spent of one data set, and the budget that those of one unit
+// may spend together: guarantees of edges and of labels hide different things, so that their sum would say nothing of either.
+// Entries are added only, each with the hash of the one before (package chain).
 type Ledger struct {
 	Path   string
 	Data   string    // name of the data set: the ledger of another one is refused
-	Budget Guarantee // that all entries together must keep; zero: none, entries are only kept
+	Budget Guarantee // that all entries of a unit together must keep; zero: none, entries are only kept
 
 	on disk.FS // nil: the machine's
 }
@@ -36,35 +37,41 @@ type entry struct {
 
 // spentError says that a data set's budget does not have what a run would spend.
 type spentError struct {
-	Path         string
+	Path, Unit   string
 	Budget       Guarantee
 	Before, With float64 // ε at the budget's δ, without the run and with it
 }
 
 func (e *spentError) Error() string {
-	return fmt.Sprintf("privacy ledger %s: the runs so far have spent ε %.3g at δ %g; with this one it would be %.3g, of a budget of %g",
-		e.Path, e.Before, e.Budget.Delta, e.With, e.Budget.Epsilon)
+	return fmt.Sprintf("privacy ledger %s: the runs so far have spent ε %.3g at δ %g of %ss; with this one it would be %.3g, of a budget of %g",
+		e.Path, e.Before, e.Budget.Delta, e.Unit, e.With, e.Budget.Epsilon)
 }
 
-// Spent returns what all entries spent together, and how many there are.
-func (l Ledger) Spent() (total Gaussian, entries int, err error) {
-	err = l.open(func(f *chain.File, spent Gaussian) error {
-		total, entries = spent, int(f.Head().Seq)
+// Sum is what the entries of a unit spent together.
+type Sum struct {
+	Gaussian
+	Entries int
+}
+
+// Spent returns what all entries spent, by their units.
+func (l Ledger) Spent() (sums map[string]Sum, err error) {
+	err = l.open(func(_ *chain.File, spent map[string]Sum) error {
+		sums = spent
 		return nil
 	})
-	return total, entries, err
+	return sums, err
 }
 
 // Afford returns a *spentError if the budget does not have what s says.
 func (l Ledger) Afford(s Statement) error {
-	return l.open(func(_ *chain.File, spent Gaussian) error { return l.affords(spent, s) })
+	return l.open(func(_ *chain.File, spent map[string]Sum) error { return l.affords(spent[s.Unit].Gaussian, s) })
 }
 
 // Spend adds an entry for what s says; it is on disk when Spend returns. It is a *spentError if the budget
 // does not have as much. Whatever the error is, nothing may be released.
 func (l Ledger) Spend(s Statement, run string) error {
-	return l.open(func(f *chain.File, spent Gaussian) error {
-		if err := l.affords(spent, s); err != nil {
+	return l.open(func(f *chain.File, spent map[string]Sum) error {
+		if err := l.affords(spent[s.Unit].Gaussian, s); err != nil {
 			return err
 		}
 		err := f.Append(func(after chain.Head) ([]byte, error) {
@@ -92,7 +99,7 @@ func (l Ledger) affords(spent Gaussian, s Statement) error {
 	if err := l.Budget.Validate(); err != nil {
 		return fmt.Errorf("budget of the privacy ledger %s: %w", l.Path, err)
 	}
-	e := &spentError{Path: l.Path, Budget: l.Budget, Before: spent.Epsilon(l.Budget.Delta),
+	e := &spentError{Path: l.Path, Unit: s.Unit, Budget: l.Budget, Before: spent.Epsilon(l.Budget.Delta),
 		With: compose(spent, Gaussian(s.Mu)).Epsilon(l.Budget.Delta)}
 	if e.With > l.Budget.Epsilon {
 		return e
@@ -101,7 +108,7 @@ func (l Ledger) affords(spent Gaussian, s Statement) error {
 }
 
 // open checks the whole ledger and calls do while no other process has it.
-func (l Ledger) open(do func(f *chain.File, spent Gaussian) error) (err error) {
+func (l Ledger) open(do func(f *chain.File, spent map[string]Sum) error) (err error) {
 	on := l.on
 	if on == nil {
 		on = disk.OS{}
@@ -116,7 +123,7 @@ func (l Ledger) open(do func(f *chain.File, spent Gaussian) error) (err error) {
 		return fmt.Errorf("privacy ledger %s: %w", l.Path, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	var spent Gaussian
+	spent := map[string]Sum{}
 	_, err = chain.Verify(l.Path, placeOf, func(line []byte) error {
 		e, err := parseEntry(line)
 		if err != nil {
@@ -125,7 +132,8 @@ func (l Ledger) open(do func(f *chain.File, spent Gaussian) error) (err error) {
 		if e.Data != l.Data {
 			return fmt.Errorf("entry %d is of the data set %q, expected %q: each data set has a ledger of its own", e.Seq, e.Data, l.Data)
 		}
-		spent = compose(spent, Gaussian(e.Mu))
+		was := spent[e.Unit]
+		spent[e.Unit] = Sum{compose(was.Gaussian, Gaussian(e.Mu)), was.Entries + 1}
 		return nil
 	}, f.Head())
 	if err != nil {

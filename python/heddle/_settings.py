@@ -558,11 +558,12 @@ class Settings(TypedDict, total=False):
     """
 
     rounds_alone: int
-    """First rounds in which no row crosses.
+    """First rounds in which no row crosses; -1: auto.
 
     First rounds of class means that use each node's own features only: no row crosses in them, so
     that what other sites receive tells less of features. class_rounds is then one more, unless it is
-    given.
+    given. -1: 2 of 6 with class_target residual of classes and more than 64 features, else 0. After
+    them logits alone cross with residuals, and no columns.
     """
 
     withhold_few: bool

@@ -17,7 +17,7 @@ import pathlib
 from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
 
 from pyspark import BarrierTaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from heddle import _program, _ranks, _run
@@ -53,7 +53,7 @@ def write_tables(
         The number of nodes.
 
     Raises:
-        InputError: a name is missing, occurs twice, or is in edges only.
+        InputError: a name is missing, occurs twice, or is in edges only. The directory keeps what was written until then.
     """
     at = os.fspath(directory).rstrip("/")
     session = nodes.sparkSession
@@ -66,19 +66,19 @@ def write_tables(
     numbered = nodes.join(names, nodes[id].eqNullSafe(names["name"])).drop("name", id).withColumnRenamed("number", "id")
     numbered.select("id", *[c for c in numbered.columns if c != "id"]).orderBy("id").write.parquet(f"{at}/nodes.parquet")
 
-    ends = edges
+    ends, missing = edges, {}
     for end, column in (("source", source), ("target", target)):
         other = names.select(F.col("name").alias(f"_{end}_name"), F.col("number").alias(f"_{end}"))
         ends = ends.join(other, F.col(column) == other[f"_{end}_name"], "left")
-    ends = ends.persist()
-    try:
-        stray = ends.where("_source is null or _target is null").select(source, target).first()
-        if stray is not None:
-            raise _program.InputError(f"edges: both ends must be in column {id} of nodes (got {source} {stray[0]!r}, {target} {stray[1]!r})")
-        rest = [c for c in edges.columns if c not in (source, target)]
-        ends.select(F.col("_source").alias("source"), F.col("_target").alias("target"), *rest).write.parquet(f"{at}/edges.parquet")
-    finally:
-        ends.unpersist()
+        # Seen while the table is written: keeping or reading again the edges of a large graph would take as much disk or time.
+        name = F.coalesce(F.col(column).cast("string"), F.lit("null"))
+        missing[column] = Observation()
+        ends = ends.observe(missing[column], F.min(F.when(F.col(f"_{end}").isNull(), name)).alias("name")).drop(column, f"_{end}_name")
+    rest = [c for c in edges.columns if c not in (source, target)]
+    ends.select(F.col("_source").alias("source"), F.col("_target").alias("target"), *rest).write.parquet(f"{at}/edges.parquet")
+    for column, seen in missing.items():
+        if seen.get["name"] is not None:
+            raise _program.InputError(f"edges: column {column} must name nodes of column {id} (got {seen.get['name']!r})")
     return int(n)
 
 

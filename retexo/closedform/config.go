@@ -48,7 +48,7 @@ type Config struct {
 	Random      int     `json:"random"`     // random features of each head; −1: Auto
 	Shrink      float64 `json:"shrink"`     // of the variances, in units of their mean
 	Coarse      bool    `json:"coarse"`     // whether rows of nodes with few values are rounded: closed.Layout.Coarsen
-	Alone       int     `json:"alone"`      // first rounds without hops
+	Alone       int     `json:"alone"`      // first rounds without hops; −1: Auto
 	WithholdFew bool    `json:"withhold"`   // no rows of nodes with few values: closed.Layout.WithholdFew
 	MinClass    int     `json:"min_class"`  // a class of fewer training nodes sends no mean in the first round
 	PCAPasses   int     `json:"pca_passes"`
@@ -93,11 +93,7 @@ func Lambdas() []float64 {
 func (c Config) Validate() error {
 	kind, _ := target.Named(c.Task)
 	errs := []error{c.Metric.Fits(kind), c.Rows.Validate()}
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	fault := faults(&errs)
 	one := func(name, got string, of ...string) {
 		fault(!slices.Contains(of, got), "%s must be one of %q (got %q)", name, of, got)
 	}
@@ -112,7 +108,7 @@ func (c Config) Validate() error {
 	fault(c.ClassRounds < 0 || c.ClassRounds > maxRounds, "class_rounds must be 0 (auto) to %d (got %d)", maxRounds, c.ClassRounds)
 	fault(c.Random < -1, "random_features must be at least -1 (got %d)", c.Random)
 	fault(!(c.Shrink > 0 && c.Shrink <= math.MaxFloat32), "shrink must be above 0 (got %g)", c.Shrink)
-	fault(c.Alone < 0 || c.Alone >= maxRounds, "rounds_alone must be 0 to %d (got %d)", maxRounds-1, c.Alone)
+	fault(c.Alone < -1 || c.Alone >= maxRounds, "rounds_alone must be -1 (auto) to %d (got %d)", maxRounds-1, c.Alone)
 	fault(c.Alone > 0 && (c.Hops == 0 || c.Epsilon > 0 || c.Components > 0), "rounds_alone must be 0 without hops, and with epsilon or components (got %d)", c.Alone)
 	fault(c.Alone > 0 && c.ClassRounds > 0 && c.ClassRounds <= c.Alone, "class_rounds must be more than the %d rounds_alone (got %d)", c.Alone, c.ClassRounds)
 	fault(c.MinClass < 1, "min_class must be at least 1 (got %d)", c.MinClass)
@@ -132,6 +128,15 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, c.spec(false, c.MostRounds()).Validate())
 	return errors.Join(errs...)
+}
+
+// faults returns a function that adds an error to errs where something is bad.
+func faults(errs *[]error) func(bad bool, format string, args ...any) {
+	return func(bad bool, format string, args ...any) {
+		if bad {
+			*errs = append(*errs, fmt.Errorf(format, args...))
+		}
+	}
 }
 
 // numbers reports whether nodes have numbers, not classes.
@@ -174,11 +179,7 @@ func (c Config) private() (errs []error) {
 	if _, err := c.Edges([32]byte{}); err != nil {
 		errs = append(errs, err)
 	}
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	fault := faults(&errs)
 	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): there is no bound on what a row tells", c.Epsilon)
 	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): there is no bound on what a row tells", c.Epsilon)
 	fault(c.Adjacent > 0, "epsilon must be 0 where nodes have no features (got %g): class means of their neighbours have no noise", c.Epsilon)
@@ -208,6 +209,7 @@ const (
 	labelRounds    = 3
 	residualRounds = 4
 	residualRandom = 256
+	residualAlone  = 2 // before residualRounds
 
 	ownRounds = 4 // of either target where edges are private, before the rounds that use them
 
@@ -221,7 +223,7 @@ const (
 func (c Config) spec(residual bool, rounds int) nn.Spec {
 	residual = residual || c.numbers()
 	s := closed.Layout{Numbers: c.numbers(), Adjacent: c.Adjacent, Components: c.Components, Rounds: rounds, Random: max(c.Random, 0),
-		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi", Alone: c.Alone, WithholdFew: c.WithholdFew}
+		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi", Alone: c.alone(residual), WithholdFew: c.WithholdFew}
 	if c.numbers() && c.Adjacent == 0 && c.Features <= mostOwn {
 		s.OwnFeatures = c.Features
 	}
@@ -236,14 +238,18 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 	} else {
 		s.Hops, s.AllHops = c.Hops, c.HopsKept == "all" || c.HopsKept == Auto && residual
 		if s.Degree = s.AllHops; residual {
-			s.Mean, s.LogitHops = true, min(c.Hops, 2)
+			if s.Mean, s.LogitHops = true, min(c.Hops, 2); s.Alone > 0 {
+				s.Hops = 0 // logits alone cross
+			}
 		}
 	}
 	if c.Coarse {
 		// With rounds alone fewer numbers cross, which may each tell no more: our attack found nodes of which they did.
-		s.Coarse = max(s.Rounds-s.Alone, min(s.Rounds, labelRounds)) * s.Width(c.Classes)
-		if s.Own > 0 {
+		switch s.Coarse = max(s.Rounds-s.Alone, min(s.Rounds, labelRounds)) * s.Width(c.Classes); {
+		case s.Own > 0:
 			s.Coarse = (s.Rounds - s.Own) * c.Classes
+		case residual:
+			s.Coarse = s.Rounds * s.Width(c.Classes) // logits are made of all
 		}
 	}
 	return nn.Spec{Task: c.Task, Features: c.Features, Classes: c.Classes, LayerOutput: nn.Hidden, Closed: &s,
@@ -258,9 +264,19 @@ func (c Config) usualRounds(residual bool) int {
 	case c.Alone > 0:
 		return c.Alone + 1
 	case residual:
-		return residualRounds
+		return residualRounds + c.alone(true)
 	}
 	return labelRounds
+}
+
+// alone returns how many first rounds use a node's own features only. After them logits cross with residuals, and no columns:
+// those of four rounds named 14 features of a hundred on facebook-pages. Of few features logits say too little of neighbours.
+func (c Config) alone(residual bool) int {
+	few := !residual || c.numbers() || c.Features <= mostOwn || c.Hops == 0 || c.Components > 0
+	if few || c.Alone >= 0 || c.Epsilon+c.LabelEpsilon > 0 {
+		return max(c.Alone, 0)
+	}
+	return min(residualAlone, cmp.Or(c.ClassRounds, maxRounds)-1)
 }
 
 // manyLabels is the fraction of all nodes from which on a target of residuals is better than soft
@@ -286,7 +302,7 @@ func (c Config) Resolved(labelled, nodes float64) Config {
 	if l.AllHops {
 		c.HopsKept = "all"
 	}
-	c.ClassRounds, c.Random = l.Rounds, l.Random
+	c.ClassRounds, c.Random, c.Alone = l.Rounds, l.Random, l.Alone
 	return c
 }
 

@@ -74,11 +74,7 @@ func (c Config) privateLabels() (errs []error) {
 			errs = append(errs, l.Plan(c.labelReleases(residual)))
 		}
 	}
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	fault := faults(&errs)
 	fault(c.Task != "single", "label_epsilon must be 0 unless each node has one class (got %g)", c.LabelEpsilon)
 	fault(c.Epsilon > 0, "label_epsilon must be 0 with epsilon (got %g): a run keeps labels or edges private", c.LabelEpsilon)
 	fault(c.Metric != "accuracy", "metric must be accuracy with label_epsilon (got %s): right predictions are counted with noise", c.Metric)

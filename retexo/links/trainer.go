@@ -27,6 +27,7 @@ import (
 // Trainer trains one model at one peer. Its rounds are counted over all layers: those of layer k are [k·Rounds, (k+1)·Rounds).
 type Trainer struct {
 	*joint.Epochs
+	links.Final
 
 	config Config
 	key    rng.Key
@@ -41,7 +42,6 @@ type Trainer struct {
 	far    mat.Dense  // rows of the halo by the final model
 	tape   *tape.Tape // of steps
 	infer  *tape.Tape // of validation
-	ranks  map[graph.Split]links.Figures
 }
 
 // layer is one in training. All but the last are trained under a head and a decoder of their own, which the model goes without.
@@ -67,7 +67,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), tape: tape.New(), ranks: make(map[graph.Split]links.Figures)}
+	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), tape: tape.New()}
 	t.infer = t.tape.Inference()
 	if t.task, err = links.New(c.Links, c.Seed, s); err != nil {
 		return nil, err
@@ -118,20 +118,13 @@ const (
 	ofResult     = "result"     // a step a split
 )
 
-func (t *Trainer) id(kind string, step int) comm.ReduceID {
-	return comm.ReduceID{Generation: t.Number, Round: t.At.Round, Step: step, Kind: kind}
-}
-
 // Run trains until the rounds of all layers are used up, ctx ends or a peer is lost; then a checkpoint of the round's begin is
 // left and the error says why. Rows travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	return g.Refuse(ctx, t.run(ctx, g, r))
+	return t.Within(ctx, g, func() error { return t.run(ctx, g, r) })
 }
 
 func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	if err := t.Hello(ctx, g); err != nil {
-		return err
-	}
 	if err := t.begin(ctx, g, r); err != nil {
 		return err
 	}
@@ -142,23 +135,20 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			}
 		}
 	}
-	if err := t.evaluate(ctx, r); err != nil {
-		return err
-	}
-	return t.Finish(ctx)
+	return t.evaluate(ctx, r)
 }
 
 // begin makes what a run needs before its first round. Every peer takes part in each step.
 func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.sender, t.placed = train.NewSender(g, t.shard, t.config.Rows), 0
-	n, err := t.task.Begin(ctx, g, t.sender, r, t.id(ofLinks, 0))
+	n, err := t.task.Begin(ctx, g, t.sender, r, t.ID(ofLinks, 0))
 	if err != nil {
 		return err
 	}
 	t.count = float64(n)
 	enc := t.Model.Encoder
 	if enc.Proj != nil && t.At.Stage == 0 && t.At.Round == 0 && t.config.Init == "" {
-		v, err := linear.Components(ctx, r, t.id(ofProducts, 0), enc.Input(t.shard.X), float64(t.shard.Nodes)-float64(t.shard.Owned),
+		v, err := linear.Components(ctx, r, t.ID(ofProducts, 0), enc.Input(t.shard.X), float64(t.shard.Nodes)-float64(t.shard.Owned),
 			enc.Spec.Out, t.config.PCAPasses, updates.SumBits(t.config.Sums), t.key.FoldString("pca"))
 		if err != nil {
 			return err
@@ -262,7 +252,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, k int) (float64, err
 	l.Backward(mat.Dense{}, d, t.tape)
 	var counts [eval.RealLen]int64
 	eval.PutReal(counts[:], loss)
-	sums, err := r.Reduce(ctx, &comm.Contribution{ID: t.id(ofGradient, 0), Update: t.Params.Grad[l.lo:l.hi], Counts: counts[:], Meta: t.Digest()})
+	sums, err := r.Reduce(ctx, &comm.Contribution{ID: t.ID(ofGradient, 0), Update: t.Params.Grad[l.lo:l.hi], Counts: counts[:], Meta: t.Digest()})
 	if err != nil {
 		return 0, err
 	}
@@ -287,7 +277,7 @@ func (t *Trainer) validate(ctx context.Context, r comm.Reducer, k int, last bool
 	}
 	t.infer.Reset()
 	_, z := t.forward(k, t.infer)
-	f, err := t.task.Measure(ctx, t.layers[k].decoder, r, t.id(ofValidation, step), graph.Val, z, train.SelectionBins, false)
+	f, err := t.task.Measure(ctx, t.layers[k].decoder, r, t.ID(ofValidation, step), graph.Val, z, train.SelectionBins, false)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -303,24 +293,10 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) error {
 	}
 	z := t.rows(last)
 	t.Scores, t.far = z.RowRange(0, t.shard.Owned).Clone(), z.RowRange(t.shard.Owned, z.Rows)
-	for _, split := range []graph.Split{graph.Val, graph.Test} {
-		f, err := t.task.Measure(ctx, t.Model.Decoder, r, t.id(ofResult, int(split)), split, z, eval.DefaultBins, true)
-		if err != nil {
-			return err
-		}
-		t.ranks[split] = f
-	}
-	val, test := t.ranks[graph.Val].All, t.ranks[graph.Test].All
-	t.Report(train.Event{Kind: train.StageEnd, Round: len(t.Measured.Curve()), Metric: string(t.config.Metric), BestRound: t.At.BestRound,
-		Val: val.Of(t.config.Metric), ValLoss: val.Loss, Test: test.Of(t.config.Metric), TestLoss: test.Loss, Sent: t.Sent()})
-	return nil
-}
-
-// Ranks returns where the links that are held out rank by the final model, validation and test; ok is false where this process
-// has not measured them.
-func (t *Trainer) Ranks() (val, test links.Figures, ok bool) {
-	_, ok = t.ranks[graph.Test]
-	return t.ranks[graph.Val], t.ranks[graph.Test], ok
+	return t.Evaluate(func(split graph.Split) (metric, loss float64, err error) {
+		f, err := t.Rank(ctx, t.task, t.Model.Decoder, r, t.ID(ofResult, int(split)), split, z)
+		return f.All.Of(t.config.Metric), f.All.Loss, err
+	})
 }
 
 // Far returns the rows of the halo by the final model, in the order of the shard's halo, which this peer computes from what

@@ -12,6 +12,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
@@ -148,6 +149,38 @@ func (r *Epochs) Hello(ctx context.Context, g *comm.Group) error {
 		}
 	}
 	r.Report(train.Event{Kind: train.Restored, Round: r.At.Round, Peer: r.Whole.Rank})
+	return nil
+}
+
+// Within does a run between its greeting and its end; g tells the others why it fails.
+func (r *Epochs) Within(ctx context.Context, g *comm.Group, do func() error) error {
+	return g.Refuse(ctx, func() error {
+		if err := r.Hello(ctx, g); err != nil {
+			return err
+		}
+		if err := do(); err != nil {
+			return err
+		}
+		return r.Finish(ctx)
+	}())
+}
+
+// ID names a reduction of the round at hand. With generation, round and step no two are the same.
+func (r *Epochs) ID(kind string, step int) comm.ReduceID {
+	return comm.ReduceID{Generation: r.Number, Round: r.At.Round, Step: step, Kind: kind}
+}
+
+// Evaluate reports what the final model measures on the splits that are held out.
+func (r *Epochs) Evaluate(of func(graph.Split) (metric, loss float64, err error)) (err error) {
+	e := train.Event{Kind: train.StageEnd, Round: len(r.Measured.Curve()), Metric: string(r.metric), BestRound: r.At.BestRound}
+	if e.Val, e.ValLoss, err = of(graph.Val); err != nil {
+		return err
+	}
+	if e.Test, e.TestLoss, err = of(graph.Test); err != nil {
+		return err
+	}
+	e.Sent = r.Sent()
+	r.Report(e)
 	return nil
 }
 

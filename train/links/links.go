@@ -288,6 +288,27 @@ type Figures struct {
 	Relations []eval.Ranks // of all peers, by relation; nil where there is one, or owners.Nobody asked
 }
 
+// Final is where links that are held out rank by a final model. A trainer of links embeds it.
+type Final struct{ ranks map[graph.Split]Figures }
+
+// Rank is Measure of the final model, each relation apart. It keeps the figures.
+func (f *Final) Rank(ctx context.Context, t *Task, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense) (Figures, error) {
+	found, err := t.Measure(ctx, by, r, id, split, z, eval.DefaultBins, true)
+	if err == nil {
+		if f.ranks == nil {
+			f.ranks = make(map[graph.Split]Figures)
+		}
+		f.ranks[split] = found
+	}
+	return found, err
+}
+
+// Ranks returns the figures of validation and test; ok is false where this process has not measured them.
+func (f *Final) Ranks() (val, test Figures, ok bool) {
+	_, ok = f.ranks[graph.Test]
+	return f.ranks[graph.Val], f.ranks[graph.Test], ok
+}
+
 // Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.
 func (t *Task) Measure(ctx context.Context, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f Figures, err error) {
 	h := t.held[split]

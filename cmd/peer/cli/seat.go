@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,15 +143,17 @@ func PrintLedger(w io.Writer, l dp.Ledger, data string) error {
 		return nil
 	}
 	l.Data = data
-	spent, entries, err := l.Spent()
+	sums, err := l.Spent()
 	if err != nil {
 		return err
 	}
-	delta := cmp.Or(l.Budget.Delta, dp.UsualDelta)
-	fmt.Fprintf(w, "ledger: %s, %d runs have spent ε %.3g at δ %g", l.Path, entries, spent.Epsilon(delta), delta)
+	delta, budget := cmp.Or(l.Budget.Delta, dp.UsualDelta), ""
 	if l.Budget.Epsilon > 0 {
-		fmt.Fprintf(w, " of %g", l.Budget.Epsilon)
+		budget = fmt.Sprintf(" of %g", l.Budget.Epsilon)
 	}
-	_, err = fmt.Fprintln(w)
-	return err
+	for _, unit := range slices.Sorted(maps.Keys(sums)) {
+		spent := sums[unit]
+		fmt.Fprintf(w, "ledger: %s, %ss: %d runs have spent ε %.3g at δ %g%s\n", l.Path, unit, spent.Entries, spent.Epsilon(delta), delta, budget)
+	}
+	return nil
 }

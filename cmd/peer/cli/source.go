@@ -9,7 +9,9 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Source is where a run's shards come from.
@@ -24,6 +26,15 @@ type Source struct {
 // Open returns the shards, whose arrays are valid until Close, and makes p what it means for the
 // data. event gets what there is to say of that. It sets Sites.
 func (s *Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
+	shards, closer, err := s.read(p, event)
+	if err == nil && len(shards) > 1 && (p.Mode == "fullbatch" || p.Mode == "minibatch") {
+		m := shard.Describe(shards, shard.Meta{})
+		event(heddle.Event{Kind: train.Note, Text: quality.Slowest(m, len(shards)).String()})
+	}
+	return shards, closer, err
+}
+
+func (s *Source) read(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
 	switch {
 	case (s.Data == "") == (s.Shards == ""):
 		return nil, nil, Invalidf("a run needs either --data D (a data set) or --shards DIR (written by peer partition)")

@@ -96,7 +96,7 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 	if s.Sentence == "" {
 		s.Sentence = "Whether joining paid is open: this site could not train alone: " + s.Ways[0].Fault
 	}
-	s.Ways = append(s.Ways, &SiteWay{Way: together, title: together, seen: "nobody else; rows left", Test: known(whole)})
+	s.Ways = append(s.Ways, &SiteWay{Way: together, title: together, seen: "nobody; rows left", Test: known(whole)})
 	return s, s.describe(plans, own, o)
 }
 

@@ -32,9 +32,9 @@ func waysOf(p heddle.Plan, g *graph.Graph) []way {
 	if g.X.Cols() > 0 {
 		mlp := heddle.Defaults(heddle.Plan{Mode: "standalone", Model: "mlp"})
 		mlp.Seed, mlp.Metric, mlp.Transport = p.Seed, p.Metric, p.Transport
-		all = append(all, way{features, "features only, pooled", "who pools them", heddle.Trial{Plan: mlp}})
+		all = append(all, way{features, "features only", "who pools them", heddle.Trial{Plan: mlp}})
 	}
-	all = append(all, way{together, "together", "nobody else; rows left", heddle.Trial{Plan: p}},
+	all = append(all, way{together, "together", "nobody; rows left", heddle.Trial{Plan: p}},
 		way{pooled, "pooled data", "who pools them", heddle.Trial{Plan: one, Pooled: true}})
 	for k := range all {
 		all[k].trial.Name = all[k].title

@@ -145,11 +145,7 @@ func (s *spread) bar(name string, n int) report.Bar {
 func (r *results) waysTable() report.Table {
 	t := report.Table{Head: []string{"way", "test " + string(r.Metric), "together ahead by", "sent", "raw data seen by"}}
 	for _, w := range r.Ways {
-		sent := report.Bytes(int64(w.Bytes))
-		if w.Way == features || w.Way == pooled {
-			sent += " of raw data"
-		}
-		t.Rows = append(t.Rows, []string{w.Title, w.Test.String(), w.Ahead.String(), sent, w.Seen})
+		t.Rows = append(t.Rows, []string{w.Title, w.Test.String(), w.Ahead.String(), report.Bytes(int64(w.Bytes)), w.Seen})
 	}
 	return t
 }

@@ -34,8 +34,8 @@ type importing struct {
 	dgl, features string // partition, and its features
 	keepLoop      bool
 	embed         []string     // types of nodes
-	nodes, edges  []string     // tables: one of each, or TYPE=FILE and SOURCE-RELATION-TARGET=FILE
 	facts         *facts.Facts // of tables
+	listing
 }
 
 func newImport() *cobra.Command {
@@ -86,14 +86,10 @@ Each node keeps its owner. Labels and features are the columns label and feat un
 
 func (m *importing) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&m.nodes, "nodes", nil, "table of nodes, or TYPE=FILE for each type")
-	f.StringArrayVar(&m.edges, "edges", nil, "table or list of edges, or SOURCE-RELATION-TARGET=FILE")
+	m.listing.bind(f)
 	bindTables(f, &m.tables)
 	bindRows(f, &m.tables)
-	f.StringSliceVar(&m.tables.EdgeColumns, "edge-columns", nil, "columns of edges as features, COLUMN or COLUMN:KIND; or all")
 	f.StringSliceVar(&m.embed, "embed", nil, "types whose nodes get a learned row each")
-	f.StringVar((*string)(&m.tables.Directed), "directed", "", "messages of edges: in, out or both; default: undirected")
-	f.StringVar(&m.tables.SplitTime, "split-time", "", "COLUMN:T1:T2: train before T1, validate before T2")
 	f.StringVar(&m.tables.Site, "site-column", "", "column of a node's owner, such as a hospital")
 	f.Uint64Var(&m.tables.Seed, "seed", 1, "random seed of the split")
 	f.StringVar(&m.list.Format, "edge-format", "", "format of a list of edges; default: by its suffix")
@@ -106,14 +102,11 @@ func (m *importing) bind(cmd *cobra.Command) {
 	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
 	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
 	bindLike(cmd, &m.like)
-	for _, name := range []string{"edge-columns", "directed", "split-time", "embed"} {
-		cmd.MarkFlagsMutuallyExclusive("like", name)
-	}
+	cmd.MarkFlagsMutuallyExclusive("like", "embed")
 	cli.Required(cmd, "out")
 	cmd.MarkFlagsOneRequired("nodes", "edges", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("edges", "ogb", "dgl")
-	cmd.MarkFlagsMutuallyExclusive("split-column", "split-time")
 	for _, name := range []string{"edge-format", "num-nodes", "strict"} {
 		cmd.MarkFlagsMutuallyExclusive("nodes", name)
 	}
@@ -127,11 +120,8 @@ func (m *importing) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if !several && len(m.nodes) == 1 {
-		m.tables.Nodes = m.nodes[0]
-	}
-	if !several && len(m.edges) == 1 {
-		m.tables.Edges = m.edges[0]
+	if !several {
+		m.tables.Nodes, m.tables.Edges = m.one()
 	}
 	if err := m.check(several); err != nil {
 		return err
@@ -237,10 +227,10 @@ func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportC
 	return WriteSkipped(m.out, c.Format.Faults)
 }
 
-// bindFiles adds the flags of one table of nodes and one of edges.
-func bindFiles(f *pflag.FlagSet, c *dataset.ImportConfig) {
-	f.StringVar(&c.Nodes, "nodes", "", "table of nodes")
-	f.StringVar(&c.Edges, "edges", "", "table or list of undirected edges")
+// bind adds the flags of the tables.
+func (l *listing) bind(f *pflag.FlagSet) {
+	f.StringArrayVar(&l.nodes, "nodes", nil, "table of nodes, or TYPE=FILE for each type")
+	f.StringArrayVar(&l.edges, "edges", nil, "table or list of edges, or SOURCE-RELATION-TARGET=FILE")
 }
 
 // bindTables adds the flags for the meaning of the columns of the user's tables.
@@ -263,6 +253,9 @@ func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	f.StringVar(&c.Target, "target-column", "", "column of the target (default target)")
 	f.StringVar(&c.Weight, "weight-column", "", "column of edge weights, or their type in a .gr file")
 	f.StringVar(&c.Merge, "merge", "", "repeated edges: sum, count, max, mean or last (default max)")
+	f.StringSliceVar(&c.EdgeColumns, "edge-columns", nil, "columns of edges as features, COLUMN or COLUMN:KIND; or all")
+	f.StringVar((*string)(&c.Directed), "directed", "", "messages of edges: in, out or both; default: undirected")
+	f.StringVar(&c.SplitTime, "split-time", "", "COLUMN:T1:T2: train before T1, validate before T2")
 	f.StringVar(&c.Relation, "relation-column", "", "column of relations; empty: edges without types")
 	f.Float64Var(&c.Train, "train", 0, "fraction of each class for training; all unset: 0.6")
 	f.Float64Var(&c.Val, "val", 0, "fraction of each class for validation")

@@ -9,24 +9,33 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 )
 
+// listing has the tables as they are given: one of nodes and one of edges, or TYPE=FILE and
+// SOURCE-RELATION-TARGET=FILE.
+type listing struct{ nodes, edges []string }
+
 // several reports whether the tables are of several types: each is given with its type then.
-func (m *importing) several() (bool, error) {
+func (l *listing) several() (bool, error) {
 	types := 0
-	for _, text := range append(append([]string{}, m.nodes...), m.edges...) {
+	for _, text := range append(append([]string{}, l.nodes...), l.edges...) {
 		if named(text) {
 			types++
 		}
 	}
-	all := len(m.nodes) + len(m.edges)
+	all := len(l.nodes) + len(l.edges)
 	switch {
-	case types == 0 && len(m.nodes) <= 1 && len(m.edges) <= 1:
+	case types == 0 && len(l.nodes) <= 1 && len(l.edges) <= 1:
 		return false, nil
 	case types < all:
 		return false, cli.Invalidf("of several tables each must have its type: --nodes TYPE=FILE, --edges SOURCE-RELATION-TARGET=FILE")
-	case len(m.nodes) == 0:
+	case len(l.nodes) == 0:
 		return false, cli.Invalidf("edges between types require --nodes TYPE=FILE for each type")
 	}
 	return true, nil
+}
+
+// one returns the one table of nodes and the one of edges, "" where there is none.
+func (l *listing) one() (nodes, edges string) {
+	return strings.Join(l.nodes, ""), strings.Join(l.edges, "")
 }
 
 // named reports whether text is NAME=FILE, and not a file of such a name.
@@ -38,9 +47,17 @@ func named(text string) bool {
 	return ok && !strings.ContainsAny(name, `/\\`)
 }
 
+// checkLike refuses a model that reads other tables than those given.
+func checkLike(file string, like []byte, several bool) error {
+	if file == "" || several == typed.Encodes(like) {
+		return nil
+	}
+	return cli.Invalidf("%s reads %s", file, map[bool]string{true: "one table of nodes: give --nodes FILE", false: "tables of several types: give --nodes TYPE=FILE for each"}[several])
+}
+
 // files returns the tables without their types.
-func (m *importing) files() (files []string) {
-	for _, text := range append(append([]string{}, m.nodes...), m.edges...) {
+func (l *listing) files() (files []string) {
+	for _, text := range append(append([]string{}, l.nodes...), l.edges...) {
 		if named(text) {
 			_, text, _ = strings.Cut(text, "=")
 		}
@@ -56,8 +73,8 @@ func (m *importing) check(several bool) error {
 	if m.like != "" && (!tables || stored) {
 		return cli.Invalidf("--like requires --nodes, and a data set to write")
 	}
-	if m.like != "" && several != typed.Encodes(c.Like) {
-		return cli.Invalidf("%s reads %s", m.like, map[bool]string{true: "one table of nodes: give --nodes FILE", false: "tables of several types: give --nodes TYPE=FILE for each"}[several])
+	if err := checkLike(m.like, c.Like, several); err != nil {
+		return err
 	}
 	for _, f := range []struct {
 		set  bool

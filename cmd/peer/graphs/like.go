@@ -12,9 +12,10 @@ import (
 func bindLike(c *cobra.Command, path *string) {
 	c.Flags().StringVar(path, "like", "", "model file whose columns and classes the tables get")
 	for _, name := range []string{"id-column", "label-column", "multi", "regression", "split-column", "numeric", "categorical", "text", "date", "age", "ignore",
-		"source-column", "target-column", "weight-column", "merge", "relation-column"} {
+		"source-column", "target-column", "weight-column", "merge", "relation-column", "edge-columns", "directed", "split-time"} {
 		c.MarkFlagsMutuallyExclusive("like", name)
 	}
+	c.MarkFlagsMutuallyExclusive("split-column", "split-time")
 }
 
 // readLike gives c the encoding of the model file at path; an empty path is none.

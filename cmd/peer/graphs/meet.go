@@ -13,14 +13,14 @@ import (
 	"github.com/heddle-gnn/heddle/align"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // meeting is a site that makes its part of a graph with others.
 type meeting struct {
 	cli.Seat
-	tables     align.SiteConfig
+	tables align.SiteConfig
+	listing
 	like       string // model file
 	maxUnknown int    // names that another site may request although they do not exist
 	out        string
@@ -29,14 +29,21 @@ type meeting struct {
 func newMeet() *cobra.Command {
 	var s meeting
 	c := &cobra.Command{
-		Use:   "meet --plan plan.yaml --nodes FILE --edges FILE --out DIR",
+		Use:   "meet --plan plan.yaml (--nodes FILE [--edges FILE] | --nodes TYPE=FILE …) --out DIR",
 		Short: "Make this site's part of a graph over several sites",
 		Long: `Make this site's part of a graph that several sites hold and cannot pool. Every site of the plan runs this command
 with tables of its nodes and of the edges that it knows. If an edge ends at a node of another site, a column of the edge
 table names that site as the plan does. The sites agree on columns, categories, classes and relations, tell each other
 which nodes their edges join, and each writes its own part for peer join. docs/reference/what-leaves.md describes what the
-others learn. A site that requests more than --max-unknown names that do not exist gets no answer.`,
-		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part`,
+others learn. A site that requests more than --max-unknown names that do not exist gets no answer.
+
+With several types each site gives a table for each type of which it has nodes, --nodes TYPE=FILE, and a table for each
+relation of which it knows edges, --edges SOURCE-RELATION-TARGET=FILE, as peer import does. A site may lack types and
+relations that others have. A flag that names a column means every table that has it; TYPE.COLUMN or
+SOURCE-RELATION-TARGET.COLUMN means one.`,
+		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part
+  peer meet --plan plan.yaml --nodes patient=patients.csv --edges patient-takes-drug=takes.csv --target-site-column pharmacy \
+    --label-column patient.outcome --out part`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
 		},
@@ -44,7 +51,7 @@ others learn. A site that requests more than --max-unknown names that do not exi
 	f := c.Flags()
 	s.Bind(f, "plan of all sites; its seed splits the nodes", "wait for the other peers")
 	s.BindGate(f)
-	bindFiles(f, &s.tables.ImportConfig)
+	s.listing.bind(f)
 	bindTables(f, &s.tables.ImportConfig)
 	bindRows(f, &s.tables.ImportConfig)
 	f.StringVar(&s.tables.Site, "site-column", "", "column of the node table with this site's name")
@@ -67,14 +74,23 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	if err := readLike(s.like, &tables.ImportConfig); err != nil {
 		return err
 	}
-	if typed.Encodes(tables.Like) {
-		return cli.Invalidf("%s reads tables of several types, and peer meet takes one table of nodes", s.like)
+	several, err := s.several()
+	if err != nil {
+		return err
+	}
+	if err := checkLike(s.like, tables.Like, several); err != nil {
+		return err
+	}
+	if several {
+		tables.NodeTables, tables.EdgeTables = s.nodes, s.edges
+	} else {
+		tables.Nodes, tables.Edges = s.one()
 	}
 	if tables.Name == "" {
 		tables.Name = "sites"
 	}
 	tables.Here, tables.Seed = p.Members[rank].Name, p.Seed
-	tables.Format.Watch = readProgress(ctx, w, tables.Nodes, tables.Edges)
+	tables.Format.Watch = readProgress(ctx, w, s.files()...)
 	own, err := align.OpenSite(tables)
 	w.End()
 	if err != nil {

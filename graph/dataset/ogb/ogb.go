@@ -25,10 +25,11 @@ import (
 // unpacked (ogbn_arxiv, ogbn_products, ogbn_mag, ogbn_papers100M, …): dir with raw/, in packed CSV
 // or in data.npz, and split/. split is the folder in split/ to use, "" where there is one. A label
 // that is missing or NaN is none; labels in several columns, of 0 and 1, are any number of classes.
-// Features of edges are read past.
+// Features of edges (edge-feat.csv.gz, or edge_feat in data.npz) are columns of edges. Of an edge that is listed
+// twice the largest value of each column counts; without types both directions are the same edge.
 //
 // Of a set with types the nodes of all types are nodes, by ascending name of their type, each
-// called TYPE/number; each type's features have columns of their own (graph.Types); and the relations
+// called TYPE/number; each type's features have columns of their own (graph.Types), as have each relation's; and the relations
 // are called HEAD-RELATION-TAIL, with the reverse of each beside it.
 func Read(dir, split string) (*graph.Graph, error) {
 	o := &set{dir: dir}
@@ -87,43 +88,60 @@ func (o *set) plain() error {
 	if err != nil {
 		return err
 	}
-	return o.finish(src, dst, func(kind) string { return o.raw("node-feat.csv.gz") }, func(kind) string { return o.raw("node-label.csv.gz") })
-}
-
-// typed reads several types and relations.
-func (o *set) typed() error {
-	counts, err := table.Open(o.raw("num-node-dict.csv.gz"), table.Format{})
+	v, columns, err := readFeatures(o.raw("edge-feat.csv.gz"), len(src))
 	if err != nil {
 		return err
 	}
+	if err := o.adjacency(o.kinds[0].n, src, dst, nil, mat.View(len(src), columns, v)); err != nil {
+		return fmt.Errorf("ogb: %s: %w", o.dir, err)
+	}
+	return o.finish(func(kind) string { return o.raw("node-feat.csv.gz") }, func(kind) string { return o.raw("node-label.csv.gz") })
+}
+
+// types reads the types of nodes, and returns the place of each and how many nodes there are.
+func (o *set) types() (place map[string]int, total int, err error) {
+	counts, err := table.Open(o.raw("num-node-dict.csv.gz"), table.Format{})
+	if err != nil {
+		return nil, 0, err
+	}
 	cells, line, err := counts.Read()
 	if err != nil {
-		return errors.Join(fmt.Errorf("ogb: %s: counts of nodes: %w", counts.Path, table.Ended(err)), counts.Close())
+		return nil, 0, errors.Join(fmt.Errorf("ogb: %s: counts of nodes: %w", counts.Path, table.Ended(err)), counts.Close())
 	}
-	place := map[string]int{}
+	place = map[string]int{}
 	for k, name := range counts.Columns {
 		n, err := edgelist.ParseID([]byte(cells[k]))
 		if err != nil || n > math.MaxInt32 || !local(name) {
-			return errors.Join(counts.Fault(line, k, "must be a number of nodes up to %d and a plain name of their type (got %.40q of type %.40q)", math.MaxInt32, cells[k], name), counts.Close())
+			return nil, 0, errors.Join(counts.Fault(line, k, "must be a number of nodes up to %d and a plain name of their type (got %.40q of type %.40q)", math.MaxInt32, cells[k], name), counts.Close())
 		}
 		o.kinds = append(o.kinds, kind{name: name, n: int(n)})
 	}
 	if err := counts.Close(); err != nil {
-		return err
+		return nil, 0, err
 	}
 	if len(o.kinds) > math.MaxUint8 {
-		return fmt.Errorf("ogb: %s: there must be at most %d types of nodes (got %d)", counts.Path, math.MaxUint8, len(o.kinds))
+		return nil, 0, fmt.Errorf("ogb: %s: there must be at most %d types of nodes (got %d)", counts.Path, math.MaxUint8, len(o.kinds))
 	}
 	slices.SortFunc(o.kinds, func(a, b kind) int { return strings.Compare(a.name, b.name) })
-	total := 0
 	for k := range o.kinds {
 		o.kinds[k].first, place[o.kinds[k].name] = total, k
 		if total += o.kinds[k].n; total > math.MaxInt32 {
-			return fmt.Errorf("ogb: %s: more than %d nodes", counts.Path, math.MaxInt32)
+			return nil, 0, fmt.Errorf("ogb: %s: more than %d nodes", counts.Path, math.MaxInt32)
 		}
 	}
-	var src, dst, of []int32
+	return place, total, nil
+}
+
+// typed reads several types and relations.
+func (o *set) typed() error {
+	place, total, err := o.types()
+	if err != nil {
+		return err
+	}
+	var src, dst []int32
+	of := []int32{}
 	var names []string
+	var x blocks
 	triplets, err := table.OpenLines(o.raw("triplet-type-list.csv.gz"))
 	if err != nil {
 		return err
@@ -145,6 +163,11 @@ func (o *set) typed() error {
 				if err != nil {
 					return errors.Join(err, triplets.Close())
 				}
+				v, columns, err := readFeatures(filepath.Join(folder, "edge-feat.csv.gz"), len(s))
+				if err != nil {
+					return errors.Join(err, triplets.Close())
+				}
+				x = append(x, mat.View(len(s), columns, v))
 				src, dst = append(src, s...), append(dst, d...)
 				of = append(of, slices.Repeat([]int32{int32(len(names))}, len(s))...)
 				names = append(names, strings.Join(t, "-"))
@@ -159,12 +182,11 @@ func (o *set) typed() error {
 	if len(names) == 0 || int64(len(names))*2*int64(total) > math.MaxInt32 {
 		return fmt.Errorf("ogb: %s: there must be a relation, and relations and their reverses times nodes at most %d (got %d relations, %d nodes)", o.dir, math.MaxInt32, len(names), total)
 	}
-	list, err := graph.Deal(total, len(names), of, src, dst, nil, nil)
-	if err != nil {
+	o.g.Typed.Names = names
+	if err := o.adjacency(total, src, dst, of, x.diagonal()); err != nil {
 		return fmt.Errorf("ogb: %s: %w", o.dir, err)
 	}
-	o.g.Typed = graph.WithInverses(names, list)
-	return o.finish(src, dst, func(k kind) string { return o.raw("node-feat", k.name, "node-feat.csv.gz") },
+	return o.finish(func(k kind) string { return o.raw("node-feat", k.name, "node-feat.csv.gz") },
 		func(k kind) string { return o.raw("node-label", k.name, "node-label.csv.gz") })
 }
 
@@ -199,16 +221,60 @@ func (o *set) edges(path, count string, head, tail kind) (src, dst []int32, err 
 	return src, dst, nil
 }
 
-// finish builds the graph of the edges and reads what its nodes have.
-func (o *set) finish(src, dst []int32, features, labels func(kind) string) (err error) {
+// blocks are the columns of the edges of each relation.
+type blocks []mat.Dense
+
+// diagonal returns the rows of all relations, each with columns of its own.
+func (b blocks) diagonal() mat.Dense {
+	rows, cols := 0, 0
+	for _, x := range b {
+		rows, cols = rows+x.Rows, cols+x.Cols
+	}
+	out := mat.New(rows, cols)
+	row, first := 0, 0
+	for _, x := range b {
+		for i := range x.Rows {
+			copy(out.Row(row)[first:], x.Row(i))
+			row++
+		}
+		first += x.Cols
+	}
+	return out
+}
+
+// adjacency builds the graph of n nodes with edges of relation of (nil: they have no types) and columns x.
+func (o *set) adjacency(n int, src, dst, of []int32, x mat.Dense) (err error) {
+	if n > max(edgelist.FreeNodes, edgelist.NodesByEdge*len(src)) {
+		return fmt.Errorf("there must be at most %d nodes per edge (got %d nodes, %d edges)", edgelist.NodesByEdge, n, len(src))
+	}
+	var rows []int32
+	if x.Cols > 0 {
+		edgelist.MergeColumns("max", src, dst, of, x)
+		rows = make([]int32, len(src))
+		for k := range rows {
+			rows[k] = int32(k)
+		}
+	}
+	if o.g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{Edge: rows}); err != nil {
+		return err
+	}
+	if of != nil {
+		list, err := graph.Deal(n, len(o.g.Typed.Names), of, src, dst, nil, rows)
+		if err != nil {
+			return err
+		}
+		o.g.Typed = graph.WithInverses(o.g.Typed.Names, list)
+	}
+	if x.Cols > 0 {
+		o.g.EdgeX, _ = o.g.Typed.CompactEdges(&o.g.Adj, x)
+	}
+	return nil
+}
+
+// finish reads what the nodes have.
+func (o *set) finish(features, labels func(kind) string) (err error) {
 	last := o.kinds[len(o.kinds)-1]
 	n := last.first + last.n
-	if n > max(edgelist.FreeNodes, edgelist.NodesByEdge*len(src)) {
-		return fmt.Errorf("ogb: %s: there must be at most %d nodes per edge (got %d nodes, %d edges)", o.dir, edgelist.NodesByEdge, n, len(src))
-	}
-	if o.g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{}); err != nil {
-		return fmt.Errorf("ogb: %s: %w", o.dir, err)
-	}
 	if len(o.kinds) > 1 {
 		for at, k := range o.kinds {
 			o.g.Types.Names = append(o.g.Types.Names, k.name)
@@ -228,14 +294,9 @@ func (o *set) features(n int, path func(kind) string) error {
 	x := &mat.Sparse{Rows: n, RowPtr: make([]int64, 1, n+1)}
 	ptr := []int64{0}
 	for _, k := range o.kinds {
-		v, columns, err := readFloats(path(k), k.n)
-		if errors.Is(err, fs.ErrNotExist) {
-			v, columns = nil, 0
-		} else if err != nil {
+		v, columns, err := readFeatures(path(k), k.n)
+		if err != nil {
 			return err
-		}
-		if at := firstInfinite(v); at >= 0 {
-			return fmt.Errorf("ogb: %s: row %d, column %d must be a finite number (got %v)", path(k), at/columns, at%columns, v[at])
 		}
 		if len(o.kinds) == 1 {
 			if columns > 0 {
@@ -258,6 +319,21 @@ func (o *set) features(n int, path func(kind) string) error {
 		o.g.X.Sparse, o.g.Types.Ptr = x, ptr
 	}
 	return nil
+}
+
+// readFeatures reads the features of so many nodes or edges; none where the file is missing.
+func readFeatures(path string, rows int) ([]float32, int, error) {
+	v, columns, err := readFloats(path, rows)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if at := firstInfinite(v); at >= 0 {
+		return nil, 0, fmt.Errorf("ogb: %s: row %d, column %d must be a finite number (got %v)", path, at/columns, at%columns, v[at])
+	}
+	return v, columns, nil
 }
 
 func firstInfinite(v []float32) int {
@@ -338,24 +414,36 @@ func (o *set) binary() error {
 	if err != nil {
 		return err
 	}
-	if n < 0 || n > max(edgelist.FreeNodes, edgelist.NodesByEdge*shape[1]) {
-		return a.Fault("num_nodes_list", fmt.Errorf("there must be at most %d nodes per edge (got %d nodes, %d edges)", edgelist.NodesByEdge, n, shape[1]))
+	if n < 0 {
+		return a.Fault("num_nodes_list", fmt.Errorf("nodes must be 0 or more (got %d)", n))
 	}
 	o.kinds = []kind{{n: n}}
-	if o.g.Adj, err = graph.FromEdges(n, pairs[:shape[1]], pairs[shape[1]:], nil, graph.Build{}); err != nil {
+	x, err := binaryFeatures(a, "edge_feat", shape[1])
+	if err != nil {
+		return err
+	}
+	if err := o.adjacency(n, pairs[:shape[1]], pairs[shape[1]:], nil, x); err != nil {
 		return a.Fault("edge_index", err)
 	}
-	if a.Has("node_feat") {
-		x, shape, err := npy.Read[float32](a, "node_feat", n, -1)
-		if err != nil {
-			return err
-		}
-		if at := firstInfinite(x); at >= 0 {
-			return a.Fault("node_feat", fmt.Errorf("row %d, column %d must be a finite number (got %v)", at/shape[1], at%shape[1], x[at]))
-		}
-		o.g.X.Dense = mat.View(n, shape[1], x)
+	if o.g.X.Dense, err = binaryFeatures(a, "node_feat", n); err != nil {
+		return err
 	}
 	return o.binaryLabels(n)
+}
+
+// binaryFeatures reads the features of so many nodes or edges, 0×0 if the archive lacks that array.
+func binaryFeatures(a *npy.Archive, name string, rows int) (mat.Dense, error) {
+	if !a.Has(name) {
+		return mat.Dense{}, nil
+	}
+	x, shape, err := npy.Read[float32](a, name, rows, -1)
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	if at := firstInfinite(x); at >= 0 {
+		return mat.Dense{}, a.Fault(name, fmt.Errorf("row %d, column %d must be a finite number (got %v)", at/shape[1], at%shape[1], x[at]))
+	}
+	return mat.View(rows, shape[1], x), nil
 }
 
 func (o *set) binaryLabels(n int) error {

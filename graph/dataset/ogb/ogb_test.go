@@ -1,8 +1,10 @@
 package ogb
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
@@ -104,6 +107,123 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// put writes text, packed where the file's name says so.
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	var b bytes.Buffer
+	if strings.HasSuffix(path, ".gz") {
+		z := gzip.NewWriter(&b)
+		if _, err := z.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		b.WriteString(text)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// edgeFeatures returns features of the edges of a list, a row each as the file has them: k and source − target.
+func edgeFeatures(t *testing.T, path string) (ends [][2]int32, x []float32, text string) {
+	t.Helper()
+	v, _, err := readNumbers[float64](path, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range len(v) / 2 {
+		ends = append(ends, [2]int32{int32(v[2*k]), int32(v[2*k+1])})
+		x = append(x, float32(k), float32(v[2*k]-v[2*k+1]))
+		text += fmt.Sprintf("%d,%g\n", k, v[2*k]-v[2*k+1])
+	}
+	return ends, x, text
+}
+
+// TestEdgeFeatures: the features of an edge are those of its row, of several rows the largest, in CSV, binary files and in a
+// relation of several.
+func TestEdgeFeatures(t *testing.T) {
+	for _, name := range []string{"ogb_plain", "ogb_binary", "ogb_typed"} {
+		dir := filepath.Join(t.TempDir(), name)
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join("../testdata", name))); err != nil {
+			t.Fatal(err)
+		}
+		list := filepath.FromSlash("../testdata/ogb_plain/raw/edge.csv.gz") // ogb_binary has the same
+		relation := filepath.Join(dir, "raw/relations/paper___to___venue")
+		if name == "ogb_typed" {
+			list = filepath.Join(relation, "edge.csv.gz")
+		}
+		ends, x, text := edgeFeatures(t, list)
+		switch name {
+		case "ogb_plain":
+			put(t, filepath.Join(dir, "raw/edge-feat.csv.gz"), text)
+		case "ogb_typed":
+			put(t, filepath.Join(relation, "edge-feat.csv.gz"), text)
+		default:
+			addArray(t, filepath.Join(dir, "raw/data.npz"), "edge_feat", []int{len(ends), 2}, x)
+		}
+		g, err := Read(dir, map[string]string{"ogb_typed": "time"}[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Valid(); err != nil {
+			t.Fatal(err)
+		}
+		adj, n := &g.Adj, 0
+		if name == "ogb_typed" {
+			adj = g.Typed.Adj.Relation(1, 8)
+		}
+		for i := range g.N() {
+			col, _ := adj.Row(i)
+			for k, j := range col {
+				must, first := [2]float32{}, true
+				for e, of := range ends {
+					along, back := of == [2]int32{j, int32(i)}, of == [2]int32{int32(i), j}
+					if name == "ogb_typed" { // papers come first
+						along, back = of == [2]int32{j, int32(i) - 20}, false
+					}
+					for c := range 2 {
+						if v := x[2*e+c]; (along || back) && (first || v > must[c]) {
+							must[c] = v
+						}
+					}
+					first = first && !along && !back
+				}
+				if row := g.EdgeX.Row(int(adj.EdgeRows(i)[k])); first || row[0] != must[0] || row[1] != must[1] {
+					t.Errorf("%s: edge %d to %d has features %v, must have %v", name, j, i, row, must)
+				}
+				n++
+			}
+		}
+		if n == 0 || g.EdgeX.Cols != 2 {
+			t.Errorf("%s: %d edges with %d columns", name, n, g.EdgeX.Cols)
+		}
+	}
+}
+
+// addArray adds an array to an archive.
+func addArray(t *testing.T, path, name string, shape []int, values any) {
+	t.Helper()
+	old, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, f := range old.File {
+		if err := z.Copy(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(npy.Write(z, name, shape, values), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	put(t, path, b.String())
+}
+
 func TestReadFaults(t *testing.T) {
 	for _, c := range []struct {
 		name, in, file, text string
@@ -117,6 +237,8 @@ func TestReadFaults(t *testing.T) {
 		{"features", "ogb_plain", "raw/node-feat.csv.gz", "1,2\n3\n", []string{"node-feat", "line 2", "there must be 2 columns (got 1)"}},
 		{"infinite", "ogb_plain", "raw/node-feat.csv.gz", strings.Repeat("1,inf\n", 30), []string{"node-feat", "row 0, column 1", "+Inf"}},
 		{"few rows", "ogb_plain", "raw/node-feat.csv.gz", "1,2\n", []string{"node-feat", "1 rows", "there must be 30 rows of at most 16777216 columns (got 1 rows of 2)"}},
+		{"edge features", "ogb_plain", "raw/edge-feat.csv.gz", "1\n2\n", []string{"edge-feat", "rows of at most", "(got 2 rows of 1)"}},
+		{"infinite edge features", "ogb_typed", "raw/relations/venue___to___venue/edge-feat.csv.gz", "nan\n", []string{"edge-feat"}},
 		{"no labels", "ogb_plain", "raw/node-label.csv.gz", "-", []string{"node-label", "no labels"}},
 		{"label", "ogb_plain", "raw/node-label.csv.gz", strings.Repeat("0.5\n", 30), []string{"row 0 must be a class from 0 to 1048575, or none (got 0.5)"}},
 		{"split", "ogb_plain", "split/random/train.csv.gz", "30\n", []string{"train.csv.gz", "line 1", "line 1: node must be 0 to 29 (got 30)"}},
@@ -133,26 +255,13 @@ func TestReadFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			path := filepath.Join(dir, filepath.FromSlash(c.file))
-			var b bytes.Buffer
-			if strings.HasSuffix(path, ".gz") {
-				z := gzip.NewWriter(&b)
-				if _, err := z.Write([]byte(c.text)); err != nil {
-					t.Fatal(err)
-				}
-				if err := z.Close(); err != nil {
-					t.Fatal(err)
-				}
-			} else {
-				b.WriteString(c.text)
-			}
-			err := os.Remove(path)
-			if err == nil && c.text != "-" {
-				err = os.WriteFile(path, b.Bytes(), 0o666)
-			}
-			if err != nil {
+			if err := os.Remove(path); err != nil && c.text == "-" {
 				t.Fatal(err)
 			}
-			_, err = Read(dir, "")
+			if c.text != "-" {
+				put(t, path, c.text)
+			}
+			_, err := Read(dir, "")
 			graphtest.Refused(t, err, c.want...)
 		})
 	}

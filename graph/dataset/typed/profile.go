@@ -15,20 +15,9 @@ import (
 
 // profile decides what the columns of all tables become.
 func (r *reader) profile() error {
-	columns := map[string][]string{} // of each table
-	for k, n := range r.encoding.Nodes {
-		list, err := r.columns(r.nodes[k], false)
-		if err != nil {
-			return err
-		}
-		columns[n.Type] = list
-	}
-	for k, e := range r.encoding.Edges {
-		list, err := r.columns(r.edges[k], true)
-		if err != nil {
-			return err
-		}
-		columns[e.name()] = list
+	columns, err := r.allColumns()
+	if err != nil {
+		return err
 	}
 	if err := r.everyColumn(columns); err != nil {
 		return err
@@ -38,17 +27,17 @@ func (r *reader) profile() error {
 		return err
 	}
 	for _, name := range r.config.Embed {
-		if r.place(name) < 0 {
+		if r.Place(name) < 0 {
 			return fmt.Errorf("typed: Embed must name types of nodes (got %q)", name)
 		}
 	}
-	for k := range r.encoding.Nodes {
-		n := &r.encoding.Nodes[k]
+	for k := range r.Encoding.Nodes {
+		n := &r.Encoding.Nodes[k]
 		p, err := r.nodeConfig(k, columns[n.Type], k == target).Profile()
 		if err != nil {
 			return err
 		}
-		if n.e, err = p.Local(); err != nil {
+		if n.Of, err = p.Local(); err != nil {
 			return err
 		}
 		if slices.Contains(r.config.Embed, n.Type) {
@@ -57,19 +46,23 @@ func (r *reader) profile() error {
 			}
 		}
 		r.profiles = append(r.profiles, p)
-		if n.Encoding, err = json.Marshal(n.e); err != nil {
+		if n.Encoding, err = json.Marshal(n.Of); err != nil {
 			return err
 		}
 	}
-	for k := range r.encoding.Edges {
-		e := &r.encoding.Edges[k]
-		c := r.edgeConfig(k, columns[e.name()])
+	for k := range r.Encoding.Edges {
+		e := &r.Encoding.Edges[k]
+		c := r.edgeConfig(k, columns[e.Name()])
 		of := c.Encoding()
-		of.ID = "id" // an encoding has one; there is no table of nodes here
-		if of.EdgeColumns, err = c.ProfileEdges(); err != nil {
+		of.ID = "id" // an encoding must name one, and a table of edges has none
+		found, err := c.ProfileEdges()
+		if err != nil {
 			return err
 		}
-		e.e = &of
+		if of.EdgeColumns, err = c.EdgeFeatures(found); err != nil {
+			return err
+		}
+		e.Of = &of
 		if e.Encoding, err = json.Marshal(of); err != nil {
 			return err
 		}
@@ -82,18 +75,38 @@ const maxEmbedded = 1 << 18
 
 // embed gives the nodes of type k a column each: their names are a category.
 func (r *reader) embed(k int, p *dataset.Profile) (err error) {
-	n := &r.encoding.Nodes[k]
-	_, index, _, err := n.e.ReadNodes(r.nodes[k], r.config.Tables.Format)
+	n := &r.Encoding.Nodes[k]
+	_, index, _, err := n.Of.ReadNodes(r.nodes[k], r.config.Tables.Format)
 	if err != nil {
 		return err
 	}
 	if len(index) > maxEmbedded {
 		return fmt.Errorf("typed: %s: at most %d nodes can have a column each (got %d of type %s)", r.nodes[k], maxEmbedded, len(index), n.Type)
 	}
-	names := column.Column{Name: n.e.ID, Kind: column.Categorical, Values: slices.Sorted(maps.Keys(index))}
+	names := column.Column{Name: n.Of.ID, Kind: column.Categorical, Values: slices.Sorted(maps.Keys(index))}
 	p.Columns = append(p.Columns, dataset.ColumnProfile{Column: names})
-	n.e, err = p.Local()
+	n.Of, err = p.Local()
 	return err
+}
+
+// allColumns returns the columns of each table, by its name.
+func (r *reader) allColumns() (map[string][]string, error) {
+	columns := map[string][]string{}
+	for k, n := range r.Encoding.Nodes {
+		list, err := r.columns(r.nodes[k], false)
+		if err != nil {
+			return nil, err
+		}
+		columns[n.Type] = list
+	}
+	for k, e := range r.Encoding.Edges {
+		list, err := r.columns(r.edges[k], true)
+		if err != nil {
+			return nil, err
+		}
+		columns[e.Name()] = list
+	}
+	return columns, nil
 }
 
 // columns returns those of a table; of a list of edges none.
@@ -133,13 +146,13 @@ func (r *reader) target(columns map[string][]string) (int, error) {
 	if r.config.Tables.Label == "" {
 		return target, nil
 	}
-	for k, n := range r.encoding.Nodes {
+	for k, n := range r.Encoding.Nodes {
 		if _, ok := r.at(r.config.Tables.Label, n.Type, columns[n.Type]); !ok {
 			continue
 		}
 		if target >= 0 {
 			return -1, fmt.Errorf("typed: column %s must be in the table of one type, whose nodes have labels (got %s and %s): name it TYPE.%[1]s",
-				r.config.Tables.Label, r.encoding.Nodes[target].Type, n.Type)
+				r.config.Tables.Label, r.Encoding.Nodes[target].Type, n.Type)
 		}
 		target = k
 	}
@@ -166,7 +179,7 @@ func (r *reader) one(text, name string, columns []string) string {
 
 // nodeConfig returns how the table of type k is read.
 func (r *reader) nodeConfig(k int, columns []string, labels bool) dataset.ImportConfig {
-	c, name := r.config.Tables, r.encoding.Nodes[k].Type
+	c, name := r.config.Tables, r.Encoding.Nodes[k].Type
 	c.Name, c.Nodes, c.Edges = name, r.nodes[k], ""
 	c.Numeric, c.Categorical, c.Ignore = r.own(c.Numeric, name, columns), r.own(c.Categorical, name, columns), r.own(c.Ignore, name, columns)
 	c.Text, c.Date, c.Age = r.own(c.Text, name, columns), r.own(c.Date, name, columns), r.own(c.Age, name, columns)
@@ -182,8 +195,8 @@ func (r *reader) nodeConfig(k int, columns []string, labels bool) dataset.Import
 
 // edgeConfig returns how the table of relation k is read.
 func (r *reader) edgeConfig(k int, columns []string) dataset.ImportConfig {
-	e := &r.encoding.Edges[k]
-	name := e.name()
+	e := &r.Encoding.Edges[k]
+	name := e.Name()
 	end := func(text, usual, kind string) string {
 		if at := r.one(text, name, columns); at != "" {
 			return at

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Config says where the tables are and what their columns mean.
@@ -40,7 +38,7 @@ type Config struct {
 // reader reads the tables.
 type reader struct {
 	config Config
-	encoding
+	Encoding
 	nodes, edges []string // file of each table
 	types        []*graph.Graph
 	index        []map[string]int32
@@ -96,7 +94,7 @@ func (r *reader) read() (*graph.Graph, error) {
 	if err := r.count(g); err != nil {
 		return nil, err
 	}
-	if g.Encoding, err = json.Marshal(r.encoding); err != nil {
+	if g.Encoding, err = json.Marshal(r.Encoding); err != nil {
 		return nil, err
 	}
 	r.facts.CheckDisguise(g.X, g.Labels)
@@ -105,18 +103,18 @@ func (r *reader) read() (*graph.Graph, error) {
 
 // open finds the tables and what their columns become.
 func (r *reader) open() error {
-	like := (*encoding)(nil)
+	like := (*Encoding)(nil)
 	if r.config.Tables.Like != nil {
 		if !Encodes(r.config.Tables.Like) {
 			return errors.New("typed: the model was trained on one table of nodes (got tables of several types)")
 		}
 		var err error
-		if like, err = parse(r.config.Tables.Like); err != nil {
+		if like, err = Parse(r.config.Tables.Like); err != nil {
 			return err
 		}
-		r.encoding.Merge, r.Directed = like.Merge, like.Directed
+		r.Encoding.Merge, r.Directed = like.Merge, like.Directed
 	} else {
-		r.encoding.Merge, r.Directed = r.config.Tables.Merge, r.config.Tables.Directed
+		r.Encoding.Merge, r.Directed = r.config.Tables.Merge, r.config.Tables.Directed
 	}
 	if err := cmp.Or(r.Directed.Valid(), r.names()); err != nil {
 		return fmt.Errorf("typed: %w", err)
@@ -129,81 +127,95 @@ func (r *reader) open() error {
 
 // names reads the names of types and relations.
 func (r *reader) names() error {
-	for _, text := range slices.Sorted(slices.Values(r.config.Nodes)) {
+	for _, text := range byName(r.config.Nodes) {
 		name, file, ok := strings.Cut(text, "=")
 		if !ok || file == "" {
 			return fmt.Errorf("nodes of several types must be given as TYPE=FILE (got %q)", text)
 		}
-		r.encoding.Nodes, r.nodes = append(r.encoding.Nodes, nodeEncoding{Type: name}), append(r.nodes, file)
+		r.Encoding.Nodes, r.nodes = append(r.Encoding.Nodes, NodeEncoding{Type: name}), append(r.nodes, file)
 	}
-	for _, text := range slices.Sorted(slices.Values(r.config.Edges)) {
+	for _, text := range byName(r.config.Edges) {
 		name, file, ok := strings.Cut(text, "=")
 		source, rest, also := strings.Cut(name, "-")
 		at := strings.LastIndexByte(rest, '-')
 		if !ok || file == "" || !also || at < 0 {
 			return fmt.Errorf("edges between types must be given as SOURCE-RELATION-TARGET=FILE (got %q)", text)
 		}
-		r.encoding.Edges = append(r.encoding.Edges, edgeEncoding{Source: source, Relation: rest[:at], Target: rest[at+1:]})
+		r.Encoding.Edges = append(r.Encoding.Edges, EdgeEncoding{Source: source, Relation: rest[:at], Target: rest[at+1:]})
 		r.edges = append(r.edges, file)
 	}
-	return r.valid()
+	return r.Valid()
+}
+
+// byName returns NAME=FILE ascending by name.
+func byName(list []string) []string {
+	return slices.SortedFunc(slices.Values(list), func(a, b string) int {
+		x, _, _ := strings.Cut(a, "=")
+		y, _, _ := strings.Cut(b, "=")
+		return cmp.Compare(x, y)
+	})
 }
 
 // alike gives the tables the encoding of a model's, which must be of the same types and relations.
-func (r *reader) alike(like *encoding) error {
-	types := func(c *encoding) (list []string) {
+func (r *reader) alike(like *Encoding) error {
+	types := func(c *Encoding) (list []string) {
 		for _, n := range c.Nodes {
 			list = append(list, n.Type)
 		}
 		return list
 	}
-	relations := func(c *encoding) (list []string) {
+	relations := func(c *Encoding) (list []string) {
 		for _, e := range c.Edges {
-			list = append(list, e.name())
+			list = append(list, e.Name())
 		}
 		return list
 	}
-	if must, got := types(like), types(&r.encoding); !slices.Equal(must, got) {
+	if must, got := types(like), types(&r.Encoding); !slices.Equal(must, got) {
 		return fmt.Errorf("typed: the tables must be of the types of the model's, %s (got %s)", strings.Join(must, ", "), strings.Join(got, ", "))
 	}
-	if must, got := relations(like), relations(&r.encoding); !slices.Equal(must, got) {
+	if must, got := relations(like), relations(&r.Encoding); !slices.Equal(must, got) {
 		return fmt.Errorf("typed: the relations must be those of the model, %s (got %s)", strings.Join(must, ", "), strings.Join(got, ", "))
 	}
-	r.encoding = *like
+	r.Encoding = *like
 	return nil
 }
 
 // readNodes reads the table of type k.
 func (r *reader) readNodes(k int) error {
-	n := &r.encoding.Nodes[k]
-	g, index, reading, err := n.e.ReadNodes(r.nodes[k], r.config.Tables.Format)
+	n := &r.Encoding.Nodes[k]
+	g, index, reading, err := n.Of.ReadNodes(r.nodes[k], r.config.Tables.Format)
 	if err != nil {
 		return err
 	}
-	if n.e.Split == "" && n.e.SplitTime == "" && n.e.Label != "" {
-		r.draw(g)
+	if n.Of.Split == "" && n.Of.SplitTime == "" && n.Of.Label != "" {
+		Draw(r.config.Tables, g)
 	}
 	r.types, r.index = append(r.types, g), append(r.index, index)
 	var p *dataset.Profile
 	if r.profiles != nil {
 		p = r.profiles[k]
 	}
-	f, err := p.Facts(n.e, g, reading)
+	return n.Facts(r.facts, p, g, reading)
+}
+
+// Facts adds to f what the table of the type became: g, of which p says how it was found (nil: it was read
+// as other tables were).
+func (n *NodeEncoding) Facts(f *facts.Facts, p *dataset.Profile, g *graph.Graph, reading *dataset.Reading) error {
+	one, err := p.Facts(n.Of, g, reading)
 	if err != nil {
 		return err
 	}
-	r.facts.Types = append(r.facts.Types, facts.Type{Name: n.Type, Nodes: len(g.Split), Features: g.X.Cols()})
-	for _, c := range f.Columns {
+	f.Types = append(f.Types, facts.Type{Name: n.Type, Nodes: len(g.Split), Features: g.X.Cols()})
+	for _, c := range one.Columns {
 		c.Name = n.Type + "." + c.Name
-		r.facts.Columns = append(r.facts.Columns, c)
+		f.Columns = append(f.Columns, c)
 	}
-	r.facts.Tables = append(r.facts.Tables, f.Tables...)
+	f.Tables = append(f.Tables, one.Tables...)
 	return nil
 }
 
-// draw draws the split of the labelled nodes.
-func (r *reader) draw(g *graph.Graph) {
-	c := r.config.Tables
+// Draw draws the split of the labelled nodes of one type.
+func Draw(c dataset.ImportConfig, g *graph.Graph) {
 	if c.Train == 0 && c.Val == 0 && c.Test == 0 {
 		c.Train, c.Val, c.Test = 0.6, 0.2, 0.2
 	}
@@ -212,33 +224,19 @@ func (r *reader) draw(g *graph.Graph) {
 
 // join puts the nodes of all types together.
 func (r *reader) join() (*graph.Graph, error) {
-	g := &graph.Graph{Name: r.config.Tables.Name}
-	if g.Name == "" {
+	g, first, err := r.Join(r.types)
+	if err != nil {
+		return nil, err
+	}
+	r.first = first
+	if g.Name = r.config.Tables.Name; g.Name == "" {
 		_, file, _ := strings.Cut(r.config.Nodes[0], "=")
 		g.Name, _, _ = strings.Cut(filepath.Base(file), ".")
 	}
-	x := &mat.Sparse{RowPtr: []int64{0}}
-	t := &g.Types
-	t.Of, t.Ptr = []uint8{}, []int64{0}
 	sites := []string{}
-	for k, of := range r.types {
-		n := len(of.Split)
-		if x.Rows+n > math.MaxInt32 {
-			return nil, fmt.Errorf("typed: nodes must be at most %d (got more)", math.MaxInt32)
-		}
-		r.first = append(r.first, int32(x.Rows))
-		t.Names = append(t.Names, r.encoding.Nodes[k].Type)
-		for i := range n {
-			t.Of = append(t.Of, uint8(k))
-			g.IDs = append(g.IDs, r.encoding.Nodes[k].Type+"/"+of.IDs[i])
-		}
-		below(x, of.X, n)
-		t.Ptr = append(t.Ptr, int64(x.Cols))
-		g.Split = append(g.Split, of.Split...)
+	for _, of := range r.types {
 		sites = append(sites, of.Sites...)
 	}
-	g.X.Sparse = x
-	r.labels(g)
 	slices.Sort(sites)
 	g.Sites = slices.Compact(sites)
 	if len(g.Sites) == 0 {
@@ -248,7 +246,7 @@ func (r *reader) join() (*graph.Graph, error) {
 	for k, of := range r.types {
 		if of.Site == nil {
 			g.Site = append(g.Site, slices.Repeat([]int32{nobody}, len(of.Split))...)
-			r.facts.Warnings = append(r.facts.Warnings, fmt.Sprintf("nodes of type %s have no owner in their table: each is of the site that owns most of its neighbours", r.encoding.Nodes[k].Type))
+			r.facts.Warnings = append(r.facts.Warnings, fmt.Sprintf("nodes of type %s have no owner in their table: each is of the site that owns most of its neighbours", r.Encoding.Nodes[k].Type))
 			continue
 		}
 		for _, s := range of.Site {
@@ -259,78 +257,21 @@ func (r *reader) join() (*graph.Graph, error) {
 	return g, nil
 }
 
-// below adds n rows to x, in columns of their own: those of f, or one that is 1 where it has none.
-func below(x *mat.Sparse, f graph.Features, n int) {
-	first := int32(x.Cols)
-	for i := range n {
-		switch {
-		case f.Cols() == 0:
-			x.Col, x.Val = append(x.Col, first), append(x.Val, 1)
-		case f.Sparse != nil:
-			col, val := f.Sparse.Row(i)
-			for _, j := range col {
-				x.Col = append(x.Col, first+j)
-			}
-			x.Val = append(x.Val, val...)
-		default:
-			for j, v := range f.Dense.Row(i) {
-				if v != 0 {
-					x.Col, x.Val = append(x.Col, first+int32(j)), append(x.Val, v)
-				}
-			}
-		}
-		x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
-	}
-	x.Rows, x.Cols = x.Rows+n, x.Cols+max(1, f.Cols())
-}
-
-// labels gives g the labels of the one type that has any; nodes of the others have none.
-func (r *reader) labels(g *graph.Graph) {
-	l := graph.Labels{}
-	target := slices.IndexFunc(r.encoding.Nodes, func(n nodeEncoding) bool { return n.e.Label != "" })
-	if target >= 0 {
-		l.Classes, l.Names = r.types[target].Labels.Classes, r.types[target].Labels.Names
-	}
-	multi := target >= 0 && r.types[target].Labels.Multi()
-	numbers := target >= 0 && r.types[target].Labels.Values != nil
-	for k, of := range r.types {
-		n := len(of.Split)
-		switch {
-		case numbers && k == target:
-			l.Values = append(l.Values, of.Labels.Values...)
-		case numbers:
-			l.Values = append(l.Values, slices.Repeat([]float32{float32(math.NaN())}, n*l.Classes)...)
-		case multi && k == target:
-			l.Bits = append(l.Bits, of.Labels.Bits...)
-		case multi:
-			l.Bits = append(l.Bits, make([]uint8, n*l.Classes)...)
-		case k == target:
-			l.Class = append(l.Class, of.Labels.Class...)
-		default:
-			l.Class = append(l.Class, slices.Repeat([]int32{-1}, n)...)
-		}
-	}
-	g.Labels = l
-}
-
 // readEdges reads the tables of edges.
 func (r *reader) readEdges(g *graph.Graph) error {
-	all := &dataset.Encoding{Merge: r.encoding.Merge, Directed: r.Directed}
+	all := r.Relations()
 	var columns []int // first column of each table
 	width := 0
-	for _, n := range r.encoding.Edges {
+	for _, n := range r.Encoding.Edges {
 		columns = append(columns, width)
-		all.Relations = append(all.Relations, n.name())
-		all.EdgeColumns = append(all.EdgeColumns, n.e.EdgeColumns...)
-		for k := range n.e.EdgeColumns {
-			width += n.e.EdgeColumns[k].Features()
+		for k := range n.Of.EdgeColumns {
+			width += n.Of.EdgeColumns[k].Features()
 		}
-		all.Weight = cmp.Or(all.Weight, n.e.Weight)
 	}
 	edges := all.NewEdges()
-	for k, n := range r.encoding.Edges {
-		source, target := r.place(n.Source), r.place(n.Target)
-		one, reading := n.e.NewEdges(), &dataset.Reading{}
+	for k, n := range r.Encoding.Edges {
+		source, target := r.Place(n.Source), r.Place(n.Target)
+		one, reading := n.Of.NewEdges(), &dataset.Reading{}
 		ends := func(at int) dataset.Ends { return dataset.Ends{File: r.nodes[at], Index: r.index[at]} }
 		if err := one.Read(r.edges[k], ends(source), ends(target), r.config.Tables.Format, reading); err != nil {
 			return err
@@ -340,9 +281,9 @@ func (r *reader) readEdges(g *graph.Graph) error {
 		}
 		edges.Append(one, int32(k), columns[k])
 		r.facts.Tables = append(r.facts.Tables, reading.Tables...)
-		r.facts.Relations = append(r.facts.Relations, facts.Relation{Name: n.name(), Listed: len(one.Source)})
-		for _, c := range n.e.EdgeColumns {
-			r.facts.EdgeColumns = append(r.facts.EdgeColumns, facts.Column{Name: n.name() + "." + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
+		r.facts.Relations = append(r.facts.Relations, facts.Relation{Name: n.Name(), Listed: len(one.Source)})
+		for _, c := range n.Of.EdgeColumns {
+			r.facts.EdgeColumns = append(r.facts.EdgeColumns, facts.Column{Name: n.Name() + "." + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
 		}
 	}
 	if err := edges.Graph(g, len(g.Split)); err != nil {
@@ -354,9 +295,9 @@ func (r *reader) readEdges(g *graph.Graph) error {
 
 // count says what the graph has.
 func (r *reader) count(g *graph.Graph) error {
-	r.facts.Edges.Merge, r.facts.Edges.Directed = r.encoding.Merge, string(r.Directed)
-	for _, of := range r.encoding.Nodes {
-		r.facts.Label = cmp.Or(r.facts.Label, of.e.Label)
+	r.facts.Edges.Merge, r.facts.Edges.Directed = r.Encoding.Merge, string(r.Directed)
+	for _, of := range r.Encoding.Nodes {
+		r.facts.Label = cmp.Or(r.facts.Label, of.Of.Label)
 	}
 	for k := range r.facts.Relations {
 		n := g.N()
@@ -386,11 +327,11 @@ func (r *reader) at(text, name string, columns []string) (string, bool) {
 
 // tableNames are those of types and relations.
 func (r *reader) tableNames() (names []string) {
-	for _, n := range r.encoding.Nodes {
+	for _, n := range r.Encoding.Nodes {
 		names = append(names, n.Type)
 	}
-	for _, e := range r.encoding.Edges {
-		names = append(names, e.name())
+	for _, e := range r.Encoding.Edges {
+		names = append(names, e.Name())
 	}
 	return names
 }

@@ -2,6 +2,7 @@
 package quality
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -30,7 +31,7 @@ type Report struct {
 // Measure returns the quality of the partition that m describes.
 func Measure(m *shard.Manifest) Report {
 	r := Report{Parts: len(m.Parts), Nodes: m.Nodes, Edges: m.Edges, Rows: square(len(m.Parts))}
-	var work, nodes, edges, train, bytes, halo []int64
+	var nodes, edges, train, bytes, halo []int64
 	for q, part := range m.Parts {
 		rows := int64(0)
 		for p, n := range part.Halo {
@@ -38,7 +39,6 @@ func Measure(m *shard.Manifest) Report {
 			rows += int64(n)
 		}
 		r.Cut, r.Halo = r.Cut+int64(part.Cut), r.Halo+rows
-		work = append(work, int64(part.Edges)+partition.NodeWork*int64(part.Owned))
 		nodes, edges, train = append(nodes, int64(part.Owned)), append(edges, int64(part.Edges)), append(train, int64(part.Train))
 		bytes, halo = append(bytes, part.Bytes), append(halo, rows)
 	}
@@ -48,10 +48,33 @@ func Measure(m *shard.Manifest) Report {
 	if r.Nodes > 0 {
 		r.Replication = float64(r.Nodes+r.Halo) / float64(r.Nodes)
 	}
-	r.WorkBalance, r.Slowest = Balance(work), slices.Index(work, slices.Max(work))
+	most := Slowest(m, len(m.Parts))
+	r.Slowest, r.WorkBalance = most.Worker, most.Balance
 	r.NodeBalance, r.EdgeBalance, r.TrainBalance = Balance(nodes), Balance(edges), Balance(train)
 	r.ByteBalance, r.HaloBalance = Balance(bytes), Balance(halo)
 	return r
+}
+
+// Load is that of the worker for which the others will wait.
+type Load struct {
+	Worker  int     // which has the most work (partition.Goal.Work)
+	Balance float64 // its work over the mean; 0: no worker has any
+}
+
+// Slowest returns the most loaded of so many workers, which have the parts of shard.Group.
+func Slowest(m *shard.Manifest, workers int) Load {
+	work := make([]int64, workers)
+	for w := range work {
+		lo, hi := shard.Group(len(m.Parts), workers, w)
+		for _, part := range m.Parts[lo:hi] {
+			work[w] += int64(part.Edges) + partition.NodeWork*int64(part.Owned)
+		}
+	}
+	return Load{slices.Index(work, slices.Max(work)), Balance(work)}
+}
+
+func (l Load) String() string {
+	return fmt.Sprintf("the slowest peer will be %d, with %.2f of the mean work", l.Worker, l.Balance)
 }
 
 // Widest returns the pair of parts between which most rows travel, from p to q.

@@ -85,7 +85,7 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 			}
 			return rows[:1], rows[1:], nil
 		}
-		if form.Spec.Components > 0 || form.Spec.Hops == 0 || run.Plan.LeastInSum > 1 {
+		if form.Spec.Components > 0 || form.Spec.Hops+form.Spec.LogitHops == 0 || run.Plan.LeastInSum > 1 {
 			return nil, nil, ErrNothing
 		}
 		rows, err := run.Rows(victim, form.Spec.Width(run.Shards[0].Labels.Classes))
@@ -95,7 +95,14 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 		at := 0
 		for r := range form.Spec.Rounds {
 			for range form.Spec.LogitHopsOf(r) {
-				after = append(after, rows[at])
+				if at == len(rows) {
+					return nil, nil, ErrNothing
+				}
+				if form.Spec.Hops == 0 && len(before) == 0 { // the first logits, which no edge has entered
+					before = append(before, rows[at])
+				} else {
+					after = append(after, rows[at])
+				}
 				at++
 			}
 			for k := range form.Spec.HopsOf(r) {

@@ -1,0 +1,98 @@
+package typed
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// Join puts the nodes of all types together, type after type, and returns the number of each type's
+// first. Nodes are called TYPE/NAME. Of a type that has no table here there is nil.
+func (c *Encoding) Join(types []*graph.Graph) (*graph.Graph, []int32, error) {
+	g, first := &graph.Graph{}, []int32{}
+	x := &mat.Sparse{RowPtr: []int64{0}}
+	t := &g.Types
+	t.Of, t.Ptr = []uint8{}, []int64{0}
+	for k, of := range types {
+		if of == nil {
+			of = &graph.Graph{}
+		}
+		n := len(of.Split)
+		if x.Rows+n > math.MaxInt32 {
+			return nil, nil, fmt.Errorf("typed: nodes must be at most %d (got more)", math.MaxInt32)
+		}
+		first = append(first, int32(x.Rows))
+		t.Names = append(t.Names, c.Nodes[k].Type)
+		for i := range n {
+			t.Of = append(t.Of, uint8(k))
+			g.IDs = append(g.IDs, c.Nodes[k].Type+"/"+of.IDs[i])
+		}
+		below(x, of.X, n, c.Nodes[k].Of.Width())
+		t.Ptr = append(t.Ptr, int64(x.Cols))
+		g.Split = append(g.Split, of.Split...)
+	}
+	g.X.Sparse = x
+	g.Labels = c.labels(types, len(g.Split))
+	return g, first, nil
+}
+
+// below adds n rows to x, in so many columns of their own: those of f, or one that is 1 where it has none.
+func below(x *mat.Sparse, f graph.Features, n, width int) {
+	first := int32(x.Cols)
+	for i := range n {
+		switch {
+		case f.Cols() == 0:
+			x.Col, x.Val = append(x.Col, first), append(x.Val, 1)
+		case f.Sparse != nil:
+			col, val := f.Sparse.Row(i)
+			for _, j := range col {
+				x.Col = append(x.Col, first+j)
+			}
+			x.Val = append(x.Val, val...)
+		default:
+			for j, v := range f.Dense.Row(i) {
+				if v != 0 {
+					x.Col, x.Val = append(x.Col, first+int32(j)), append(x.Val, v)
+				}
+			}
+		}
+		x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
+	}
+	x.Rows, x.Cols = x.Rows+n, x.Cols+max(1, width)
+}
+
+// labels returns the labels of n nodes: those of the one type that has any; nodes of the others have none.
+func (c *Encoding) labels(types []*graph.Graph, n int) graph.Labels {
+	target := slices.IndexFunc(c.Nodes, func(n NodeEncoding) bool { return n.Of.Label != "" })
+	before := 0 // nodes
+	for k := range max(target, 0) {
+		if types[k] != nil {
+			before += len(types[k].Split)
+		}
+	}
+	var own graph.Labels
+	if target >= 0 && types[target] != nil {
+		own = types[target].Labels
+	}
+	switch {
+	case target < 0:
+		return graph.Labels{Class: slices.Repeat([]int32{-1}, n)}
+	case c.Nodes[target].Of.Regression:
+		l := graph.Labels{Classes: 1, Names: []string{c.Nodes[target].Of.Label}, Values: slices.Repeat([]float32{float32(math.NaN())}, n)}
+		copy(l.Values[before:], own.Values)
+		return l
+	}
+	names := c.Nodes[target].Of.Classes
+	l := graph.Labels{Classes: len(names), Names: names}
+	if c.Nodes[target].Of.Multi {
+		l.Bits = make([]uint8, n*len(names))
+		copy(l.Bits[before*len(names):], own.Bits)
+		return l
+	}
+	l.Class = slices.Repeat([]int32{-1}, n)
+	copy(l.Class[before:], own.Class)
+	return l
+}

@@ -1,0 +1,27 @@
+package main
+
+const panelParameters = "(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, acc bool)"
+
+// panel writes the kernel of 128 columns of Y = S·X that takes of each row of S the edges from a place on while their columns
+// are among tall ones from the first on, and says where it stopped.
+func (w *writer) panel() {
+	const vectors = 8
+	w.function("panel", panelParameters, 89)
+	w.text("\tPANELARGS\n\nrow:\n\tPLACES\n\tCMPB acc+88(FP), $0\n\tJNE  get")
+	for v := range vectors {
+		w.textf("\tZERO V%d", v)
+	}
+	w.text("\tJMP  edges\n\nget:")
+	for v := range vectors {
+		w.load("", v*w.bytes(), "DI", v)
+	}
+	w.text("\nedges:\n\tCMPQ R8, CX\n\tJAE  put\n\nedge:\n\tWITHIN(put)\n\tVBROADCASTSS (R8)(R11*1), V31")
+	for v := range vectors {
+		w.textf("\tVFMADD231PS %d(AX), V31, V%d", v*w.bytes(), v)
+	}
+	w.text("\tADDQ $4, R8\n\tCMPQ R8, CX\n\tJB   edge\n\nput:")
+	for v := range vectors {
+		w.store("", v, v*w.bytes(), "DI")
+	}
+	w.text("\tSTOPPED\n\tADDQ R13, DI\n\tDECQ DX\n\tJNZ  row\n\tVZEROUPPER\n\tRET")
+}
