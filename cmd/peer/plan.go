@@ -22,7 +22,7 @@ func tries(p heddle.Plan) string {
 	for _, c := range all {
 		text += fmt.Sprintf("#   %s: %s\n", c.Name, c.Sets)
 	}
-	return text
+	return text + "# own-rows is tried without class_target=labels where nodes have numbers to predict.\n"
 }
 
 func newPlan() *cobra.Command {

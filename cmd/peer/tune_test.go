@@ -46,7 +46,7 @@ func TestTune(t *testing.T) {
 	must(t, "train", "--data", data, "--config", at("plan.yaml"), "-o", at("again"), "-q")
 	must(t, slices.Concat([]string{"train", "--preset", "auto", "-o", at("preset")}, args)...)
 	written := must(t, "plan", "--budget", "3", "a=12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo@127.0.0.1", "b=12D3KooWPjceQrSwdWXPyLLeABRXmuqt69Rg3sBYbU1Nft9HyQ6X")
-	for _, want := range []string{"preset: auto\n", "at most 3 MB:\n", "#   own-rows: preset=frugal class_target=labels hops=0\n", "#   gat: "} {
+	for _, want := range []string{"preset: auto\n", "at most 3 MB:\n", "#   own-rows: preset=frugal class_target=labels hops=0\n", "#   gat: ", "# own-rows is tried without class_target=labels where"} {
 		if !strings.Contains(written, want) {
 			t.Errorf("a plan of preset auto must say %q (got\n%s)", want, written)
 		}

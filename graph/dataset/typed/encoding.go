@@ -156,6 +156,9 @@ func (c *Encoding) Valid() error {
 		if r.Relation == "" {
 			return fmt.Errorf("relation %s must have a name between its types", r.Name())
 		}
+		if len(names) > 0 && names[len(names)-1] == r.Name() {
+			return fmt.Errorf("each relation must have one table of edges (got two of %s)", r.Name())
+		}
 		names = append(names, r.Name())
 	}
 	return dataset.CheckRelations(names)

@@ -143,6 +143,7 @@ func TestTablesRefused(t *testing.T) {
 		"edges between types must be given as SOURCE-RELATION":   func(c *Config) { c.Edges[0] = "takes=" + "takes.csv" },
 		`must join types that have a table of nodes (got "pet")`: func(c *Config) { c.Edges[0] = "patient-has-pet=takes.csv" },
 		"each type of nodes must have one table":                 func(c *Config) { c.Nodes = append(c.Nodes, c.Nodes[0]) },
+		"two of patient-takes-drug":                              func(c *Config) { c.Edges = append(c.Edges, c.Edges[0]) },
 		"letters, digits and _":                                  func(c *Config) { c.Nodes[0] = "a b=patients.csv" },
 		"column none (Label)":                                    func(c *Config) { c.Tables.Label = "none" },
 		"column id must be in the table of one type":             func(c *Config) { c.Tables.Label = "id" },
