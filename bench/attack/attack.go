@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/bench/graphs"
@@ -32,6 +33,9 @@ type setting struct {
 // union is the setting of all plans in closed form that preset auto tries, whose rows are attacked together.
 const union = "preset auto: rows of all its closed forms together"
 
+// sage is the setting of the one plan that preset auto trains in rounds by which components and columns of classes cross.
+const sage = "sage of preset auto"
+
 // settings begin with the old one, which shows in each run that the attacks work.
 var settings = []setting{
 	{"pca:128, sums in the clear (old)", map[string]string{"encoder": "pca:128", "rounds": "1", "secure_sums": "off"}},
@@ -41,6 +45,8 @@ var settings = []setting{
 	{"frugal, rounds_alone: 0", map[string]string{"preset": "frugal", "rounds_alone": "0"}},
 	{"labels, usual plan of preset auto", map[string]string{"preset": "frugal", "class_target": "labels", "hops": "6", "hops_kept": "all",
 		"random_features": "128"}},
+	{sage, map[string]string{"model": "sage", "encoder": "pca:16+classes", "hidden": "64", "lr": "0.01", "decay": "0.0005",
+		"local_steps": "5", "rounds": "40", "patience": "8"}},
 	{union, map[string]string{"preset": plan.Auto}},
 }
 
@@ -53,19 +59,20 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	rows := f.Int("rows", 200, "rows of components, and rows with guessed columns")
 	bags := f.Int("bags", 10, "rows of class means searched, of few values and above five")
 	only := f.String("only", "", "part of the names of the settings to attack; empty: all")
+	plans := f.String("plans", "", "candidates of preset auto attacked together; empty: all")
 	tries := f.Int("tries", 10_000_000, "sets compared for each of them")
 	return func(ctx context.Context, p *page.Page) error {
 		if *peers < 2 {
 			return fmt.Errorf("peers must be at least 2 (got %d)", *peers)
 		}
 		p.Table("data set %s", "setting %s", "rows, up to 5 values: exact/tried %s", "rows, above 5: exact/tried %s",
-			"PCA sum: exact rows %s", "columns guessed %.2f", "without a row %s")
+			"PCA sum: exact rows %s", "columns guessed %.3f", "without a row %s", "gap %s")
 		for _, name := range strings.Split(*data, ",") {
 			for _, s := range settings {
 				if !strings.Contains(s.name, *only) {
 					continue
 				}
-				m := measurement{root: *root, data: name, peers: *peers, seed: *seed, rows: *rows, bags: *bags, tries: *tries}
+				m := measurement{root: *root, data: name, peers: *peers, seed: *seed, rows: *rows, bags: *bags, tries: *tries, plans: *plans}
 				if err := m.run(ctx, p, s); err != nil {
 					return fmt.Errorf("%s, %s: %w", name, s.name, err)
 				}
@@ -89,6 +96,7 @@ type measurement struct {
 	seed       uint64
 	rows, bags int
 	tries      int
+	plans      string // those of preset auto, separated by commas; empty: all
 }
 
 func (m *measurement) run(ctx context.Context, p *page.Page, s setting) error {
@@ -137,7 +145,7 @@ func (m *measurement) components(ctx context.Context, p *page.Page, s setting, r
 	}
 	share, _ := rows.Share()
 	p.Row(m.data, s.name, fmt.Sprintf("%d/%d", rows.Exact-rows.Many, rows.Tried-rows.Tested),
-		fmt.Sprintf("%d/%d", rows.Many, rows.Tested), fmt.Sprint(sum.Exact), share, "–")
+		fmt.Sprintf("%d/%d", rows.Many, rows.Tested), fmt.Sprint(sum.Exact), share, "–", "–")
 	return nil
 }
 
@@ -149,7 +157,7 @@ func (m *measurement) together(ctx context.Context, p *page.Page, s setting, aut
 	}
 	var runs []*attack.Run
 	for _, c := range all {
-		if c.Fault != nil || !c.Plan.InClosedForm() || c.Plan.Encoder.K > 0 || c.Plan.Hops == 0 {
+		if c.Fault != nil || !c.Plan.InClosedForm() || c.Plan.Encoder.K > 0 || c.Plan.Hops == 0 || m.plans != "" && !slices.Contains(strings.Split(m.plans, ","), c.Name) {
 			continue
 		}
 		c.Plan.Exchange = "halo"
@@ -164,6 +172,9 @@ func (m *measurement) together(ctx context.Context, p *page.Page, s setting, aut
 
 // searched searches rows of class means, of few values and of more, by the rows of all runs.
 func (m *measurement) searched(ctx context.Context, runs []*attack.Run) (few, many string, err error) {
+	if m.bags == 0 {
+		return "–", "–", nil
+	}
 	one, err := attack.ClassRows(ctx, runs, 1, attack.Effort{Rows: m.bags, Tries: m.tries, Least: 1})
 	if err != nil {
 		return "", "", err
@@ -183,6 +194,6 @@ func (m *measurement) classes(ctx context.Context, p *page.Page, s setting, runs
 		return err
 	}
 	share, base := columns.Share()
-	p.Row(m.data, s.name, few, many, "–", share, fmt.Sprintf("%.2f", base))
+	p.Row(m.data, s.name, few, many, "–", share, fmt.Sprintf("%.3f", base), fmt.Sprintf("%.3f", share-base))
 	return nil
 }

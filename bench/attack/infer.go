@@ -30,17 +30,18 @@ training nodes, beside the result of the same attack without the run.`,
 func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	b := inference{root: graphs.Root(f)}
 	data := f.String("data", "cora,citeseer", "data sets, separated by commas")
-	table := f.String("table", "nodes", "what to attack: nodes, labels, sums, hidden or links")
+	table := f.String("table", "nodes", "what to attack: nodes, labels, told, sums, hidden or links")
 	f.Uint64Var(&b.seed, "seed", 1, "random seed of partition and training")
 	f.IntVar(&b.shadows, "shadows", 8, "models trained to tell members; below 4: none")
 	f.StringVar(&b.modes, "modes", "fullbatch,retexo", "modes in which links are learned")
+	f.IntVar(&b.seeds, "seeds", 3, "of table told: seeds from that of -seed on")
 	f.BoolVar(&b.trained, "trained", true, "also nodes of plans that are trained in rounds")
 	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted; of links epochs")
 	return func(ctx context.Context, p *page.Page) error {
 		measure := map[string]func(context.Context, *page.Page, []*graph.Graph) error{
-			"nodes": b.nodes, "labels": b.labels, "sums": b.sums, "hidden": b.hidden, "links": b.links}[*table]
+			"nodes": b.nodes, "labels": b.labels, "told": b.told, "sums": b.sums, "hidden": b.hidden, "links": b.links}[*table]
 		if measure == nil {
-			return fmt.Errorf("table must be nodes, labels, sums, hidden or links (got %q)", *table)
+			return fmt.Errorf("table must be nodes, labels, told, sums, hidden or links (got %q)", *table)
 		}
 		var all []*graph.Graph
 		for _, name := range strings.Split(*data, ",") {
@@ -61,6 +62,7 @@ type inference struct {
 	root          *string
 	seed          uint64
 	shadows, rows int
+	seeds         int
 	trained       bool
 	modes         string
 }

@@ -17,47 +17,52 @@ import (
 // round where this is right most often. The baseline is the same for test nodes, whose labels are not used: the excess over
 // it comes from labels.
 func (run *Run) RowClasses() (Finding, error) {
-	f := Finding{Attack: "labels of training nodes off rows", Holder: "a reader of the rows", Measure: "right, training against test nodes"}
+	all, err := run.RowClassesByRound()
+	if err != nil {
+		return Finding{}, err
+	}
+	return slices.MaxFunc(all, func(a, b Finding) int { return cmp.Compare(a.Value-a.Base, b.Value-b.Base) }), nil
+}
+
+// RowClassesByRound is RowClasses of each round.
+func (run *Run) RowClassesByRound() (all []Finding, err error) {
 	rounds := 0
 	switch form, beside := run.Model.Closed, run.Model.Encoder.Classes; {
 	case beside != nil:
 		rounds = beside.Spec.Rounds + 1
 	case form == nil || form.Spec.Residual || form.Spec.Multi || form.Spec.Components > 0:
-		return f, ErrNothing
+		return nil, ErrNothing
 	default:
 		rounds = form.Spec.Rounds
 	}
 	for r := range rounds {
-		var right, all [2][]float64 // of training and test nodes, by class
-		for of := range all {
-			right[of], all[of] = make([]float64, run.Shards[0].Labels.Classes), make([]float64, run.Shards[0].Labels.Classes)
+		var right, of [2][]float64 // of training and test nodes, by class
+		for k := range of {
+			right[k], of[k] = make([]float64, run.Shards[0].Labels.Classes), make([]float64, run.Shards[0].Labels.Classes)
 		}
-		err := run.compared(func(own *shard.Shard, v int32, before []mat.Dense, i, of int) {
+		err := run.compared(func(own *shard.Shard, v int32, before []mat.Dense, i, k int) {
 			if c := own.Labels.Class[v]; c >= 0 {
-				all[of][c]++
+				of[k][c]++
 				if largest(before[r], i) == int(c) {
-					right[of][c]++
+					right[k][c]++
 				}
 			}
 		})
 		if err != nil {
-			return f, err
+			return nil, err
 		}
 		value, base, n := 0.0, 0.0, 0.0
-		for c, k := range all[0] {
-			if all[1][c] > 0 { // else nothing to compare with
-				value, base, n = value+right[0][c], base+k*right[1][c]/all[1][c], n+k
+		for c, k := range of[0] {
+			if of[1][c] > 0 { // else nothing to compare with
+				value, base, n = value+right[0][c], base+k*right[1][c]/of[1][c], n+k
 			}
 		}
 		if n == 0 {
-			return f, ErrNothing
+			return nil, ErrNothing
 		}
-		value, base = value/n, base/n
-		if r == 0 || value-base > f.Value-f.Base {
-			f.Value, f.Base, f.Tried = value, base, int(n)
-		}
+		all = append(all, Finding{"labels of training nodes off rows", "a reader of the rows", "right, training against test nodes", value / n, base / n, int(n)})
 	}
-	return f, nil
+	return all, nil
 }
 
 // compared calls f for the training nodes (of = 0) and the test nodes (of = 1) of other members whose rows the attacker
