@@ -109,6 +109,9 @@ func dropoutAVX512(lo, hi, limit uint32, up float32, x, y []float32, add, past b
 func dropColumnsAVX512(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
 
 //go:noescape
+func compactAVX2(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int
+
+//go:noescape
 func compactAVX512(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int
 
 //go:noescape

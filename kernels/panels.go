@@ -11,13 +11,19 @@ import (
 // Where rows of S pick many of the rows of X, as sparse features pick those of weights, Y = S·X takes the rows of X some at a time, a
 // panel, from a copy in L1, by panelRows rows of S, whose rows of Y stay in L2. The order of a sum stays.
 const (
-	panelCols  = 128 // columns of X, whose sums are in registers
+	panelCols  = 128 // columns of X at most, whose sums are in registers
 	panelTall  = 96  // rows of X: as many as leave room in L1 for what else passes
 	panelRows  = 512
 	panelEdges = 6 // of a row within a panel, on average: fewer do not repay that its row of Y is read and written once more
 )
 
-// A panelAsm sums panelCols columns of rows of Y over the edges from at[i] on, before ends[i], while their columns are among
+// panels is a kernel and how many columns it sums.
+type panels struct {
+	run  panelAsm
+	cols int
+}
+
+// A panelAsm sums the columns of a panel, of rows of Y, over the edges from at[i] on, before ends[i], while their columns are among
 // tall ones from first on, of which X has the rows. It moves at[i] to where it stopped, and fetches what begins at at[i+4].
 type panelAsm func(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, acc bool)
 
@@ -38,7 +44,7 @@ func SpMMPanels(rowPtr []int64, col []int32, val []float32, n int, x []float32, 
 	if threads := runtime.GOMAXPROCS(0); threads > 1 {
 		c.piece = min(panelRows, s.rows()/(2*threads)+1)
 	}
-	shared.do(c, n/panelCols*((s.rows()+c.piece-1)/c.piece))
+	shared.do(c, n/active.panel.cols*((s.rows()+c.piece-1)/c.piece))
 	if s.broken.Load() {
 		s.explain("SpMMPanels")
 	}
@@ -52,7 +58,7 @@ func SpMMPanels(rowPtr []int64, col []int32, val []float32, n int, x []float32, 
 // panels reports whether panels take less time.
 func (s *csr) panels(values int) bool {
 	edges, rows := s.rowPtr[s.rows()]-s.rowPtr[0], int64(s.rows())
-	return active.panel != nil && values >= len(s.col) && s.n > 0 && s.n%panelCols == 0 && s.tall > panelTall && edges*panelTall >= panelEdges*rows*int64(s.tall)
+	return active.panel.run != nil && values >= len(s.col) && s.n > 0 && s.n%active.panel.cols == 0 && s.tall > panelTall && edges*panelTall >= panelEdges*rows*int64(s.tall)
 }
 
 type panelCall struct {
@@ -74,8 +80,9 @@ var (
 
 // run computes some columns of some rows of Y.
 func (c *panelCall) run(part int) {
-	strips := c.n / panelCols
-	j, lo := part%strips*panelCols, part/strips*c.piece
+	cols := active.panel.cols
+	strips := c.n / cols
+	j, lo := part%strips*cols, part/strips*c.piece
 	hi := min(lo+c.piece, c.rows())
 	t := panelStrips.Get().(*panelStrip)
 	defer panelStrips.Put(t)
@@ -92,17 +99,17 @@ func (c *panelCall) run(part int) {
 		reads(c.val[ends[0]:ends[hi-lo]])
 		reads(c.col[ends[0]:ends[hi-lo]])
 		for i := range c.tall {
-			reads(c.x[i*c.ldx+j:][:panelCols])
+			reads(c.x[i*c.ldx+j:][:cols])
 		}
 		for i := lo; i < hi; i++ {
-			writes(c.y[i*c.ldy+j:][:panelCols])
+			writes(c.y[i*c.ldy+j:][:cols])
 		}
 	}
 	for first := 0; first < c.tall; first += panelTall {
 		some := min(panelTall, c.tall-first)
-		active.tiles.lay(some, panelCols, unsafe.Pointer(&c.x[first*c.ldx+j]), c.ldx, unsafe.Pointer(&t.x[0]), panelCols)
-		active.panel(hi-lo, unsafe.Pointer(&t.at[0]), unsafe.Pointer(&ends[1]), unsafe.Pointer(unsafe.SliceData(c.col)), unsafe.Pointer(unsafe.SliceData(c.val)),
-			first, some, unsafe.Pointer(&t.x[0]), panelCols, unsafe.Pointer(&c.y[lo*c.ldy+j]), c.ldy, c.acc || first > 0)
+		active.tiles.lay(some, cols, unsafe.Pointer(&c.x[first*c.ldx+j]), c.ldx, unsafe.Pointer(&t.x[0]), cols)
+		active.panel.run(hi-lo, unsafe.Pointer(&t.at[0]), unsafe.Pointer(&ends[1]), unsafe.Pointer(unsafe.SliceData(c.col)), unsafe.Pointer(unsafe.SliceData(c.val)),
+			first, some, unsafe.Pointer(&t.x[0]), cols, unsafe.Pointer(&c.y[lo*c.ldy+j]), c.ldy, c.acc || first > 0)
 	}
 	for i, end := range ends[1:] {
 		switch at := t.at[i]; {

@@ -8,7 +8,7 @@ import (
 )
 
 // TestSpMMPanels: to the bit what SpMM computes, of rows with no column, few and all of them, alone and added, on one core and three;
-// and that panels are used where rows are full enough and 128 columns wide.
+// and that panels are used where rows are full enough and panels' columns wide.
 func TestSpMMPanels(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const rows = 2*panelRows + 37
@@ -25,7 +25,7 @@ func TestSpMMPanels(t *testing.T) {
 			val, x := noise(1, make([]float32, len(col))), noise(2, make([]float32, (c.tall-1)*ld+c.n))
 			var s spmm
 			s.init("SpMMPanels", rowPtr, col, c.n, len(x), ld)
-			if used, must := s.panels(len(val)), active.panel != nil && c.n%panelCols == 0 && c.tall > panelTall && c.every < 40; used != must {
+			if used, must := s.panels(len(val)), active.panel.run != nil && c.n%active.panel.cols == 0 && c.tall > panelTall && c.every < 40; used != must {
 				t.Errorf("n %d of %d rows: panels %v, must be %v", c.n, c.tall, used, must)
 			}
 			for _, threads := range []int{1, 3} {
@@ -66,7 +66,7 @@ func TestSpMMPanelsPanics(t *testing.T) {
 		panics(t, "row pointer 2 is 200", call)
 		rowPtr[1] = 100
 		panics(t, "has only 383 values", func() { SpMMPanels(rowPtr, col, val, n, x, n, y[:383], n, false) })
-		if active.panel != nil {
+		if active.panel.run != nil {
 			col[101], col[199] = col[199], col[101]
 			panics(t, "columns of row 1 must ascend", call)
 		}

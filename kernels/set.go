@@ -66,7 +66,7 @@ type set struct {
 	tiles tiles                                         // what gemm is made of where it is blocked
 	wider tiles                                         // instead of tiles where C has 33 to 48 columns, if there are any
 	spmm  func(s *spmm, lo, hi int)                     // rows [lo, hi) of Y
-	panel panelAsm                                      // of panelCols columns, unless it is nil
+	panel panels                                        // unless its run is nil
 	spmax func(s *spmax, lo, hi int)
 }
 

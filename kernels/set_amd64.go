@@ -35,7 +35,7 @@ var avx2 = &set{
 	adam:     adamAVX2,
 	dropout:  dropoutAVX2,
 	dropCols: dropColumnsAVX2,
-	compact:  compactGeneric,
+	compact:  compactAVX2,
 	addWide:  addWideAVX2,
 	sumWide:  sumWideAVX2,
 	integers: integersAVX2,
@@ -65,8 +65,9 @@ var avx2 = &set{
 	attend:  attendAVX2,
 
 	gemm:  gemmBlocked,
-	tiles: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2},
+	tiles: tiles{rows: 6, cols: 16, height: func(int) int { return 6 }, run: tileAVX2, lay: packAVX2},
 	spmm:  spmmAVX2,
+	panel: panels{panelAVX2, 64},
 	spmax: spmaxAVX2,
 }
 
@@ -119,7 +120,7 @@ var avx512 = &set{
 	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, masks: true, transpose: transposeAVX512, lay: packAVX512},
 	wider: tiles{rows: 9, cols: 48, height: func(int) int { return 9 }, run: tile48AVX512, masks: true, transpose: transposeAVX512, lay: packAVX512},
 	spmm:  spmmAVX512,
-	panel: panelAVX512,
+	panel: panels{panelAVX512, 128},
 	spmax: spmaxAVX512,
 }
 

@@ -472,3 +472,189 @@ put:
 	JNZ  row
 	VZEROUPPER
 	RET
+
+// func panelAVX2(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, acc bool)
+TEXT ·panelAVX2(SB), NOSPLIT, $0-89
+	PANELARGS
+
+row:
+	PLACES
+	CMPB acc+88(FP), $0
+	JNE  get
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	JMP  edges
+
+get:
+	VMOVUPS (DI), Y0
+	VMOVUPS 32(DI), Y1
+	VMOVUPS 64(DI), Y2
+	VMOVUPS 96(DI), Y3
+	VMOVUPS 128(DI), Y4
+	VMOVUPS 160(DI), Y5
+	VMOVUPS 192(DI), Y6
+	VMOVUPS 224(DI), Y7
+
+edges:
+	CMPQ R8, CX
+	JAE  put
+
+edge:
+	WITHIN(put)
+	VBROADCASTSS (R8)(R11*1), Y15
+	VFMADD231PS (AX), Y15, Y0
+	VFMADD231PS 32(AX), Y15, Y1
+	VFMADD231PS 64(AX), Y15, Y2
+	VFMADD231PS 96(AX), Y15, Y3
+	VFMADD231PS 128(AX), Y15, Y4
+	VFMADD231PS 160(AX), Y15, Y5
+	VFMADD231PS 192(AX), Y15, Y6
+	VFMADD231PS 224(AX), Y15, Y7
+	ADDQ $4, R8
+	CMPQ R8, CX
+	JB   edge
+
+put:
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS Y3, 96(DI)
+	VMOVUPS Y4, 128(DI)
+	VMOVUPS Y5, 160(DI)
+	VMOVUPS Y6, 192(DI)
+	VMOVUPS Y7, 224(DI)
+	STOPPED
+	ADDQ R13, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func packAVX2(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
+TEXT ·packAVX2(SB), NOSPLIT, $0-48
+	MOVQ n+8(FP), BX
+	MOVQ x+16(FP), R13
+	MOVQ ldx+24(FP), R8
+	MOVQ y+32(FP), R14
+	MOVQ ldy+40(FP), R9
+	SHLQ $2, R8
+	SHLQ $2, R9
+
+cols32:
+	CMPQ BX, $32
+	JLT  cols8
+	MOVQ R13, SI
+	MOVQ R14, DI
+	LEAQ (SI)(R8*8), R10
+	MOVQ rows+0(FP), DX
+
+row32:
+	VMOVUPS (SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ R8, R10
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	VMOVUPS Y2, 64(DI)
+	VMOVUPS Y3, 96(DI)
+	ADDQ R8, SI
+	ADDQ R9, DI
+	DECQ DX
+	JNZ  row32
+	ADDQ $128, R13
+	ADDQ $128, R14
+	SUBQ $32, BX
+	JMP  cols32
+
+cols8:
+	CMPQ BX, $8
+	JLT  cols4
+	MOVQ R13, SI
+	MOVQ R14, DI
+	LEAQ (SI)(R8*8), R10
+	MOVQ rows+0(FP), DX
+
+row8:
+	VMOVUPS (SI), Y0
+	VMOVUPS Y0, (DI)
+	ADDQ R8, SI
+	ADDQ R9, DI
+	DECQ DX
+	JNZ  row8
+	ADDQ $32, R13
+	ADDQ $32, R14
+	SUBQ $8, BX
+	JMP  cols8
+
+cols4:
+	CMPQ BX, $4
+	JLT  cols2
+	MOVQ R13, SI
+	MOVQ R14, DI
+	LEAQ (SI)(R8*8), R10
+	MOVQ rows+0(FP), DX
+
+row4:
+	VMOVUPS (SI), X0
+	VMOVUPS X0, (DI)
+	ADDQ R8, SI
+	ADDQ R9, DI
+	DECQ DX
+	JNZ  row4
+	ADDQ $16, R13
+	ADDQ $16, R14
+	SUBQ $4, BX
+	JMP  cols4
+
+cols2:
+	CMPQ BX, $2
+	JLT  cols1
+	MOVQ R13, SI
+	MOVQ R14, DI
+	LEAQ (SI)(R8*8), R10
+	MOVQ rows+0(FP), DX
+
+row2:
+	MOVQ (SI), AX
+	MOVQ AX, (DI)
+	ADDQ R8, SI
+	ADDQ R9, DI
+	DECQ DX
+	JNZ  row2
+	ADDQ $8, R13
+	ADDQ $8, R14
+	SUBQ $2, BX
+	JMP  cols2
+
+cols1:
+	CMPQ BX, $1
+	JLT  cols0
+	MOVQ R13, SI
+	MOVQ R14, DI
+	LEAQ (SI)(R8*8), R10
+	MOVQ rows+0(FP), DX
+
+row1:
+	MOVL (SI), AX
+	MOVL AX, (DI)
+	ADDQ R8, SI
+	ADDQ R9, DI
+	DECQ DX
+	JNZ  row1
+	ADDQ $4, R13
+	ADDQ $4, R14
+	SUBQ $1, BX
+	JMP  cols1
+
+cols0:
+	VZEROUPPER
+	RET

@@ -293,6 +293,314 @@ tail:
 done:
 	VZEROUPPER
 	RET
+DATA lanes<>+0(SB)/8, $0x0
+DATA lanes<>+8(SB)/8, $0x0
+DATA lanes<>+16(SB)/8, $0x1
+DATA lanes<>+24(SB)/8, $0x100
+DATA lanes<>+32(SB)/8, $0x2
+DATA lanes<>+40(SB)/8, $0x200
+DATA lanes<>+48(SB)/8, $0x201
+DATA lanes<>+56(SB)/8, $0x20100
+DATA lanes<>+64(SB)/8, $0x3
+DATA lanes<>+72(SB)/8, $0x300
+DATA lanes<>+80(SB)/8, $0x301
+DATA lanes<>+88(SB)/8, $0x30100
+DATA lanes<>+96(SB)/8, $0x302
+DATA lanes<>+104(SB)/8, $0x30200
+DATA lanes<>+112(SB)/8, $0x30201
+DATA lanes<>+120(SB)/8, $0x3020100
+DATA lanes<>+128(SB)/8, $0x4
+DATA lanes<>+136(SB)/8, $0x400
+DATA lanes<>+144(SB)/8, $0x401
+DATA lanes<>+152(SB)/8, $0x40100
+DATA lanes<>+160(SB)/8, $0x402
+DATA lanes<>+168(SB)/8, $0x40200
+DATA lanes<>+176(SB)/8, $0x40201
+DATA lanes<>+184(SB)/8, $0x4020100
+DATA lanes<>+192(SB)/8, $0x403
+DATA lanes<>+200(SB)/8, $0x40300
+DATA lanes<>+208(SB)/8, $0x40301
+DATA lanes<>+216(SB)/8, $0x4030100
+DATA lanes<>+224(SB)/8, $0x40302
+DATA lanes<>+232(SB)/8, $0x4030200
+DATA lanes<>+240(SB)/8, $0x4030201
+DATA lanes<>+248(SB)/8, $0x403020100
+DATA lanes<>+256(SB)/8, $0x5
+DATA lanes<>+264(SB)/8, $0x500
+DATA lanes<>+272(SB)/8, $0x501
+DATA lanes<>+280(SB)/8, $0x50100
+DATA lanes<>+288(SB)/8, $0x502
+DATA lanes<>+296(SB)/8, $0x50200
+DATA lanes<>+304(SB)/8, $0x50201
+DATA lanes<>+312(SB)/8, $0x5020100
+DATA lanes<>+320(SB)/8, $0x503
+DATA lanes<>+328(SB)/8, $0x50300
+DATA lanes<>+336(SB)/8, $0x50301
+DATA lanes<>+344(SB)/8, $0x5030100
+DATA lanes<>+352(SB)/8, $0x50302
+DATA lanes<>+360(SB)/8, $0x5030200
+DATA lanes<>+368(SB)/8, $0x5030201
+DATA lanes<>+376(SB)/8, $0x503020100
+DATA lanes<>+384(SB)/8, $0x504
+DATA lanes<>+392(SB)/8, $0x50400
+DATA lanes<>+400(SB)/8, $0x50401
+DATA lanes<>+408(SB)/8, $0x5040100
+DATA lanes<>+416(SB)/8, $0x50402
+DATA lanes<>+424(SB)/8, $0x5040200
+DATA lanes<>+432(SB)/8, $0x5040201
+DATA lanes<>+440(SB)/8, $0x504020100
+DATA lanes<>+448(SB)/8, $0x50403
+DATA lanes<>+456(SB)/8, $0x5040300
+DATA lanes<>+464(SB)/8, $0x5040301
+DATA lanes<>+472(SB)/8, $0x504030100
+DATA lanes<>+480(SB)/8, $0x5040302
+DATA lanes<>+488(SB)/8, $0x504030200
+DATA lanes<>+496(SB)/8, $0x504030201
+DATA lanes<>+504(SB)/8, $0x50403020100
+DATA lanes<>+512(SB)/8, $0x6
+DATA lanes<>+520(SB)/8, $0x600
+DATA lanes<>+528(SB)/8, $0x601
+DATA lanes<>+536(SB)/8, $0x60100
+DATA lanes<>+544(SB)/8, $0x602
+DATA lanes<>+552(SB)/8, $0x60200
+DATA lanes<>+560(SB)/8, $0x60201
+DATA lanes<>+568(SB)/8, $0x6020100
+DATA lanes<>+576(SB)/8, $0x603
+DATA lanes<>+584(SB)/8, $0x60300
+DATA lanes<>+592(SB)/8, $0x60301
+DATA lanes<>+600(SB)/8, $0x6030100
+DATA lanes<>+608(SB)/8, $0x60302
+DATA lanes<>+616(SB)/8, $0x6030200
+DATA lanes<>+624(SB)/8, $0x6030201
+DATA lanes<>+632(SB)/8, $0x603020100
+DATA lanes<>+640(SB)/8, $0x604
+DATA lanes<>+648(SB)/8, $0x60400
+DATA lanes<>+656(SB)/8, $0x60401
+DATA lanes<>+664(SB)/8, $0x6040100
+DATA lanes<>+672(SB)/8, $0x60402
+DATA lanes<>+680(SB)/8, $0x6040200
+DATA lanes<>+688(SB)/8, $0x6040201
+DATA lanes<>+696(SB)/8, $0x604020100
+DATA lanes<>+704(SB)/8, $0x60403
+DATA lanes<>+712(SB)/8, $0x6040300
+DATA lanes<>+720(SB)/8, $0x6040301
+DATA lanes<>+728(SB)/8, $0x604030100
+DATA lanes<>+736(SB)/8, $0x6040302
+DATA lanes<>+744(SB)/8, $0x604030200
+DATA lanes<>+752(SB)/8, $0x604030201
+DATA lanes<>+760(SB)/8, $0x60403020100
+DATA lanes<>+768(SB)/8, $0x605
+DATA lanes<>+776(SB)/8, $0x60500
+DATA lanes<>+784(SB)/8, $0x60501
+DATA lanes<>+792(SB)/8, $0x6050100
+DATA lanes<>+800(SB)/8, $0x60502
+DATA lanes<>+808(SB)/8, $0x6050200
+DATA lanes<>+816(SB)/8, $0x6050201
+DATA lanes<>+824(SB)/8, $0x605020100
+DATA lanes<>+832(SB)/8, $0x60503
+DATA lanes<>+840(SB)/8, $0x6050300
+DATA lanes<>+848(SB)/8, $0x6050301
+DATA lanes<>+856(SB)/8, $0x605030100
+DATA lanes<>+864(SB)/8, $0x6050302
+DATA lanes<>+872(SB)/8, $0x605030200
+DATA lanes<>+880(SB)/8, $0x605030201
+DATA lanes<>+888(SB)/8, $0x60503020100
+DATA lanes<>+896(SB)/8, $0x60504
+DATA lanes<>+904(SB)/8, $0x6050400
+DATA lanes<>+912(SB)/8, $0x6050401
+DATA lanes<>+920(SB)/8, $0x605040100
+DATA lanes<>+928(SB)/8, $0x6050402
+DATA lanes<>+936(SB)/8, $0x605040200
+DATA lanes<>+944(SB)/8, $0x605040201
+DATA lanes<>+952(SB)/8, $0x60504020100
+DATA lanes<>+960(SB)/8, $0x6050403
+DATA lanes<>+968(SB)/8, $0x605040300
+DATA lanes<>+976(SB)/8, $0x605040301
+DATA lanes<>+984(SB)/8, $0x60504030100
+DATA lanes<>+992(SB)/8, $0x605040302
+DATA lanes<>+1000(SB)/8, $0x60504030200
+DATA lanes<>+1008(SB)/8, $0x60504030201
+DATA lanes<>+1016(SB)/8, $0x6050403020100
+DATA lanes<>+1024(SB)/8, $0x7
+DATA lanes<>+1032(SB)/8, $0x700
+DATA lanes<>+1040(SB)/8, $0x701
+DATA lanes<>+1048(SB)/8, $0x70100
+DATA lanes<>+1056(SB)/8, $0x702
+DATA lanes<>+1064(SB)/8, $0x70200
+DATA lanes<>+1072(SB)/8, $0x70201
+DATA lanes<>+1080(SB)/8, $0x7020100
+DATA lanes<>+1088(SB)/8, $0x703
+DATA lanes<>+1096(SB)/8, $0x70300
+DATA lanes<>+1104(SB)/8, $0x70301
+DATA lanes<>+1112(SB)/8, $0x7030100
+DATA lanes<>+1120(SB)/8, $0x70302
+DATA lanes<>+1128(SB)/8, $0x7030200
+DATA lanes<>+1136(SB)/8, $0x7030201
+DATA lanes<>+1144(SB)/8, $0x703020100
+DATA lanes<>+1152(SB)/8, $0x704
+DATA lanes<>+1160(SB)/8, $0x70400
+DATA lanes<>+1168(SB)/8, $0x70401
+DATA lanes<>+1176(SB)/8, $0x7040100
+DATA lanes<>+1184(SB)/8, $0x70402
+DATA lanes<>+1192(SB)/8, $0x7040200
+DATA lanes<>+1200(SB)/8, $0x7040201
+DATA lanes<>+1208(SB)/8, $0x704020100
+DATA lanes<>+1216(SB)/8, $0x70403
+DATA lanes<>+1224(SB)/8, $0x7040300
+DATA lanes<>+1232(SB)/8, $0x7040301
+DATA lanes<>+1240(SB)/8, $0x704030100
+DATA lanes<>+1248(SB)/8, $0x7040302
+DATA lanes<>+1256(SB)/8, $0x704030200
+DATA lanes<>+1264(SB)/8, $0x704030201
+DATA lanes<>+1272(SB)/8, $0x70403020100
+DATA lanes<>+1280(SB)/8, $0x705
+DATA lanes<>+1288(SB)/8, $0x70500
+DATA lanes<>+1296(SB)/8, $0x70501
+DATA lanes<>+1304(SB)/8, $0x7050100
+DATA lanes<>+1312(SB)/8, $0x70502
+DATA lanes<>+1320(SB)/8, $0x7050200
+DATA lanes<>+1328(SB)/8, $0x7050201
+DATA lanes<>+1336(SB)/8, $0x705020100
+DATA lanes<>+1344(SB)/8, $0x70503
+DATA lanes<>+1352(SB)/8, $0x7050300
+DATA lanes<>+1360(SB)/8, $0x7050301
+DATA lanes<>+1368(SB)/8, $0x705030100
+DATA lanes<>+1376(SB)/8, $0x7050302
+DATA lanes<>+1384(SB)/8, $0x705030200
+DATA lanes<>+1392(SB)/8, $0x705030201
+DATA lanes<>+1400(SB)/8, $0x70503020100
+DATA lanes<>+1408(SB)/8, $0x70504
+DATA lanes<>+1416(SB)/8, $0x7050400
+DATA lanes<>+1424(SB)/8, $0x7050401
+DATA lanes<>+1432(SB)/8, $0x705040100
+DATA lanes<>+1440(SB)/8, $0x7050402
+DATA lanes<>+1448(SB)/8, $0x705040200
+DATA lanes<>+1456(SB)/8, $0x705040201
+DATA lanes<>+1464(SB)/8, $0x70504020100
+DATA lanes<>+1472(SB)/8, $0x7050403
+DATA lanes<>+1480(SB)/8, $0x705040300
+DATA lanes<>+1488(SB)/8, $0x705040301
+DATA lanes<>+1496(SB)/8, $0x70504030100
+DATA lanes<>+1504(SB)/8, $0x705040302
+DATA lanes<>+1512(SB)/8, $0x70504030200
+DATA lanes<>+1520(SB)/8, $0x70504030201
+DATA lanes<>+1528(SB)/8, $0x7050403020100
+DATA lanes<>+1536(SB)/8, $0x706
+DATA lanes<>+1544(SB)/8, $0x70600
+DATA lanes<>+1552(SB)/8, $0x70601
+DATA lanes<>+1560(SB)/8, $0x7060100
+DATA lanes<>+1568(SB)/8, $0x70602
+DATA lanes<>+1576(SB)/8, $0x7060200
+DATA lanes<>+1584(SB)/8, $0x7060201
+DATA lanes<>+1592(SB)/8, $0x706020100
+DATA lanes<>+1600(SB)/8, $0x70603
+DATA lanes<>+1608(SB)/8, $0x7060300
+DATA lanes<>+1616(SB)/8, $0x7060301
+DATA lanes<>+1624(SB)/8, $0x706030100
+DATA lanes<>+1632(SB)/8, $0x7060302
+DATA lanes<>+1640(SB)/8, $0x706030200
+DATA lanes<>+1648(SB)/8, $0x706030201
+DATA lanes<>+1656(SB)/8, $0x70603020100
+DATA lanes<>+1664(SB)/8, $0x70604
+DATA lanes<>+1672(SB)/8, $0x7060400
+DATA lanes<>+1680(SB)/8, $0x7060401
+DATA lanes<>+1688(SB)/8, $0x706040100
+DATA lanes<>+1696(SB)/8, $0x7060402
+DATA lanes<>+1704(SB)/8, $0x706040200
+DATA lanes<>+1712(SB)/8, $0x706040201
+DATA lanes<>+1720(SB)/8, $0x70604020100
+DATA lanes<>+1728(SB)/8, $0x7060403
+DATA lanes<>+1736(SB)/8, $0x706040300
+DATA lanes<>+1744(SB)/8, $0x706040301
+DATA lanes<>+1752(SB)/8, $0x70604030100
+DATA lanes<>+1760(SB)/8, $0x706040302
+DATA lanes<>+1768(SB)/8, $0x70604030200
+DATA lanes<>+1776(SB)/8, $0x70604030201
+DATA lanes<>+1784(SB)/8, $0x7060403020100
+DATA lanes<>+1792(SB)/8, $0x70605
+DATA lanes<>+1800(SB)/8, $0x7060500
+DATA lanes<>+1808(SB)/8, $0x7060501
+DATA lanes<>+1816(SB)/8, $0x706050100
+DATA lanes<>+1824(SB)/8, $0x7060502
+DATA lanes<>+1832(SB)/8, $0x706050200
+DATA lanes<>+1840(SB)/8, $0x706050201
+DATA lanes<>+1848(SB)/8, $0x70605020100
+DATA lanes<>+1856(SB)/8, $0x7060503
+DATA lanes<>+1864(SB)/8, $0x706050300
+DATA lanes<>+1872(SB)/8, $0x706050301
+DATA lanes<>+1880(SB)/8, $0x70605030100
+DATA lanes<>+1888(SB)/8, $0x706050302
+DATA lanes<>+1896(SB)/8, $0x70605030200
+DATA lanes<>+1904(SB)/8, $0x70605030201
+DATA lanes<>+1912(SB)/8, $0x7060503020100
+DATA lanes<>+1920(SB)/8, $0x7060504
+DATA lanes<>+1928(SB)/8, $0x706050400
+DATA lanes<>+1936(SB)/8, $0x706050401
+DATA lanes<>+1944(SB)/8, $0x70605040100
+DATA lanes<>+1952(SB)/8, $0x706050402
+DATA lanes<>+1960(SB)/8, $0x70605040200
+DATA lanes<>+1968(SB)/8, $0x70605040201
+DATA lanes<>+1976(SB)/8, $0x7060504020100
+DATA lanes<>+1984(SB)/8, $0x706050403
+DATA lanes<>+1992(SB)/8, $0x70605040300
+DATA lanes<>+2000(SB)/8, $0x70605040301
+DATA lanes<>+2008(SB)/8, $0x7060504030100
+DATA lanes<>+2016(SB)/8, $0x70605040302
+DATA lanes<>+2024(SB)/8, $0x7060504030200
+DATA lanes<>+2032(SB)/8, $0x7060504030201
+DATA lanes<>+2040(SB)/8, $0x706050403020100
+GLOBL lanes<>(SB), RODATA|NOPTR, $2048
+
+// func compactAVX2(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int
+TEXT ·compactAVX2(SB), NOSPLIT, $0-72
+	MOVQ col_base+0(FP), BX
+	MOVQ col_len+8(FP), CX
+	MOVQ x_base+24(FP), SI
+	MOVQ at+48(FP), R8
+	MOVQ y+56(FP), DI
+	XORQ R9, R9
+	VXORPS Y0, Y0, Y0
+	LEAQ lanes<>(SB), R10
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VMOVUPS (SI), Y1
+	VMOVDQU (BX), Y2
+	VCMPPS $4, Y0, Y1, Y3
+	VMOVMSKPS Y3, AX
+	VPMOVZXBD (R10)(AX*8), Y3
+	VPERMPS Y1, Y3, Y1
+	VPERMPS Y2, Y3, Y2
+	VMOVUPS Y1, (DI)(R9*4)
+	VMOVUPS Y2, (R8)(R9*4)
+	POPCNTL AX, AX
+	ADDQ AX, R9
+	ADDQ $32, SI
+	ADDQ $32, BX
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMASKMOVPS (SI), Y5, Y1
+	VMASKMOVPS (BX), Y5, Y2
+	VCMPPS $4, Y0, Y1, Y3
+	VMOVMSKPS Y3, AX
+	VPMOVZXBD (R10)(AX*8), Y3
+	VPERMPS Y1, Y3, Y1
+	VPERMPS Y2, Y3, Y2
+	VMOVUPS Y1, (DI)(R9*4)
+	VMOVUPS Y2, (R8)(R9*4)
+	POPCNTL AX, AX
+	ADDQ AX, R9
+
+done:
+	MOVQ R9, ret+64(FP)
+	VZEROUPPER
+	RET
 
 // The order of operations is that of adamGeneric, none is fused: the bits are the same.
 //

@@ -43,3 +43,36 @@ func writePack(w *bytes.Buffer) {
 	p("\tADDQ R8, SI\n\tADDQ R9, DI\n\tDECQ DX\n\tJNZ one")
 	p("\nnext:\n\tADDQ $128, R13\n\tADDQ $128, R14\n\tSUBQ $32, BX\n\tJG block\n\tVZEROUPPER\n\tRET")
 }
+
+// pack writes the same for AVX2: 32 columns at a time, and of what is left 8, 4, 2 and 1, since stores under a mask are slow.
+func (w *writer) pack() {
+	w.function("pack", packArguments, 48)
+	w.text("\tMOVQ n+8(FP), BX\n\tMOVQ x+16(FP), R13\n\tMOVQ ldx+24(FP), R8\n\tMOVQ y+32(FP), R14\n\tMOVQ ldy+40(FP), R9\n\tSHLQ $2, R8\n\tSHLQ $2, R9")
+	for _, cols := range []int{32, 8, 4, 2, 1} {
+		next := fmt.Sprintf("%d", cols/2)
+		if cols == 32 {
+			next = "8"
+		}
+		w.textf("\ncols%d:\n\tCMPQ BX, $%d\n\tJLT  cols%s\n\tMOVQ R13, SI\n\tMOVQ R14, DI\n\tLEAQ (SI)(R8*8), R10\n\tMOVQ rows+0(FP), DX\n\nrow%[2]d:", cols, cols, next)
+		switch cols {
+		case 32:
+			for v := range 4 {
+				w.textf("\tVMOVUPS %d(SI), V%d", 32*v, v)
+			}
+			w.text("\tPREFETCHT0 (R10)\n\tPREFETCHT0 64(R10)\n\tADDQ R8, R10")
+			for v := range 4 {
+				w.textf("\tVMOVUPS V%d, %d(DI)", v, 32*v)
+			}
+		case 8:
+			w.text("\tVMOVUPS (SI), V0\n\tVMOVUPS V0, (DI)")
+		case 4:
+			w.text("\tVMOVUPS (SI), X0\n\tVMOVUPS X0, (DI)")
+		case 2:
+			w.text("\tMOVQ (SI), AX\n\tMOVQ AX, (DI)")
+		case 1:
+			w.text("\tMOVL (SI), AX\n\tMOVL AX, (DI)")
+		}
+		w.textf("\tADDQ R8, SI\n\tADDQ R9, DI\n\tDECQ DX\n\tJNZ  row%d\n\tADDQ $%d, R13\n\tADDQ $%[2]d, R14\n\tSUBQ $%[1]d, BX\n\tJMP  cols%[1]d", cols, 4*cols)
+	}
+	w.text("\ncols0:\n\tVZEROUPPER\n\tRET")
+}

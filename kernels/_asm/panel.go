@@ -2,7 +2,7 @@ package main
 
 const panelParameters = "(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, acc bool)"
 
-// panel writes the kernel of 128 columns of Y = S·X that takes of each row of S the edges from a place on while their columns
+// panel writes the kernel of eight vectors of columns of Y = S·X that takes of each row of S the edges from a place on while their columns
 // are among tall ones from the first on, and says where it stopped.
 func (w *writer) panel() {
 	const vectors = 8
@@ -15,9 +15,10 @@ func (w *writer) panel() {
 	for v := range vectors {
 		w.load("", v*w.bytes(), "DI", v)
 	}
-	w.text("\nedges:\n\tCMPQ R8, CX\n\tJAE  put\n\nedge:\n\tWITHIN(put)\n\tVBROADCASTSS (R8)(R11*1), V31")
+	value := either(w, "V15", "V31")
+	w.textf("\nedges:\n\tCMPQ R8, CX\n\tJAE  put\n\nedge:\n\tWITHIN(put)\n\tVBROADCASTSS (R8)(R11*1), %s", value)
 	for v := range vectors {
-		w.textf("\tVFMADD231PS %d(AX), V31, V%d", v*w.bytes(), v)
+		w.textf("\tVFMADD231PS %d(AX), %s, V%d", v*w.bytes(), value, v)
 	}
 	w.text("\tADDQ $4, R8\n\tCMPQ R8, CX\n\tJB   edge\n\nput:")
 	for v := range vectors {

@@ -26,8 +26,9 @@ func (w *writer) writeSpMM() {
 		w.text("\n" + masks)
 	}
 	w.spmm()
-	if w.wide {
-		w.panel()
+	w.panel()
+	if !w.wide {
+		w.pack()
 	}
 }
 
@@ -45,7 +46,10 @@ func declareSpMM() []byte {
 		}
 		fmt.Fprintf(&w, "// spmms%s sum that many columns of a row, or up to %d fewer.\nvar spmms%[1]s = [8]spmmAsm{%[3]s}\n\n", s.set(), s.lanes()-1, strings.Join(names, ", "))
 	}
-	fmt.Fprintf(&w, "//go:noescape\nfunc panelAVX512%s\n", panelParameters)
+	for _, wide := range []bool{false, true} {
+		fmt.Fprintf(&w, "//go:noescape\nfunc panel%s%s\n\n", (&writer{wide: wide}).set(), panelParameters)
+	}
+	fmt.Fprintf(&w, "//go:noescape\nfunc packAVX2%s\n", packArguments)
 	return append(bytes.TrimSpace(w.Bytes()), '\n')
 }
 

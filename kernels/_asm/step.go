@@ -11,9 +11,7 @@ func (w *writer) writeStep() {
 	w.mix()
 	w.dropout()
 	w.dropColumns()
-	if w.wide {
-		w.compact()
-	}
+	w.compact()
 	w.adam()
 	if w.wide {
 		w.text("\n// func fence()\nTEXT ·fence(SB), NOSPLIT, $0-0\n\tSFENCE\n\tRET")
@@ -193,8 +191,22 @@ func (w *writer) dropColumns() {
 	w.end()
 }
 
-// compact writes whole vectors, of which the next one covers what is too much.
+// compact writes whole vectors, of which the next one covers what is too much. AVX2 looks up, for each set of lanes that are kept,
+// which they are.
 func (w *writer) compact() {
+	if !w.wide {
+		for set := range 256 {
+			lanes, n := uint64(0), 0
+			for lane := range 8 {
+				if set>>lane&1 != 0 {
+					lanes |= uint64(lane) << (8 * n)
+					n++
+				}
+			}
+			w.textf("DATA lanes<>+%d(SB)/8, $%#x", 8*set, lanes)
+		}
+		w.text("GLOBL lanes<>(SB), RODATA|NOPTR, $2048")
+	}
 	w.function("compact", "(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int", 72)
 	w.text(`	MOVQ col_base+0(FP), BX
 	MOVQ col_len+8(FP), CX
@@ -202,20 +214,28 @@ func (w *writer) compact() {
 	MOVQ at+48(FP), R8
 	MOVQ y+56(FP), DI
 	XORQ R9, R9
-	VPXORD Z0, Z0, Z0`)
-	keep := `	VCMPPS $4, Z0, Z1, K2
+	ZERO V0` + either(w, "\n\tLEAQ lanes<>(SB), R10", ""))
+	keep := either(w, `	VCMPPS $4, Y0, Y1, Y3
+	VMOVMSKPS Y3, AX
+	VPMOVZXBD (R10)(AX*8), Y3
+	VPERMPS Y1, Y3, Y1
+	VPERMPS Y2, Y3, Y2
+	VMOVUPS Y1, (DI)(R9*4)
+	VMOVUPS Y2, (R8)(R9*4)
+	POPCNTL AX, AX
+	ADDQ AX, R9`, `	VCMPPS $4, Z0, Z1, K2
 	VCOMPRESSPS Z1, K2, Z1
 	VPCOMPRESSD Z2, K2, Z2
 	VMOVUPS Z1, (DI)(R9*4)
 	VMOVDQU32 Z2, (R8)(R9*4)
 	KMOVW K2, AX
 	POPCNTL AX, AX
-	ADDQ AX, R9`
-	w.round("each", "tail", 16, func() {
-		w.text("\tVMOVUPS (SI), Z1\n\tVMOVDQU32 (BX), Z2\n" + keep + "\n\tADDQ $64, SI\n\tADDQ $64, BX")
+	ADDQ AX, R9`)
+	w.round("each", "tail", w.lanes(), func() {
+		w.text("\tVMOVUPS (SI), V1\n\tMOVINT (BX), V2\n" + keep + "\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, BX")
 	})
 	w.left("tail")
-	w.text("\tVMOVUPS.Z (SI), K1, Z1\n\tVMOVDQU32.Z (BX), K1, Z2\n" + keep)
+	w.text("\tLOAD (SI), V1\n\tLOADINT (BX), V2\n" + keep)
 	w.text("\ndone:\n\tMOVQ R9, ret+64(FP)\n\tVZEROUPPER\n\tRET")
 }
 
