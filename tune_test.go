@@ -191,10 +191,7 @@ func TestTuneKeepsItsBudget(t *testing.T) {
 	before := 0
 	for _, budget := range []string{"0.7", "5", "30"} {
 		l := contested(t, 4, "goal: accuracy\nbudget: "+budget)
-		r, err := l.Train(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := l.mustTune(t, l.Plan.Candidates()) // those of few features, too
 		tried, sent := 0, int64(0)
 		for _, a := range r.Tried {
 			if sent += a.Sent; a.Sent > 0 {
@@ -398,10 +395,7 @@ func TestAutoNeedsValidation(t *testing.T) {
 func TestSpareCandidates(t *testing.T) {
 	for least, spare := range map[int]bool{5: false, 1000: true} {
 		l := contested(t, 2, fmt.Sprint("min_class: ", least))
-		r, err := l.Train(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := l.mustTune(t, l.Plan.Candidates())
 		for _, a := range r.Tried {
 			switch classes := a.Plan.InClosedForm(); {
 			case a.Name == "pca64" && (a.Ended == "") != spare, classes && spare && !strings.Contains(a.Ended, "fewer than 1000"):

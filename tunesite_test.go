@@ -97,7 +97,7 @@ func TestSitesTuneAfterARestart(t *testing.T) {
 	}
 	for i, when := range []func(Event) bool{
 		func(e Event) bool { return e.Kind == train.CandidateBegin && e.Candidate == "labels" },
-		func(e Event) bool { return e.Kind == train.CandidateEnd && e.Candidate == "classes" },
+		func(e Event) bool { return e.Kind == train.CandidateEnd && e.Candidate == "own-rows" },
 		func(e Event) bool { return e.Kind == train.StageEnd }, // of the first candidate
 	} {
 		j := newJoined(t, l, 31100+1000*i)

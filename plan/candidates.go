@@ -23,11 +23,12 @@ var presetCandidates = []struct {
 	kind           kind
 }{
 	{"own-rows", "preset=frugal class_target=labels hops=0", closedForm},
-	{"classes", "preset=frugal withhold_few=true", closedForm},
-	{"own-part-out", "preset=frugal hops=4 leave_one_out=true withhold_few=true", closedForm},
+	{"own-residual", "preset=frugal class_target=residual hops=0 random_features=0", wide},
+	{"classes", "preset=frugal withhold_few=true", narrow},
+	{"own-part-out", "preset=frugal hops=4 leave_one_out=true withhold_few=true", narrow},
 	{"residual", "preset=frugal class_target=residual withhold_few=true", closedForm},
-	{"last-hop", "preset=frugal class_target=labels hops=4 random_features=128 withhold_few=true", closedForm},
-	{"all-hops", "preset=frugal hops_kept=all random_features=128 withhold_few=true", closedForm},
+	{"last-hop", "preset=frugal class_target=labels hops=4 random_features=128 withhold_few=true", narrow},
+	{"all-hops", "preset=frugal hops_kept=all random_features=128 withhold_few=true", narrow},
 	{"labels", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128", usual},
 	{"residual-wide", "preset=frugal class_target=residual class_rounds=5 random_features=512 withhold_few=true", manyLabels},
 	{"pca64", "preset=frugal-pca encoder=pca:64 hops=2", spare},
@@ -42,11 +43,17 @@ type kind int
 
 const (
 	closedForm kind = iota // whatever the others give
+	narrow                 // in the same way, of few features only: rows of several plans tell many of them
+	wide                   // in the same way, of more features only, where it says which targets rows are made of
 	usual                  // in the same way; chosen unless another is better by more than a standard error
 	manyLabels             // in the same way, where training nodes are many beside its random features
 	spare                  // in closed form, where none of those above gives a model: in most classes too few nodes have a label
 	trained                // in rounds, where that may pay
 )
+
+// mostNarrow is how many features a node may have for rows of several plans to be sent, of any targets (package closedform
+// has rows of residuals by the same bound).
+const mostNarrow = 64
 
 // commonSettings are those about model and training that all candidates of preset auto take from the plan, autoSettings
 // those that a plan of preset auto may set.
@@ -62,11 +69,32 @@ type Candidate struct {
 	Plan Plan
 	Sets string // of model and training, as "preset=frugal hops=4"
 
-	Usual   bool  // chosen unless another validates better by more than a standard error
-	Many    bool  // tried only where training nodes are many beside its random features
-	Spare   bool  // tried only where no simpler candidate gives a model
-	Trained bool  // its layers are trained in rounds
-	Fault   error // why the data, or the site, rules it out; nil: nothing does
+	Usual   bool   // chosen unless another validates better by more than a standard error
+	Target  string // of class means that many features are told by: "labels" or "residual"; empty: not such a plan
+	Many    bool   // tried only where training nodes are many beside its random features
+	Spare   bool   // tried only where no simpler candidate gives a model
+	Trained bool   // its layers are trained in rounds
+	Fault   error  // why the data, or the site, rules it out; nil: nothing does
+
+	kind kind
+}
+
+// fitTo is c for nodes of such data, or why it is not tried there. Where a node has one class and many features, rows of
+// few plans may cross, all of them of one target.
+func (c Candidate) fitTo(t task) (Candidate, error) {
+	if t.Kind == target.Numbers {
+		c = c.ofNumbers()
+	}
+	many := t.Kind == target.Single && t.Features > mostNarrow && !t.Numbered
+	switch {
+	case many && c.kind == narrow:
+		return c, fmt.Errorf("rows of several plans tell too much of %d features", t.Features)
+	case !many && c.kind == wide:
+		return c, errors.New("the others may all send rows")
+	case many && c.Plan.InClosedForm() && c.kind != spare:
+		c.Target = c.Plan.ClassTarget
+	}
+	return c, nil
 }
 
 // Candidates returns the plans that p, of preset auto, may try, simpler ones first; nil for any other plan.
@@ -89,7 +117,7 @@ func (p Plan) Candidates() (all []Candidate) {
 		}
 		q.Members = p.Members
 		all = append(all, Candidate{Name: c.name, Plan: *q, Sets: c.settings, Usual: c.kind == usual,
-			Many: c.kind == manyLabels, Spare: c.kind == spare, Trained: c.kind == trained})
+			Many: c.kind == manyLabels, Spare: c.kind == spare, Trained: c.kind == trained, kind: c.kind})
 	}
 	return all
 }
@@ -103,18 +131,19 @@ func (c Candidate) ofNumbers() Candidate {
 	return c
 }
 
-// fitting is Candidates for nodes of such labels, with the faults that check finds. Of plans with the same fingerprint only the
+// fitting is Candidates for nodes of such data, with the faults that check finds. Of plans with the same fingerprint only the
 // first may be tried. If there is none to try, the error says why.
-func (p Plan) fitting(labels target.Kind, check func(Plan) ([32]byte, error)) ([]Candidate, error) {
+func (p Plan) fitting(t task, check func(Plan) ([32]byte, error)) ([]Candidate, error) {
 	all := p.Candidates()
 	var seen [][32]byte
 	var errs []error
-	for i, c := range all {
-		if labels == target.Numbers {
-			c = c.ofNumbers()
-			all[i] = c
+	for i := range all {
+		c, err := all[i].fitTo(t)
+		all[i] = c
+		var id [32]byte
+		if err == nil {
+			id, err = check(c.Plan)
 		}
-		id, err := check(c.Plan)
 		if err == nil && slices.Contains(seen, id) {
 			err = errors.New("the same as a plan before it, for these data")
 		}
@@ -144,7 +173,7 @@ func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 	}
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s %v\n", p.Goal, p.Budget)
-	_, err = p.fitting(t.Kind, func(q Plan) ([32]byte, error) {
+	_, err = p.fitting(t, func(q Plan) ([32]byte, error) {
 		id, err := q.identify(t)
 		if err == nil {
 			text.Write(id[:])
@@ -157,7 +186,7 @@ func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 // CandidatesFor returns the candidates of p with the faults that own, one of the parts, shows. If there is none to try,
 // the error says why. A plan by which rows would hold all features is one that a user has to ask for.
 func (p Plan) CandidatesFor(own *shard.Shard) ([]Candidate, error) {
-	return p.fitting(own.Labels.Kind(), func(q Plan) ([32]byte, error) {
+	return p.fitting(p.taskOf(own), func(q Plan) ([32]byte, error) {
 		if features := own.X.Cols(); q.Encoder.K >= features && features > 0 {
 			return [32]byte{}, fmt.Errorf("its rows would hold all %d features, in %d components", features, q.Encoder.K)
 		}

@@ -126,6 +126,37 @@ func TestOwnRowsOfNumbers(t *testing.T) {
 	}
 }
 
+// TestRowsOfManyFeatures: of nodes with one class and more than 64 features few plans send rows; of each of their targets one sends none.
+func TestRowsOfManyFeatures(t *testing.T) {
+	names := func(features int, labels graph.Labels) (tried string) {
+		own := shard.Whole(&graph.Graph{Name: "small", Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}},
+			X: graph.Features{Dense: mat.New(1, features)}, Labels: labels, Split: []graph.Split{graph.Train}})
+		all, err := read(t, "preset: auto", nil).CandidatesFor(own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			if c.Fault == nil && c.Plan.InClosedForm() && !c.Spare {
+				if tried += " " + c.Name; c.Target != "" {
+					tried += ":" + c.Target
+				}
+			}
+		}
+		return tried
+	}
+	class, numbers := graph.Labels{Classes: 2, Class: []int32{0}}, graph.Labels{Classes: 1, Values: []float32{2}}
+	few := " own-rows classes own-part-out residual last-hop all-hops labels residual-wide"
+	if got := names(64, class); got != few {
+		t.Errorf("64 features: tried are%s, must be%s", got, few)
+	}
+	if got, must := names(65, class), " own-rows:labels own-residual:residual residual:residual labels:labels residual-wide:residual"; got != must {
+		t.Errorf("65 features: tried are%s, must be%s", got, must)
+	}
+	if a, b := names(300, numbers), names(20, numbers); a != b || strings.Contains(a, ":") {
+		t.Errorf("numbers: tried are%s of 300 features, must be%s as of 20", a, b)
+	}
+}
+
 // TestNoCandidateSendsAllFeatures: rows of as many components as there are features are not sent unless a user asks for it.
 func TestNoCandidateSendsAllFeatures(t *testing.T) {
 	for features, barred := range map[int][]string{12: {"pca64", "pca128", "gcn", "sage", "gat"}, 100: {"pca128"}, 200: nil} {

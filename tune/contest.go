@@ -39,6 +39,8 @@ type Entrant struct {
 	Plan    string // text that tells its plan from others
 	Spare   bool   // tried only where no candidate before it gives a model
 	Usual   bool   // chosen unless another is better by more than a standard error
+	Target  string // of its rows: those of one target alone are sent; empty: whatever others send
+	Own     bool   // sends no rows
 	Trained bool   // in rounds; false: in closed form
 	Limit   int64  // bytes that all peers send at most
 	Barred  string // why it cannot be tried; empty: it can
@@ -99,10 +101,13 @@ func New(metric eval.Metric, goal string, budget, labels int64, candidates []Ent
 	return c, nil
 }
 
-// early is 1 for a usual candidate that may send at most half of the budget: it is tried before others spend what it
-// needs. It is 0 for any other.
+// early is 2 for a candidate that says which rows are sent, and 1 for a usual one that may send at most half of the budget:
+// it is tried before others spend what it needs. It is 0 for any other.
 func (c *Contest) early(one Entrant) int {
-	if one.Usual && one.Limit <= c.budget/2 {
+	switch {
+	case one.Target != "" && one.Own:
+		return 2
+	case one.Usual && one.Limit <= c.budget/2:
 		return 1
 	}
 	return 0
@@ -132,6 +137,9 @@ func (c *Contest) refused(one Entrant) string {
 	if best >= 0 && one.Spare {
 		return "not needed: class means gave a model"
 	}
+	if name := c.instead(one); name != "" {
+		return fmt.Sprintf("rows of one target alone are sent: the one of %s, by what it validates", name)
+	}
 	if left := c.budget - c.spent; one.Limit > left {
 		return fmt.Sprintf("over the budget: it sends at most %s, and %s are left", megabytes(one.Limit), megabytes(max(left, 0)))
 	}
@@ -142,6 +150,42 @@ func (c *Contest) refused(one Entrant) string {
 		}
 	}
 	return ""
+}
+
+// instead returns the candidate that says that rows of one's target are not to be sent beside those of the other; empty: none
+// does. Of two candidates without rows, one of each target, the better one has the target of which rows are sent. That of
+// the usual candidate is taken where the validation nodes cannot tell them apart, and where that one cannot be tried, any.
+func (c *Contest) instead(one Entrant) string {
+	if one.Target == "" || one.Own {
+		return ""
+	}
+	usual, other, can := -1, -1, ""
+	for i, e := range c.candidates {
+		v := c.Verdicts[i]
+		if e.Usual && v.Ended == "" && (v.Val == v.Val || e.Limit <= c.budget-c.spent) {
+			can = e.Target
+		}
+	}
+	for i, e := range c.candidates {
+		if v := c.Verdicts[i]; e.Target == "" || !e.Own || v.Ended != "" || v.Val != v.Val {
+			continue
+		} else if e.Target == can {
+			usual = i
+		} else {
+			other = i
+		}
+	}
+	if usual < 0 || other < 0 {
+		return ""
+	}
+	taken := usual
+	if x, y := c.Verdicts[usual].Val, c.Verdicts[other]; y.Val-y.Error > x {
+		taken = other
+	}
+	if c.candidates[taken].Target == one.Target {
+		return ""
+	}
+	return c.candidates[taken].Name
 }
 
 // End notes what became of candidate i: its v, of which Error and Limit are set here.

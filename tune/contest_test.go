@@ -88,6 +88,41 @@ func TestUsual(t *testing.T) {
 	}
 }
 
+// TestOneTarget: of two targets of rows one alone is sent, by what plans without rows validate: that of the usual candidate, unless
+// the other is better by more than a standard error (0.02 at 0.8). Where one of these, or the usual candidate, is missing, both are.
+func TestOneTarget(t *testing.T) {
+	all := []Entrant{{Name: "own", Target: "labels", Own: true, Limit: 9}, {Name: "own too", Target: "residual", Own: true, Limit: 9},
+		{Name: "rows", Target: "residual", Limit: 1}, {Name: "other rows", Target: "residual", Limit: 20},
+		{Name: "usual", Target: "labels", Usual: true, Limit: 60}, {Name: "any", Limit: 40}}
+	for _, c := range []struct {
+		name   string
+		budget int64
+		gave   [2]gave
+		order  []int
+	}{
+		{"the usual target is better", 1000, [2]gave{{0.9, 1, ""}, {0.8, 1, ""}}, []int{0, 1, 4, 5}},
+		{"it is within a standard error", 1000, [2]gave{{0.781, 1, ""}, {0.8, 1, ""}}, []int{0, 1, 4, 5}},
+		{"the other is better", 1000, [2]gave{{0.779, 1, ""}, {0.8, 1, ""}}, []int{0, 1, 2, 3, 5}},
+		{"the other is better, and the usual one comes late", 110, [2]gave{{0.779, 1, ""}, {0.8, 1, ""}}, []int{0, 1, 2, 3, 5}},
+		{"the usual one is over the budget", 50, [2]gave{{0.9, 1, ""}, {0.8, 1, ""}}, []int{0, 1, 2, 3, 5}},
+		{"one of them failed", 1000, [2]gave{{0.9, 1, ""}, {0.8, 1, "failed"}}, []int{0, 1, 4, 2, 3, 5}},
+	} {
+		contest, err := New("accuracy", "bytes", c.budget, 400, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := gave{0.8, 1, ""}
+		if order := played(t, contest, []gave{c.gave[0], c.gave[1], same, same, same, same}); !slices.Equal(order, c.order) {
+			t.Errorf("%s: candidates must be tried in the order %v (got %v)", c.name, c.order, order)
+		}
+		for i, v := range contest.Verdicts {
+			if tried := slices.Contains(c.order, i); tried != (v.Ended == "" || v.Ended == "failed") {
+				t.Errorf("%s: %s is tried: %t, but ended by %q", c.name, all[i].Name, tried, v.Ended)
+			}
+		}
+	}
+}
+
 // TestNoChoice: the error says of each candidate why it was not trained.
 func TestNoChoice(t *testing.T) {
 	c, err := New("accuracy", "bytes", 10, 5, []Entrant{{Name: "large", Limit: 11}, {Name: "wrong", Barred: "no such thing"}, {Name: "weak"}})

@@ -3,11 +3,13 @@ package attack
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -31,7 +33,7 @@ type setting struct {
 }
 
 // union is the setting of all plans in closed form that preset auto tries, whose rows are attacked together.
-const union = "preset auto: rows of all its closed forms together"
+const union = "preset auto: rows of all closed forms that it tries"
 
 // sage is the setting of the one plan that preset auto trains in rounds by which components and columns of classes cross.
 const sage = "sage of preset auto"
@@ -149,24 +151,44 @@ func (m *measurement) components(ctx context.Context, p *page.Page, s setting, r
 	return nil
 }
 
-// together attacks the rows of all plans in closed form that preset auto tries and by which rows cross.
+// together attacks the rows of all plans in closed form by which rows cross where preset auto trains over shards. With plans it
+// attacks those, whether preset auto would try them or not.
 func (m *measurement) together(ctx context.Context, p *page.Page, s setting, auto plan.Plan, shards []*shard.Shard) error {
-	all, err := auto.CandidatesFor(shards[0])
-	if err != nil {
-		return err
+	var tried []plan.Plan
+	var names []string
+	if m.plans != "" {
+		all := auto.Candidates()
+		for _, name := range strings.Split(m.plans, ",") {
+			at := slices.IndexFunc(all, func(c plan.Candidate) bool { return c.Name == name })
+			if at < 0 {
+				return fmt.Errorf("plans must be candidates of preset auto (got %s)", name)
+			}
+			tried, names = append(tried, all[at].Plan), append(names, name)
+		}
+	} else {
+		r, err := heddle.Local{Plan: auto, Shards: shards, OnEvent: func(heddle.Event) {}}.Train(ctx)
+		if err != nil {
+			return err
+		}
+		for _, a := range r.Tried {
+			if a.Sent > 0 && a.Plan.InClosedForm() && a.Plan.Encoder.K == 0 && a.Plan.Hops > 0 {
+				tried, names = append(tried, a.Plan), append(names, a.Name)
+			}
+		}
+		if len(tried) == 0 {
+			return errors.New("preset auto must try a plan in closed form that sends rows")
+		}
 	}
 	var runs []*attack.Run
-	for _, c := range all {
-		if c.Fault != nil || !c.Plan.InClosedForm() || c.Plan.Encoder.K > 0 || c.Plan.Hops == 0 || m.plans != "" && !slices.Contains(strings.Split(m.plans, ","), c.Name) {
-			continue
-		}
-		c.Plan.Exchange = "halo"
-		r, err := attack.Train(ctx, c.Plan, shards, 0)
+	for i, q := range tried {
+		q.Exchange = "halo"
+		r, err := attack.Train(ctx, q, shards, 0)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
+			return fmt.Errorf("%s: %w", names[i], err)
 		}
 		runs = append(runs, r)
 	}
+	s.name += ": " + strings.Join(names, ", ")
 	return m.classes(ctx, p, s, runs)
 }
 

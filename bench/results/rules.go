@@ -2,9 +2,14 @@ package results
 
 import (
 	"math"
+	"slices"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/plan/contest"
 	"github.com/heddle-gnn/heddle/tune"
 )
 
@@ -64,12 +69,10 @@ func contested(entrants []tune.Entrant, ran []record, labels int64) int {
 
 // lost returns how far the plans that a rule chooses validate below the plan that is best on average, in points, and the MB
 // that they send. Each choice is judged by the other runs, which have other seeds and, where there are several, other splits.
-// all are the closed forms of preset auto with as many runs each.
-func (r rule) lost(all []*candidate, data string, labels int64) (points, megabytes float64) {
-	var entrants []tune.Entrant
+// all are the closed forms of preset auto with as many runs each, entrants what a contest knows of them.
+func (r rule) lost(all []*candidate, entrants []tune.Entrant, data string, labels int64) (points, megabytes float64) {
 	best, runs := math.Inf(-1), len(all[0].of[data].runs)
 	for _, c := range all {
-		entrants = append(entrants, tune.Entrant{Name: c.Name, Usual: c.usual})
 		best = max(best, c.of[data].val())
 	}
 	for s := range runs {
@@ -96,20 +99,26 @@ func printRules(p *page.Page, b *book, rows []*candidate, sets []string) error {
 		var mean, sent float64
 		n := 0
 		for _, data := range sets {
+			splits, err := b.read(data)
+			if err != nil {
+				return err
+			}
+			fit, err := heddle.Defaults(heddle.Plan{Preset: plan.Auto}).CandidatesFor(shard.Whole(splits[0]))
+			if err != nil {
+				return err
+			}
 			var all []*candidate
+			var entrants []tune.Entrant
 			for _, c := range rows {
-				if s, ok := c.of[data]; ok && c.tried && c.closed && len(s.runs) > 1 {
-					all = append(all, c)
+				at := slices.IndexFunc(fit, func(f plan.Candidate) bool { return f.Name == c.Name && f.Fault == nil })
+				if s, ok := c.of[data]; ok && at >= 0 && c.tried && c.closed && len(s.runs) > 1 {
+					all, entrants = append(all, c), append(entrants, contest.Entrant(fit[at]))
 				}
 			}
 			if len(all) < 2 {
 				continue
 			}
-			splits, err := b.read(data)
-			if err != nil {
-				return err
-			}
-			points, megabytes := r.lost(all, data, int64(len(splits[0].InSplit(graph.Val))))
+			points, megabytes := r.lost(all, entrants, data, int64(len(splits[0].InSplit(graph.Val))))
 			p.Row(r.name, data, points, megabytes)
 			mean, sent, n = mean+points, sent+megabytes, n+1
 		}

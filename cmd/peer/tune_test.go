@@ -14,7 +14,7 @@ func TestTune(t *testing.T) {
 	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
-	args := []string{"--data", data, "--policy", "by-column", "--transport", "memory", "--budget", "3", "-q"}
+	args := []string{"--data", data, "--policy", "by-column", "--transport", "memory", "--budget", "2", "-q"}
 	text := must(t, slices.Concat([]string{"tune", "-o", at("tune"), "--plan-out", at("plan.yaml"), "--json", at("tune.json"), "--events", at("events")}, args)...)
 	for _, want := range []string{"own-rows", "chosen", "over the budget", "all plans together sent"} {
 		if !strings.Contains(text, want) {
@@ -27,7 +27,7 @@ func TestTune(t *testing.T) {
 	for _, a := range r.Tried {
 		sent += a.Bytes
 	}
-	if chosen < 0 || *r.Tried[chosen].Val != *r.ValAccuracy || r.Preset != "auto" || sent == 0 || sent > 3e6 {
+	if chosen < 0 || *r.Tried[chosen].Val != *r.ValAccuracy || r.Preset != "auto" || sent == 0 || sent > 2e6 {
 		t.Errorf("%d bytes; %+v", sent, r.Tried)
 	}
 	if sum := r.Bytes.Halo + r.Bytes.Reduce + r.Bytes.Control; sum != r.Tried[chosen].Bytes {
@@ -45,14 +45,14 @@ func TestTune(t *testing.T) {
 	}
 	must(t, "train", "--data", data, "--config", at("plan.yaml"), "-o", at("again"), "-q")
 	must(t, slices.Concat([]string{"train", "--preset", "auto", "-o", at("preset")}, args)...)
-	written := must(t, "plan", "--budget", "3", "a=12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo@127.0.0.1", "b=12D3KooWPjceQrSwdWXPyLLeABRXmuqt69Rg3sBYbU1Nft9HyQ6X")
-	for _, want := range []string{"preset: auto\n", "at most 3 MB:\n", "#   own-rows: preset=frugal class_target=labels hops=0\n", "#   gat: ", "# own-rows is tried without class_target=labels where"} {
+	written := must(t, "plan", "--budget", "2", "a=12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo@127.0.0.1", "b=12D3KooWPjceQrSwdWXPyLLeABRXmuqt69Rg3sBYbU1Nft9HyQ6X")
+	for _, want := range []string{"preset: auto\n", "at most 2 MB:\n", "#   own-rows: preset=frugal class_target=labels hops=0\n", "#   gat: ", "# own-rows is tried without class_target=labels where"} {
 		if !strings.Contains(written, want) {
 			t.Errorf("a plan of preset auto must say %q (got\n%s)", want, written)
 		}
 	}
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", at("parts"))
-	processes(t, at("parts"), 3, at("join"), "--preset", "auto", "--budget", "3")
+	processes(t, at("parts"), 3, at("join"), "--preset", "auto", "--budget", "2")
 	for k, a := range figures(t, at("join-2", "result.json")).Tried {
 		if want := r.Tried[k]; a.Name != want.Name || a.Bytes != want.Bytes || a.Chosen != want.Chosen || a.Ended != want.Ended {
 			t.Errorf("a process of three tried %+v, one process %+v", a, want)

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/traffic"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/tune"
@@ -48,7 +49,7 @@ func Extent(p plan.Plan, own *shard.Shard, all []plan.Candidate) tune.Extent {
 
 // Entrant is what a contest knows of c.
 func Entrant(c plan.Candidate) tune.Entrant {
-	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Spare: c.Spare, Usual: c.Usual, Trained: c.Trained}
+	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Spare: c.Spare, Usual: c.Usual, Trained: c.Trained, Target: c.Target, Own: c.Plan.Hops == 0}
 }
 
 // perFeature is how many training nodes a random feature takes: with fewer, a plan of many of them is not worth its bytes.
@@ -60,6 +61,10 @@ func fits(c plan.Candidate, own *shard.Shard, labelled, nodes float64, same map[
 	config, err := c.Plan.ClosedForm(own)
 	if err != nil {
 		return err
+	}
+	auto := config
+	if auto.Target = closedform.Auto; c.Target == "residual" && !auto.Residual(labelled, nodes) {
+		return fmt.Errorf("residuals of many features take labels of a fifth of the nodes (there are %g of %g)", labelled, nodes)
 	}
 	if least := perFeature * config.Random; c.Many && labelled < float64(least) {
 		return fmt.Errorf("not worth its bytes: its %d random features take %d training nodes (there are %g)", config.Random, least, labelled)
