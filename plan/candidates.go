@@ -23,7 +23,7 @@ var presetCandidates = []struct {
 	kind           kind
 }{
 	{"own-rows", "preset=frugal class_target=labels hops=0", closedForm},
-	{"own-residual", "preset=frugal class_target=residual hops=0 random_features=0", wide},
+	{"own-residual", "preset=frugal class_target=residual hops=0", wide},
 	{"classes", "preset=frugal withhold_few=true", narrow},
 	{"own-part-out", "preset=frugal hops=4 leave_one_out=true withhold_few=true", narrow},
 	{"residual", "preset=frugal class_target=residual withhold_few=true", closedForm},

@@ -154,7 +154,7 @@ func (c *Contest) refused(one Entrant) string {
 
 // instead returns the candidate that says that rows of one's target are not to be sent beside those of the other; empty: none
 // does. Of two candidates without rows, one of each target, the better one has the target of which rows are sent. That of
-// the usual candidate is taken where the validation nodes cannot tell them apart, and where that one cannot be tried, any.
+// the usual candidate is taken where they are within half a standard error, and where it cannot be tried, any.
 func (c *Contest) instead(one Entrant) string {
 	if one.Target == "" || one.Own {
 		return ""
@@ -179,7 +179,7 @@ func (c *Contest) instead(one Entrant) string {
 		return ""
 	}
 	taken := usual
-	if x, y := c.Verdicts[usual].Val, c.Verdicts[other]; y.Val-y.Error > x {
+	if x, y := c.Verdicts[usual].Val, c.Verdicts[other]; y.Val-y.Error/2 > x {
 		taken = other
 	}
 	if c.candidates[taken].Target == one.Target {
