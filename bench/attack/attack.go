@@ -146,8 +146,17 @@ func (m *measurement) components(ctx context.Context, p *page.Page, s setting, r
 		return err
 	}
 	share, _ := rows.Share()
+	without, gap := "–", "–"
+	if r.Model.Encoder.Classes != nil { // columns of classes cross beside
+		columns, err := r.ClassColumns(ctx, 1, m.rows)
+		if err != nil {
+			return err
+		}
+		one, base := columns.Share()
+		share, without, gap = one, fmt.Sprintf("%.3f", base), fmt.Sprintf("%.3f", one-base)
+	}
 	p.Row(m.data, s.name, fmt.Sprintf("%d/%d", rows.Exact-rows.Many, rows.Tried-rows.Tested),
-		fmt.Sprintf("%d/%d", rows.Many, rows.Tested), fmt.Sprint(sum.Exact), share, "–", "–")
+		fmt.Sprintf("%d/%d", rows.Many, rows.Tested), fmt.Sprint(sum.Exact), share, without, gap)
 	return nil
 }
 

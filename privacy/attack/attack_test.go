@@ -257,6 +257,24 @@ func TestColumnsGuessed(t *testing.T) {
 	}
 }
 
+// TestColumnsBesideComponents: where components and columns of classes cross, they name more of a node's words than
+// columns of classes by themselves may.
+func TestColumnsBesideComponents(t *testing.T) {
+	long.Only(t)
+	shards, p := cora(t, 3, map[string]string{"model": "sage", "encoder": "pca:16+classes", "exchange": "halo", "rounds": "2", "hidden": "64"})
+	run, err := Train(t.Context(), p, shards, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := run.ClassColumns(t.Context(), 1, 300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if attack, base := r.Share(); r.Tried != 300 || attack-base < 0.07 || attack-base > 0.13 {
+		t.Errorf("%.3f of the words in %d rows, %.3f without a row: the gap must be 0.07 to 0.13", attack, r.Tried, base)
+	}
+}
+
 // TestLogitsTellLess: where rounds learn from residuals, the logits that cross by default name fewer of a node's words than
 // columns of each round would.
 func TestLogitsTellLess(t *testing.T) {

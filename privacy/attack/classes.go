@@ -84,7 +84,8 @@ func ClassRows(ctx context.Context, runs []*Run, victim int, e Effort) (Recovery
 // and rows of its own nodes. It is given the node's true class, its degree and its number of values; soft labels cross
 // with residuals alone. It guesses by Bag.Linear, and by what it learns of its own nodes beside (decoder). The
 // baseline has all of this but the rows: it guesses the columns most frequent in the class, and likewise learns of its
-// own nodes how they depend on the number of values and the degree.
+// own nodes how they depend on the number of values and the degree. By encoder pca:K+classes the rows are those of the columns of
+// classes, and the decoder has those of the components beside.
 func (run *Run) ClassColumns(ctx context.Context, victim, most int) (Recovery, error) {
 	return ClassColumns(ctx, []*Run{run}, victim, most)
 }
@@ -97,8 +98,8 @@ func ClassColumns(ctx context.Context, runs []*Run, victim, most int) (Recovery,
 	// The last soft labels, which residuals have not, say how often a class has a column: the first view tells that.
 	runs = slices.SortedStableFunc(slices.Values(runs), func(a, b *Run) int { return a.residuals() - b.residuals() })
 	for _, run := range runs {
-		if run.Model.Closed == nil {
-			return sum, errors.New("encoder must be classes")
+		if run.form() == nil {
+			return sum, errors.New("encoder must be classes, or pca:K+classes")
 		}
 		a, err := run.rowsOf(victim)
 		if err != nil {
@@ -145,9 +146,17 @@ func ClassColumns(ctx context.Context, runs []*Run, victim, most int) (Recovery,
 	return sum, nil
 }
 
+// form is the closed form whose rows crossed: the model, or what makes the columns of classes beside components; nil: none did.
+func (run *Run) form() *closed.Form {
+	if run.Model.Closed != nil {
+		return run.Model.Closed
+	}
+	return run.Model.Encoder.Classes
+}
+
 // residuals is 1 where a run's rounds learn from residuals, else 0.
 func (run *Run) residuals() int {
-	if run.Model.Closed != nil && run.Model.Closed.Spec.Residual {
+	if run.form().Spec.Residual {
 		return 1
 	}
 	return 0
@@ -198,7 +207,7 @@ func (run *Run) rowsOf(member int) (*classAttack, error) {
 	if own.Labels.Kind() != target.Single {
 		return nil, errors.New("nodes must have one class each")
 	}
-	a := &classAttack{form: run.Model.Closed, encoder: run.Model.Encoder, raw: own.X, global: own.Global}
+	a := &classAttack{form: run.form(), encoder: run.Model.Encoder, raw: own.X, global: own.Global}
 	var err error
 	if member != run.Attacker {
 		a.nodes = own.Boundary[run.Attacker]
@@ -280,6 +289,13 @@ func (a *classAttack) read(run *Run, messages []Message) error {
 		rows = append(first, rows...)
 	}
 	var told []graph.Features
+	if beside := run.Model.Encoder.Classes; beside != nil { // components cross, too: the decoder has them
+		first, err := run.rows(messages, len(a.nodes), run.Model.Encoder.Spec.Out)
+		if err != nil {
+			return err
+		}
+		told = append(told, graph.Features{Dense: first[0]})
+	}
 	for _, z := range rows {
 		told = append(told, graph.Features{Dense: z})
 	}

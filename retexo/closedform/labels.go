@@ -221,7 +221,7 @@ func (t *Trainer) enoughLabels(deviation float64) error {
 		return nil
 	}
 	return fmt.Errorf("label_epsilon %g needs about %.0f labelled training nodes of %g classes (got %g): the mean of a class would have noise of %.2g of a "+
-		"row's length in each number. Noise of 0.025 has cost 0 to 19 points of accuracy, 0.04 1 to 27, and 0.07 6 to 58; label more nodes, or take a larger label_epsilon",
+		"row's length in each number. Noise of half the bound, 0.01, has cost 8 points of accuracy; label more nodes, or take a larger label_epsilon",
 		t.config.LabelEpsilon, math.Ceil(deviation*classes/mostNoise), classes, t.labels.Labelled, noise)
 }
 
