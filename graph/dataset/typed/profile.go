@@ -186,7 +186,7 @@ func (r *reader) nodeConfig(k int, columns []string, labels bool) dataset.Import
 	c.ID, c.Site = r.one(c.ID, name, columns), r.one(c.Site, name, columns)
 	c.Source, c.Target, c.Weight, c.EdgeColumns, c.Directed = "", "", "", nil, ""
 	if !labels {
-		c.Label, c.Split, c.SplitTime, c.Multi, c.Regression = "", "", "", false, false
+		c.Label, c.Split, c.SplitTime, c.Multi, c.Regression, c.ClassOrder = "", "", "", false, false, nil
 		return c
 	}
 	c.Label, c.Split, c.SplitTime = r.one(c.Label, name, columns), r.one(c.Split, name, columns), r.one(c.SplitTime, name, columns)

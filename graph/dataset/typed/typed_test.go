@@ -262,6 +262,19 @@ func TestRegression(t *testing.T) {
 	}
 }
 
+// TestClassOrder: the order of classes is that of the labelled type; tables without labels do not have it.
+func TestClassOrder(t *testing.T) {
+	_, c := tables(t, prescriptions)
+	c.Tables.ClassOrder = []string{"well", "ill"}
+	g, _, err := c.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int32{-1, -1, -1, -1, 0, 1, 1, -1}; !slices.Equal(g.Labels.Class, want) || !slices.Equal(g.Labels.Names, []string{"well", "ill"}) {
+		t.Errorf("labels %v of %v", g.Labels.Class, g.Labels.Names)
+	}
+}
+
 // TestNoEdges: types without relations are a graph of isolated nodes.
 func TestNoEdges(t *testing.T) {
 	_, c := tables(t, prescriptions)
