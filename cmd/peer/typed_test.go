@@ -146,17 +146,17 @@ func TestSeveralTablesRefused(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	patients, drugs, takes := "patient="+at("patients.csv"), "drug="+at("drugs.csv"), "patient-takes-drug="+at("takes.csv")
 	for want, args := range map[string][]string{
-		"each must have its type":                   {"--nodes", patients, "--nodes", at("drugs.csv")},
-		"require --nodes TYPE=FILE for each type":   {"--edges", takes},
-		"rows of a stored graph cannot be skipped":  {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--on-error", "skip", "--out", at("x.graph")},
-		"here each table is a relation":             {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--relation-column", "dose"},
-		"direction must be in, out or both":         {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--directed", "up"},
-		"--embed names types of nodes":              {"--nodes", at("patients.csv"), "--embed", "drug"},
-		"stored graphs have no columns of edges":    {"--edges", at("takes.csv"), "--edge-columns", "dose", "--out", at("y.graph")},
-		"split by time must be COLUMN:T1:T2":        {"--nodes", patients, "--label-column", "outcome", "--split-time", "admitted"},
-		"--directed must be in with --dgl":          {"--dgl", at("none.json"), "--directed", "out"},
-		"column born (Date) must be in a table":     {"--nodes", patients, "--date", "born"},
-		"in the table of one type, whose nodes hav": {"--nodes", patients, "--nodes", drugs, "--label-column", "id"},
+		"each must have its type":                    {"--nodes", patients, "--nodes", at("drugs.csv")},
+		"require --nodes TYPE=FILE for each type":    {"--edges", takes},
+		"rows of a stored graph cannot be skipped":   {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--on-error", "skip", "--out", at("x.graph")},
+		"here each table is a relation":              {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--relation-column", "dose"},
+		"direction must be in, out or both":          {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--directed", "up"},
+		"--embed names types of nodes":               {"--nodes", at("patients.csv"), "--embed", "drug"},
+		"stored graphs have no columns of edges":     {"--edges", at("takes.csv"), "--edge-columns", "dose", "--out", at("y.graph")},
+		"split by time must be COLUMN:T1:T2":         {"--nodes", patients, "--label-column", "outcome", "--split-time", "admitted"},
+		"--directed must be in with --dgl":           {"--dgl", at("none.json"), "--directed", "out"},
+		"typed: date column born must be in a table": {"--nodes", patients, "--date", "born", "--age", "seen:2026-01-01"},
+		"in the table of one type, whose nodes hav":  {"--nodes", patients, "--nodes", drugs, "--label-column", "id"},
 	} {
 		if !strings.Contains(strings.Join(args, " "), "--out") {
 			args = append(args, "--out", at("out"))

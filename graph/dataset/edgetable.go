@@ -350,7 +350,7 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 		if slices.Contains(roles, name) {
 			return fmt.Errorf("dataset: %s: column %s has two roles, the second being EdgeColumns", t.Path, name)
 		}
-		at, err := t.Column(name, "EdgeColumns")
+		at, err := t.Column(name, "EdgeColumns, each COLUMN or COLUMN:KIND, the kind numeric, categorical, date, dmy or mdy")
 		if err != nil {
 			return err
 		}

@@ -227,7 +227,7 @@ func TestEdgeColumns(t *testing.T) {
 	if g, err = Import(c); err != nil || g.EdgeX.Cols == 0 {
 		t.Errorf("all columns: %v", err)
 	}
-	for column, want := range map[string]string{"none": `no column "none"`, "source": "two roles", "dose:date": "is not a date"} {
+	for column, want := range map[string]string{"none": `no column "none"`, "dose:float": "the kind numeric, categorical, date, dmy or mdy", "source": "two roles", "dose:date": "is not a date"} {
 		c.EdgeColumns = []string{column}
 		_, err := Import(c)
 		graphtest.Refused(t, err, want)

@@ -125,15 +125,18 @@ func (r *reader) columns(path string, edges bool) ([]string, error) {
 // everyColumn refuses a column that the user names and no table has.
 func (r *reader) everyColumn(columns map[string][]string) error {
 	c := &r.config.Tables
-	for flag, list := range map[string][]string{"Numeric": c.Numeric, "Categorical": c.Categorical, "Ignore": c.Ignore, "Text": c.Text, "Date": c.Date,
-		"Age": c.Age, "ID": {c.ID}, "Label": {c.Label}, "Split": {c.Split}, "SplitTime": {c.SplitTime}, "Site": {c.Site}, "Source": {c.Source},
-		"Target": {c.Target}, "Weight": {c.Weight}, "EdgeColumns": c.EdgeColumns} {
-		for _, text := range list {
-			if text == "" || flag == "EdgeColumns" && text == "all" {
-				continue
-			}
-			if !slices.ContainsFunc(r.tableNames(), func(name string) bool { _, ok := r.at(text, name, columns[name]); return ok }) {
-				return fmt.Errorf("typed: column %s (%s) must be in a table, as COLUMN, TYPE.COLUMN or SOURCE-RELATION-TARGET.COLUMN", text, flag)
+	edge := slices.DeleteFunc(slices.Clone(c.EdgeColumns), func(text string) bool { return text == "all" })
+	for _, role := range []struct {
+		name string
+		list []string
+	}{
+		{"numeric", c.Numeric}, {"categorical", c.Categorical}, {"ignored", c.Ignore}, {"text", c.Text}, {"date", c.Date}, {"age", c.Age},
+		{"ID", []string{c.ID}}, {"label", []string{c.Label}}, {"split", []string{c.Split}}, {"split time", []string{c.SplitTime}},
+		{"site", []string{c.Site}}, {"source", []string{c.Source}}, {"target", []string{c.Target}}, {"weight", []string{c.Weight}}, {"edge", edge},
+	} {
+		for _, text := range role.list {
+			if text != "" && !slices.ContainsFunc(r.tableNames(), func(name string) bool { _, ok := r.at(text, name, columns[name]); return ok }) {
+				return fmt.Errorf("typed: %s column %s must be in a table, as COLUMN, TYPE.COLUMN or SOURCE-RELATION-TARGET.COLUMN", role.name, text)
 			}
 		}
 	}

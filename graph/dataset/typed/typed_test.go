@@ -145,7 +145,7 @@ func TestTablesRefused(t *testing.T) {
 		"each type of nodes must have one table":                 func(c *Config) { c.Nodes = append(c.Nodes, c.Nodes[0]) },
 		"two of patient-takes-drug":                              func(c *Config) { c.Edges = append(c.Edges, c.Edges[0]) },
 		"letters, digits and _":                                  func(c *Config) { c.Nodes[0] = "a b=patients.csv" },
-		"column none (Label)":                                    func(c *Config) { c.Tables.Label = "none" },
+		"label column none must be in a table":                   func(c *Config) { c.Tables.Label = "none" },
 		"column id must be in the table of one type":             func(c *Config) { c.Tables.Label = "id" },
 		"column drug.dose":                                       func(c *Config) { c.Tables.EdgeColumns = []string{"drug.dose"} },
 		"fractions must be 0 or more":                            func(c *Config) { c.Tables.Train = 2 },
