@@ -207,7 +207,10 @@ func (m *meeting) encoding() error {
 	if err := m.sum("counts of columns", counts); err != nil {
 		return err
 	}
-	squares := tables.squares(m.encoded, counts)
+	squares, err := tables.squares(m.encoded, counts)
+	if err != nil {
+		return err
+	}
 	if err := m.sum("squared deviations of columns", squares); err != nil {
 		return err
 	}

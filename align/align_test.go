@@ -292,6 +292,10 @@ func TestFaults(t *testing.T) {
 			c[2].tables.Edges = ""
 			put(t, dir, "west", node+"n70,west,old,1,a,yes,train\nn71,west,young,1,a,no,val\nn72,west,old,1,a,no,val\n")
 		}, 0, `column "age" is numeric at north and categorical at west`, "column \"age\" is numeric at north"},
+		{"numbers of another size", func(t *testing.T, dir string, c []entrant) {
+			c[2].tables.Edges = ""
+			put(t, dir, "west", node+"n70,west,1e25,1,a,yes,train\n")
+		}, 2, "column age must have numbers near those of the other sites (their mean is 1e+25 here and", "align"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := tables(t)
@@ -324,10 +328,15 @@ func TestOwnFaults(t *testing.T) {
 	for _, test := range []struct{ file, text, want string }{
 		{"south-edges", "source,source site,target,target site,weight\nn1,north,n2,west,1\n", "south-edges.csv: line 2, column target: one end of the edge must be at south"},
 		{"south-edges", "source,source site,target,target site,weight\nn1,,n2,west,1\n", "south-edges.csv: line 2, column source: node must be a name in"},
+		{"south", node + "n70,south,1,1,a,yes,train\nn71,south,123456789012345678901234567890,1,a,no,val\n",
+			"south.csv: line 3, column age: must be a number whose square can be summed over the sites (got 1.2345678901234568e+29)"},
 		{"south", node + "n70,south,1,1,a,yes,train\nn71,north,1,1,a,no,val\n", `south.csv: column site: node "n71" must be of "south", whose table it is (got "north")`},
 	} {
 		dir := tables(t)
 		put(t, dir, test.file, test.text)
+		if test.file == "south" {
+			put(t, dir, "south-edges", "source,source site,target,target site,weight\n")
+		}
 		_, err := OpenSite(config(dir, 1, "", "").tables)
 		graphtest.Refused(t, err, test.want)
 	}

@@ -370,10 +370,26 @@ func (t *columnsOf) counts() (out []float32) {
 	return out
 }
 
+// mostSum bounds what a site adds to sums over the sites: those of dozens of sites fit a masked float32.
+const mostSum = 1e36
+
+// summable refuses numbers whose sums do not fit those over the sites.
+func (t *columnsOf) summable() error {
+	for _, c := range t.found {
+		if c.Stats == nil || c.Kind != column.Numeric {
+			continue
+		}
+		if m := c.Stats.Moments(&c.Column); m.M2 > mostSum || math.Abs(m.Mean)*float64(m.N) > mostSum {
+			return c.Stats.LargestFault(c.Name, "must be a number whose square can be summed over the sites", "correct it, or ignore the column")
+		}
+	}
+	return nil
+}
+
 // squares returns what the sites add up next, once the counts are those of all: of each column of
 // numbers or dates the sum of squared deviations from its mean over all sites. rest are the counts of the
 // tables that follow.
-func (t *columnsOf) squares(counts []float32) (out, rest []float32) {
+func (t *columnsOf) squares(counts []float32) (out, rest []float32, err error) {
 	stats := t.stats()
 	for k := range t.columns {
 		c := &t.columns[k]
@@ -382,13 +398,18 @@ func (t *columnsOf) squares(counts []float32) (out, rest []float32) {
 			if s := stats[c.Name]; s != nil {
 				m := s.Moments(c)
 				d := m.Mean - mean(counts)
-				square = float32(m.M2 + float64(d*d)*float64(m.N))
+				sum := m.M2 + float64(d*d)*float64(m.N)
+				if !(sum <= mostSum) {
+					return nil, nil, fmt.Errorf("align: column %s must have numbers near those of the other sites (their mean is %g here and %g over all sites)", c.Name,
+						m.Mean, mean(counts))
+				}
+				square = float32(sum)
 			}
 			out = append(out, square)
 		}
 		counts = counts[sums(c):]
 	}
-	return out, counts
+	return out, counts, nil
 }
 
 // moments reports whether a column has a mean and a deviation.

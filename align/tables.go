@@ -97,7 +97,7 @@ func OpenSite(cfg SiteConfig) (*Tables, error) {
 			return nil, err
 		}
 		if faults.Count("") == known {
-			return t, nil
+			return t, t.summable()
 		}
 		// The statistics of the columns still have the rows that were skipped: again without these.
 	}

@@ -65,13 +65,18 @@ func (t *Tables) columns(a *agreed) (list []columnsOf) {
 	}
 	for k := range a.types.Edges {
 		e := &a.types.Edges[k]
-		of := columnsOf{columns: e.Of.EdgeColumns}
-		if at := slices.IndexFunc(t.edges, func(t edgeTable) bool { return t.name == e.Name() }); at >= 0 {
-			of.found = t.edges[at].profile
-		}
-		list = append(list, of)
+		list = append(list, columnsOf{columns: e.Of.EdgeColumns, found: t.found(e.Name())})
 	}
 	return list
+}
+
+// found is what this site found in the columns of a relation's table; nil: it has no such table.
+func (t *Tables) found(relation string) []dataset.ColumnProfile {
+	at := slices.IndexFunc(t.edges, func(t edgeTable) bool { return t.name == relation })
+	if at < 0 {
+		return nil
+	}
+	return t.edges[at].profile
 }
 
 // counts are those of the columns of all tables.
@@ -83,13 +88,29 @@ func (t *Tables) counts(a *agreed) (out []float32) {
 }
 
 // squares are those of the columns of all tables.
-func (t *Tables) squares(a *agreed, counts []float32) (out []float32) {
+func (t *Tables) squares(a *agreed, counts []float32) (out []float32, err error) {
 	for _, of := range t.columns(a) {
 		var one []float32
-		one, counts = of.squares(counts)
+		if one, counts, err = of.squares(counts); err != nil {
+			return nil, err
+		}
 		out = append(out, one...)
 	}
-	return out
+	return out, nil
+}
+
+// summable refuses numbers whose sums do not fit those over the sites.
+func (t *Tables) summable() error {
+	a := t.alone()
+	if a == nil { // the tables are read as those of a model, without sums
+		return nil
+	}
+	for _, of := range t.columns(a) {
+		if err := of.summable(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fit completes the encodings from the sums of all sites.
@@ -414,9 +435,7 @@ func (m *meeting) typeFacts(g *graph.Graph, relations *graph.Relations) (*facts.
 	f.Edges.Merge, f.Edges.Directed = m.encoded.edges.Merge, string(m.encoded.edges.Directed)
 	for k := range m.encoded.types.Edges {
 		e := &m.encoded.types.Edges[k]
-		for _, c := range e.Of.EdgeColumns {
-			f.EdgeColumns = append(f.EdgeColumns, facts.Column{Name: e.Name() + "." + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
-		}
+		f.EdgeColumns = append(f.EdgeColumns, e.Of.EdgeFacts(e.Name()+".", m.c.Tables.found(e.Name()))...)
 	}
 	for _, n := range m.encoded.nodes {
 		f.Label = cmp.Or(f.Label, n.Label)

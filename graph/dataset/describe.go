@@ -24,11 +24,11 @@ func TableFacts(t *table.Table, rows int, format table.Format) facts.Table {
 func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, error) {
 	f := &facts.Facts{Tables: r.Tables, Label: e.Label}
 	f.Edges.Merge, f.Edges.Relation, f.Edges.Directed = e.Merge, e.Relation, string(e.Directed)
-	for _, c := range e.EdgeColumns {
-		f.EdgeColumns = append(f.EdgeColumns, facts.Column{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
-	}
 	if p != nil { // else e is that of other tables
 		p.addColumns(f, e)
+		f.EdgeColumns = e.EdgeFacts("", p.Edges)
+	} else {
+		f.EdgeColumns = e.EdgeFacts("", nil)
 	}
 	r.addUnknown(f, e)
 	if err := f.AddGraph(g, r.Source, r.Target); err != nil {
@@ -55,7 +55,7 @@ func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
 		switch c.Kind {
 		case column.Ignored:
 			if out.Kind = facts.Dropped; s != nil {
-				out.Why = cmp.Or(one.Why, "the sites together have too many categories, or one ignores it")
+				out.Why = cmp.Or(one.Why, unlike)
 				out.Hint = hint(s, c.Name)
 			}
 		case column.Date:
@@ -75,6 +75,32 @@ func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
 	}
 }
 
+// unlike is why a column is dropped that this site alone would keep.
+const unlike = "the sites together have too many categories, or one ignores it"
+
+// EdgeFacts says what the columns of a table of edges became, each called by its name behind prefix. found is what was
+// found in them; nil: they were read as those of other tables.
+func (e *Encoding) EdgeFacts(prefix string, found []ColumnProfile) (list []facts.Column) {
+	of := make(map[string]*ColumnProfile, len(found))
+	for k := range found {
+		of[found[k].Name] = &found[k]
+	}
+	for _, c := range e.EdgeColumns {
+		out := facts.Column{Name: prefix + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
+		if one := of[c.Name]; one != nil {
+			out.Missing = one.Stats.Missing
+			delete(of, c.Name)
+		}
+		list = append(list, out)
+	}
+	for _, c := range found {
+		if of[c.Name] != nil {
+			list = append(list, facts.Column{Name: prefix + c.Name, Kind: facts.Dropped, Missing: c.Stats.Missing, Why: cmp.Or(c.Why, unlike)})
+		}
+	}
+	return list
+}
+
 // hint says what the user could do about a column that is dropped.
 func hint(s *column.Stats, name string) string {
 	switch {
@@ -84,7 +110,7 @@ func hint(s *column.Stats, name string) string {
 		return "; its cells look like numbers with a decimal point (omit --decimal-comma)"
 	case s.Words >= 3*s.Texts && s.Texts > 0:
 		return fmt.Sprintf("; --text %s:256 makes features of its words", name)
-	case s.Texts > 0:
+	case s.Cells() > 0:
 		return fmt.Sprintf("; --categorical %s keeps it", name)
 	}
 	return ""

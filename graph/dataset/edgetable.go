@@ -260,30 +260,15 @@ func (c ImportConfig) ProfileEdges() (columns []ColumnProfile, err error) {
 	if err != nil {
 		return nil, err
 	}
-	again := map[int]*column.Stats{}
-	for k, one := range s.stats {
-		if one != nil {
-			if next := one.Again(); next != nil {
-				again[k] = next
-			}
-		}
-	}
-	if len(again) > 0 {
-		if _, err := c.scanEdges(again); err != nil {
-			return nil, err
-		}
+	if err := s.complete(c.scanEdges); err != nil {
+		return nil, err
 	}
 	for k, one := range s.stats {
-		if next := again[k]; next != nil {
-			one = next
-		}
 		if one == nil {
 			continue
 		}
 		of := ColumnProfile{Stats: one}
-		if of.Column, of.Why, err = one.Column(s.names[k]); err != nil {
-			return nil, fmt.Errorf("dataset: %s: %w", c.Edges, err)
-		}
+		of.Column, of.Why = one.Column(s.names[k])
 		columns = append(columns, of)
 	}
 	return columns, nil
@@ -324,10 +309,10 @@ func (c *ImportConfig) scanEdges(only map[int]*column.Stats) (*scanned, error) {
 	for k, one := range only {
 		s.stats[k] = one
 	}
-	return s, t.Each(func(cells []string, _ int) error {
+	return s, t.Each(func(cells []string, line int) error {
 		for k, one := range s.stats {
 			if one != nil {
-				one.Add(t, cells[k])
+				one.Add(t, cells[k], line)
 			}
 		}
 		return nil

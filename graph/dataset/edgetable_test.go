@@ -12,6 +12,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"pgregory.net/rapid"
 )
@@ -193,13 +194,16 @@ func writeTables(t *testing.T, texts map[string]string) string {
 func TestEdgeColumns(t *testing.T) {
 	dir := writeTables(t, map[string]string{
 		"n.csv": "id,y\na,0\nb,1\nc,0\nd,1\n",
-		"e.csv": "source,target,dose,route,day\na,b,1,oral,2024-03-01\nb,c,3,iv,2024-03-02\nc,d,,oral,2024-03-03\n",
+		"e.csv": "source,target,dose,route,day,note\na,b,1,oral,2024-03-01,u\nb,c,3,iv,2024-03-02,v\nc,d,,oral,2024-03-03,w\n",
 		"f.csv": "source,target,dose,route,day\na,d,5,nasal,2024-03-01\n",
 	})
 	c := ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, "e.csv"), Label: "y", EdgeColumns: []string{"dose", "route:categorical", "day:date"}, Seed: 1}
-	g, err := Import(c)
+	g, f, err := c.Read()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if one := f.EdgeColumns[0]; one.Name != "dose" || one.Missing != 1 || f.EdgeColumns[2].Missing != 0 {
+		t.Errorf("missing cells of edge columns: %+v", f.EdgeColumns)
 	}
 	// dose standardised with its indicator of missing ones, two routes and others, a date.
 	if g.EdgeX.Rows != 3 || g.EdgeX.Cols != 2+3+5 {
@@ -224,8 +228,11 @@ func TestEdgeColumns(t *testing.T) {
 		t.Errorf("without edges: %v", err)
 	}
 	c.EdgeColumns = []string{"all"}
-	if g, err = Import(c); err != nil || g.EdgeX.Cols == 0 {
-		t.Errorf("all columns: %v", err)
+	if g, f, err = c.Read(); err != nil || g.EdgeX.Cols == 0 {
+		t.Fatalf("all columns: %v", err)
+	}
+	if one := f.EdgeColumns[3]; one.Name != "note" || one.Kind != facts.Dropped || one.Why != "3 of 3 cells have a text of their own" {
+		t.Errorf("what became of all columns: %+v", f.EdgeColumns)
 	}
 	for column, want := range map[string]string{"none": `no column "none"`, "dose:float": "the kind numeric, categorical, date, dmy or mdy", "source": "two roles", "dose:date": "is not a date"} {
 		c.EdgeColumns = []string{column}

@@ -42,18 +42,8 @@ func (c ImportConfig) Profile() (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	again := map[int]*column.Stats{} // columns whose values have to be counted in another pass
-	for k, one := range s.stats {
-		if one != nil {
-			if next := one.Again(); next != nil {
-				again[k] = next
-			}
-		}
-	}
-	if len(again) > 0 {
-		if _, err := c.scan(again); err != nil {
-			return nil, err
-		}
+	if err := s.complete(c.scan); err != nil {
+		return nil, err
 	}
 	c.ID = s.id
 	p := &Profile{Config: c, Classes: SortNames(s.classes), labelled: s.labelled}
@@ -71,13 +61,8 @@ func (c ImportConfig) Profile() (*Profile, error) {
 			continue
 		}
 		one := ColumnProfile{Column: column.Column{Name: name, Kind: column.Ignored}, Stats: s.stats[k]}
-		if next := again[k]; next != nil {
-			one.Stats = next
-		}
 		if one.Stats != nil {
-			if one.Column, one.Why, err = one.Stats.Column(name); err != nil {
-				return nil, fmt.Errorf("dataset: %s: %w", c.Nodes, err)
-			}
+			one.Column, one.Why = one.Stats.Column(name)
 		}
 		p.Columns = append(p.Columns, one)
 	}
@@ -125,6 +110,23 @@ type scanned struct {
 	labelled int // nodes that have a label
 }
 
+// complete counts the values of columns again by scan where the first pass began to count them too late.
+func (s *scanned) complete(scan func(only map[int]*column.Stats) (*scanned, error)) error {
+	again := map[int]*column.Stats{}
+	for k, one := range s.stats {
+		if one != nil {
+			if next := one.Again(); next != nil {
+				again[k], s.stats[k] = next, next
+			}
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	_, err := scan(again)
+	return err
+}
+
 // scan reads the table of nodes once: what its columns hold, its classes, and how many nodes have a
 // label; or, where only is not nil, the statistics of these columns alone.
 func (c *ImportConfig) scan(only map[int]*column.Stats) (*scanned, error) {
@@ -151,7 +153,7 @@ func (c *ImportConfig) scan(only map[int]*column.Stats) (*scanned, error) {
 	label, e := t.Find(c.Label), &Encoding{Multi: c.Multi}
 	return s, t.Each(func(cells []string, line int) error {
 		for _, k := range at {
-			s.stats[k].Add(t, cells[k])
+			s.stats[k].Add(t, cells[k], line)
 		}
 		if label < 0 || only != nil {
 			return nil

@@ -378,8 +378,13 @@ func TestImportFaults(t *testing.T) {
 		{"duplicate id", swap(patients, "p3,", "p1,"), contacts, nil, []string{"nodes.csv", "line 4, column id", `node "p1" occurs on line 2`}},
 		{"empty id", swap(patients, "p3,", ","), contacts, nil, []string{"nodes.csv", "line 4, column id: the node's name must be given"}},
 		{"empty site", swap(patients, "p3,south", "p3,"), contacts, nil, []string{"nodes.csv", "line 4, column hospital: the node's owner must be given"}},
-		{"number", patients, contacts, func(c *ImportConfig) { c.Numeric = []string{"smoker"} }, []string{"nodes.csv", "line 2, column smoker", `"yes" is not a number`}},
-		{"infinity", swap(patients, "40", "inf"), contacts, func(c *ImportConfig) { c.Numeric = []string{"age"} }, []string{"line 2, column age", `"inf" is not a number`}},
+		{"number", patients, contacts, func(c *ImportConfig) { c.Numeric = []string{"smoker"} }, []string{"nodes.csv", "line 2, column smoker", `must be a number (got "yes")`}},
+		{"infinity", swap(patients, "40", "inf"), contacts, func(c *ImportConfig) { c.Numeric = []string{"age"} }, []string{"line 2, column age", `must be a number of at most 1e+140 in size (got "inf")`}},
+		{"a number beyond floats", swap(patients, "40", strings.Repeat("9", 400)), contacts, func(c *ImportConfig) { c.Numeric = []string{"age"} }, []string{"line 2, column age", `must be a number of at most 1e+140 in size (got "9999`}},
+		{"a number whose square is", swap(patients, "40", strings.Repeat("9", 300)), contacts, nil, []string{"nodes.csv", "line 2, column age", `must be a number of at most 1e+140 in size (got "9999`}},
+		{"a target beyond floats", swap(patients, "early", strings.Repeat("9", 300)), contacts, func(c *ImportConfig) { c.Label, c.Regression, c.Split = "stage", true, "" }, []string{"nodes.csv", "line 2, column stage", `target must be a number of at most 3.4e+38 in size (got "9999`}},
+		{"a weight beyond floats", patients, swap(contacts, "0.5", "1e39"), nil, []string{"edges.csv", "line 4, column hours", `at most 3.4e+38 (got "1e39")`}},
+		{"an infinite edge column", patients, swap(contacts, "0.5", "inf"), func(c *ImportConfig) { c.Weight, c.EdgeColumns = "", []string{"hours"} }, []string{"edges.csv", "line 4, column hours", `must be a number of at most 1e+140 in size (got "inf")`}},
 		{"split", swap(patients, ",test", ",tset"), contacts, nil, []string{"nodes.csv", "line 4, column use", `split must be train, val, test or none (got "tset")`}},
 		{"nothing to train on", swap(patients, "early,train", "early,test"), contacts, nil, []string{"nodes.csv", "column use", `column use must have at least one cell "train" at a node with a label`}},
 		{"no labels", "id,stage\na,\nb,\n", "source,target,hours\n", func(c *ImportConfig) { c.Split, c.Site = "", "" }, []string{"column stage: no node has a label"}},
@@ -392,7 +397,7 @@ func TestImportFaults(t *testing.T) {
 		{"no rows", "id,hospital,stage,use\n", contacts, func(c *ImportConfig) { c.Label, c.Split = "", "" }, []string{"nodes.csv", "no rows"}},
 		{"unknown node", patients, swap(contacts, "p3,p2", "p3,p9"), nil, []string{"edges.csv", "line 4, column target", "node must be a name in", "nodes.csv"}},
 		{"weight with a comma", patients, swap(contacts, "0.5", `"0,5"`), nil, []string{`(got "0,5"); a decimal comma needs --decimal-comma`}},
-		{"weight", patients, swap(contacts, "0.5", "-1"), nil, []string{"edges.csv", "line 4, column hours", `line 4, column hours: weight must be a number above 0 (got "-1")`}},
+		{"weight", patients, swap(contacts, "0.5", "-1"), nil, []string{"edges.csv", "line 4, column hours", `line 4, column hours: weight must be a number above 0, at most 3.4e+38 (got "-1")`}},
 		{"weight missing", patients, swap(contacts, "0.5", ""), nil, []string{"edges.csv", "line 4, column hours"}},
 		{"shares", patients, contacts, func(c *ImportConfig) { c.Train, c.Val = 0.9, 0.3; c.Nodes = "" }, []string{"Nodes must be the file of the nodes' table (got nothing)", "Train 0.9"}},
 		{"no share for training", patients, contacts, func(c *ImportConfig) { c.Test = 1 }, []string{"Train above 0"}},
@@ -414,7 +419,7 @@ func TestImportFaults(t *testing.T) {
 	}
 	dir := tables(t, map[string]string{"nodes.csv": nodes + "x,l2\n"})
 	_, err := Import(ImportConfig{Nodes: filepath.Join(dir, "nodes.csv")})
-	graphtest.Refused(t, err, "line 32, column v", `"l2" is not a number`)
+	graphtest.Refused(t, err, "line 32, column v", `must be a number (got "l2")`)
 }
 
 func FuzzImport(f *testing.F) {

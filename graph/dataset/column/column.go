@@ -151,13 +151,11 @@ func (c *Column) Encode(t *table.Table, cell string, put func(at int, v float64)
 		return true, nil
 	}
 	if c.Kind == Numeric {
-		v, ok := t.Number(cell)
-		z := (v - c.Mean) / c.Std
-		if !ok || math.Abs(z) > math.MaxFloat32 {
-			return true, fmt.Errorf("%.40q is not a number, or too far from the others: correct it, or say whether the column is numeric, categorical or ignored", cell)
+		z, err := c.standardised(t, cell)
+		if err == nil {
+			put(0, z)
 		}
-		put(0, z)
-		return true, nil
+		return true, err
 	}
 	d, ok := ParseDate(cell, c.MonthFirst)
 	if !ok {
@@ -175,6 +173,22 @@ func (c *Column) Encode(t *table.Table, cell string, put func(at int, v float64)
 		put(2+2*k, cos)
 	}
 	return true, nil
+}
+
+// standardised returns the number in a cell by the column's mean and deviation.
+func (c *Column) standardised(t *table.Table, cell string) (float64, error) {
+	v, ok := t.Number(cell)
+	z := (v - c.Mean) / c.Std
+	const remedy = "correct it, or say whether the column is numeric, categorical or ignored"
+	switch {
+	case t.TooLarge(cell):
+		return 0, fmt.Errorf("must be a number of at most %g in size (got %.40q): %s", table.Largest, cell, remedy)
+	case !ok:
+		return 0, fmt.Errorf("must be a number (got %.40q): %s", cell, remedy)
+	case math.Abs(z) > math.MaxFloat32:
+		return 0, fmt.Errorf("must be a number near the column's mean, %g (got %.40q): %s", c.Mean, cell, remedy)
+	}
+	return z, nil
 }
 
 // years returns what stands for a date: its years since 2000, or until the date that ages end at.

@@ -41,6 +41,7 @@ type Stats struct {
 	Asked   *Column // what the user says of it; nil: nothing
 	Missing int
 	Texts   int // cells that are neither missing nor numbers
+	Large   int // numbers that are infinite or above table.Largest in size
 	Commas  int // of these: numbers with a decimal comma, where a point is expected
 	Points  int // of these: numbers with a decimal point, where a comma is expected
 	Words   int // of these: words, more or less
@@ -50,7 +51,12 @@ type Stats struct {
 	Overflow bool
 
 	numbers Moments
-	dates   *[2]Moments // read day first, and month first; nil: there are none
+	largest struct { // of the numbers in size
+		v    float64
+		in   *table.Table
+		line int
+	}
+	dates *[2]Moments // read day first, and month first; nil: there are none
 
 	// Numbers are not counted value by value until a text shows that they may be categories.
 	counting  bool
@@ -61,11 +67,14 @@ type Stats struct {
 // Again returns the statistics to fill in another pass where this one began to count values too
 // late, or nil.
 func (s *Stats) Again() *Stats {
-	if s.uncounted == 0 || s.Texts == 0 || s.numbers.N > 9*s.Texts {
+	if s.uncounted == 0 || s.Cells() == 0 || s.numeric() {
 		return nil
 	}
 	return &Stats{Asked: s.Asked, counting: true}
 }
+
+// numeric reports whether most cells are numbers. Those that are too large do not make texts of the others.
+func (s *Stats) numeric() bool { return s.numbers.N > 9*s.Texts }
 
 // asked returns the kind that the user says, or "".
 func (s *Stats) asked() Kind {
@@ -86,8 +95,8 @@ func (s *Stats) read(monthFirst bool) Moments {
 	return s.dates[0]
 }
 
-// Add takes a cell.
-func (s *Stats) Add(t *table.Table, cell string) {
+// Add takes the cell of a line.
+func (s *Stats) Add(t *table.Table, cell string, line int) {
 	cell = strings.TrimSpace(cell)
 	empty := Missing(cell)
 	v, ok := 0.0, false
@@ -114,6 +123,11 @@ func (s *Stats) Add(t *table.Table, cell string) {
 		return
 	case ok:
 		s.numbers.add(v)
+		if l := &s.largest; l.in == nil || math.Abs(v) > math.Abs(l.v) {
+			l.v, l.in, l.line = v, t, line
+		}
+	case t.TooLarge(cell):
+		s.Large++
 	default:
 		s.Texts++
 		s.Words += 1 + strings.Count(cell, " ")
@@ -162,7 +176,7 @@ func (s *Stats) addDate(cell string) {
 }
 
 // Cells returns how many cells have a value.
-func (s *Stats) Cells() int { return s.numbers.N + s.Texts }
+func (s *Stats) Cells() int { return s.numbers.N + s.Large + s.Texts }
 
 // Values returns how many different values there are, of those that are counted, and how many of
 // them occur once; missing ones are none.
@@ -196,6 +210,12 @@ func (s *Stats) Moments(c *Column) Moments {
 	return Moments{}
 }
 
+// LargestFault is an error about the number that is the largest in size; name is the column's.
+func (s *Stats) LargestFault(name, must, remedy string) error {
+	l := &s.largest
+	return l.in.Fault(l.line, l.in.Find(name), "%s (got %g): %s", must, l.v, remedy)
+}
+
 // Orders reports whether the dates can be read day first, and month first: whichever reads the
 // most, or the one that the user says.
 func (s *Stats) Orders() (day, month bool) {
@@ -207,7 +227,7 @@ func (s *Stats) Orders() (day, month bool) {
 }
 
 // Column decides what becomes of the column, and why it is ignored if it is.
-func (s *Stats) Column(name string) (c Column, why string, err error) {
+func (s *Stats) Column(name string) (c Column, why string) {
 	if s.Asked != nil {
 		c = *s.Asked
 	}
@@ -221,11 +241,11 @@ func (s *Stats) Column(name string) (c Column, why string, err error) {
 			c.MonthFirst = c.Kind != Numeric
 		}
 		c.Missing, c.Clock = s.Missing > 0, c.Kind == Date && s.Clock
-		return c, why, c.Fit(s.Moments(&c))
+		c.fit(s.Moments(&c))
 	case Categorical:
 		c.Values = Frequent(s.Count)
 	}
-	return c, why, nil
+	return c, why
 }
 
 // kind decides what a column is of which the user says nothing.
@@ -235,9 +255,9 @@ func (s *Stats) kind() (Kind, string) {
 	switch {
 	case s.Cells() == 0:
 		return Ignored, "no cell has a value"
-	case s.Texts == 0, s.numbers.N > 9*s.Texts:
+	case s.numeric():
 		return Numeric, ""
-	case dates == s.Texts && s.numbers.N == 0, dates > 9*(s.Cells()-dates):
+	case dates > 0 && dates == s.Cells(), dates > 9*(s.Cells()-dates):
 		return Date, ""
 	case s.Overflow:
 		return Ignored, fmt.Sprintf("more than %d categories", MaxTracked)
@@ -249,16 +269,12 @@ func (s *Stats) kind() (Kind, string) {
 	return Categorical, ""
 }
 
-// Fit sets the mean and standard deviation from the moments of all cells.
-func (c *Column) Fit(m Moments) error {
+// fit sets the mean and standard deviation from the moments of all cells.
+func (c *Column) fit(m Moments) {
 	c.Mean, c.Std = m.Mean, 1
-	if m.N > 0 && m.M2 > 0 {
-		c.Std = math.Sqrt(m.M2 / float64(m.N))
+	if std := math.Sqrt(m.M2 / float64(max(1, m.N))); std > 0 {
+		c.Std = std
 	}
-	if !(c.Std > 0 && c.Std <= math.MaxFloat64) || math.IsInf(c.Mean, 0) {
-		return fmt.Errorf("column %s: its numbers are too large to be standardised", c.Name)
-	}
-	return nil
 }
 
 // Frequent returns the values that get a feature column each, ascending.

@@ -89,8 +89,11 @@ func parseEdge(l *table.Lines, line []byte, columns [3]int) (Edge, error) {
 func ParseID(cell []byte) (int64, error) {
 	v := int64(0)
 	for _, d := range cell {
-		if d < '0' || d > '9' || v > (math.MaxInt64-9)/10 {
+		if d < '0' || d > '9' {
 			return 0, fmt.Errorf("must be the number of a node (got %.40q)", cell)
+		}
+		if v > (math.MaxInt64-int64(d-'0'))/10 {
+			return 0, fmt.Errorf("must be the number of a node, at most %d (got %.40q)", math.MaxInt64, cell)
 		}
 		v = 10*v + int64(d-'0')
 	}
@@ -103,7 +106,7 @@ func ParseID(cell []byte) (int64, error) {
 func parseWeight(cell []byte) (float32, error) {
 	v, err := strconv.ParseFloat(string(cell), 32)
 	if err != nil {
-		return 0, fmt.Errorf("must be a number (got %.40q)", cell)
+		return 0, fmt.Errorf("weight must be a number above 0, at most %.2g (got %.40q)", math.MaxFloat32, cell)
 	}
 	return float32(v), nil
 }

@@ -255,19 +255,38 @@ func (t *Table) Weight(cells []string, line, at int) (float32, error) {
 	if !t.format.DecimalComma && CommaNumber(cells[at]) {
 		more = "; a decimal comma needs --decimal-comma"
 	}
-	return 0, t.Fault(line, at, "weight must be a number above 0 (got %.40q)%s", cells[at], more)
+	return 0, t.Fault(line, at, "weight must be a number above 0, at most %.2g (got %.40q)%s", math.MaxFloat32, cells[at], more)
 }
 
-// Number reads a finite number as the table's format writes it.
+// Largest bounds the size of numbers in tables, so that sums of their squares are finite.
+const Largest = 1e140
+
+// Number reads a number of at most Largest in size as the table's format writes it.
 func (t *Table) Number(cell string) (float64, bool) {
-	// Where commas stand between cells, a number without one has no decimal comma.
-	if t.format.DecimalComma && (t.Unit == "line" || t.Comma != 0) && (t.Comma != ',' || strings.Contains(cell, ",")) {
-		var ok bool
-		if cell, ok = decimalPoint(cell); !ok {
-			return 0, false
-		}
+	cell, ok := t.pointed(cell)
+	if !ok {
+		return 0, false
 	}
 	return Number(cell)
+}
+
+// TooLarge reports whether a cell is an infinite number, or one above Largest in size.
+func (t *Table) TooLarge(cell string) bool {
+	cell, ok := t.pointed(cell)
+	if !ok {
+		return false
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
+	return (err == nil || errors.Is(err, strconv.ErrRange)) && math.Abs(v) > Largest
+}
+
+// pointed returns a number of the table's format with a decimal point.
+func (t *Table) pointed(cell string) (string, bool) {
+	// Where commas stand between cells, a number without one has no decimal comma.
+	if t.format.DecimalComma && (t.Unit == "line" || t.Comma != 0) && (t.Comma != ',' || strings.Contains(cell, ",")) {
+		return decimalPoint(cell)
+	}
+	return cell, true
 }
 
 // decimalPoint turns 1.234,5 into 1234.5; points stand before groups of three digits only.
@@ -302,8 +321,8 @@ func CommaNumber(cell string) bool {
 	return ok
 }
 
-// Number reads a finite number with a decimal point.
+// Number reads a number of at most Largest in size with a decimal point.
 func Number(cell string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
-	return v, err == nil && !math.IsInf(v, 0) && !math.IsNaN(v)
+	return v, err == nil && math.Abs(v) <= Largest
 }

@@ -62,6 +62,7 @@ func (r *reader) profile() error {
 		if of.EdgeColumns, err = c.EdgeFeatures(found); err != nil {
 			return err
 		}
+		r.edgeProfiles = append(r.edgeProfiles, found)
 		e.Of = &of
 		if e.Encoding, err = json.Marshal(of); err != nil {
 			return err

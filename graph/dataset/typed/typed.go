@@ -42,9 +42,10 @@ type reader struct {
 	nodes, edges []string // file of each table
 	types        []*graph.Graph
 	index        []map[string]int32
-	first        []int32            // number of each type's first node
-	listed       *dataset.Edges     // of all tables
-	profiles     []*dataset.Profile // of each type; nil where the encoding is a model's
+	first        []int32                   // number of each type's first node
+	listed       *dataset.Edges            // of all tables
+	profiles     []*dataset.Profile        // of each type; nil where the encoding is a model's
+	edgeProfiles [][]dataset.ColumnProfile // of each table of edges, likewise
 	facts        *facts.Facts
 }
 
@@ -282,9 +283,11 @@ func (r *reader) readEdges(g *graph.Graph) error {
 		edges.Append(one, int32(k), columns[k])
 		r.facts.Tables = append(r.facts.Tables, reading.Tables...)
 		r.facts.Relations = append(r.facts.Relations, facts.Relation{Name: n.Name(), Listed: len(one.Source)})
-		for _, c := range n.Of.EdgeColumns {
-			r.facts.EdgeColumns = append(r.facts.EdgeColumns, facts.Column{Name: n.Name() + "." + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
+		var found []dataset.ColumnProfile
+		if r.profiles != nil {
+			found = r.edgeProfiles[k]
 		}
+		r.facts.EdgeColumns = append(r.facts.EdgeColumns, n.Of.EdgeFacts(n.Name()+".", found)...)
 	}
 	if err := edges.Graph(g, len(g.Split)); err != nil {
 		return fmt.Errorf("typed: %w", err)
