@@ -91,6 +91,9 @@ func TestMeetTypes(t *testing.T) {
 			!strings.Contains(e.out, "edge column patient-takes-drug.days  numeric") {
 			t.Fatalf("%s: exit %d\n%s%s", name, e.exit, e.out, e.errors)
 		}
+		if name == "west" && strings.Contains(e.out, "warning: class") {
+			t.Errorf("a site without patients is warned of their classes:\n%s", e.out)
+		}
 		if text := must(t, "inspect", at("%s", name)); !strings.Contains(text, line) {
 			t.Errorf("%s: inspect says\n%s", name, text)
 		}

@@ -103,6 +103,10 @@ func TestWarn(t *testing.T) {
 	if len(f.Warnings) != 6 {
 		t.Errorf("%q", f.Warnings)
 	}
+	elsewhere := &Facts{Label: "y", Classes: []Count{{"a", 0}, {"b", 0}}, Unlabelled: 8}
+	if elsewhere.Warn(); len(elsewhere.Warnings) > 0 {
+		t.Errorf("no node here has a label: %q", elsewhere.Warnings)
+	}
 	var text strings.Builder
 	for k := range 50 {
 		f.Columns = append(f.Columns, Column{Name: fmt.Sprint("c", k), Kind: "numeric", Features: 1})

@@ -24,9 +24,11 @@ func (f *Facts) Warn() {
 	for _, c := range f.Classes {
 		n += c.Nodes
 	}
-	if k := len(f.Classes); k >= manyClasses && n < fewEach*k {
+	switch k := len(f.Classes); {
+	case n == 0: // labels are elsewhere, as at a site without the type of nodes that has them
+	case k >= manyClasses && n < fewEach*k:
 		f.warn("column %s has %d classes for %d nodes: it looks like a regression target (--regression predicts it as a number)", f.Label, k, n)
-	} else {
+	default:
 		for _, c := range f.Classes {
 			if c.Nodes < fewNodes {
 				f.warn("class %s has %s, fewer than %d: hardly anything can be learned or measured of it", c.Name, plural(c.Nodes, "node"), fewNodes)
