@@ -58,6 +58,7 @@ site 1.`,
 	f.StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	f.IntVar(&a.rows, "rows", 20, "rows that are inverted")
 	flags.Bind(f, "train", func(s plan.Setting) bool { return slices.Contains(attackedSettings, s.Name) })
+	cli.Reads(f, "data", "shards", "plan", "shard", "config")
 	flags.Group(c, "data", "shards", "split", "config", "plan", "shard", "rows")
 	return c
 }

@@ -69,7 +69,7 @@ func TestCompareOverSitesRefuses(t *testing.T) {
 		{"--data d --shard s --identity k", "--shard, --identity: over real sites peer compare requires --plan"},
 		{"--plan p --shard s --rounds 3 --seeds 2", "(got --rounds, --seeds)"},
 		{"--plan p", "--plan requires --shard"},
-		{"--plan p --shard s --link fast", "p: no such file"}, // the plan is read first
+		{"--plan p --shard s --link fast", "--plan must be a plan"}, // the plan is read first
 	} {
 		refuse(t, 2, []string{c.want}, append([]string{"compare"}, strings.Fields(c.args)...)...)
 	}

@@ -78,6 +78,7 @@ peers, and --shard may be the whole partition.`,
 	f.StringVar(&s.shard, "shard", "", "this peer's part, or parts with commas; may be s3://")
 	f.StringVar(&s.init, "init", "", "model file that the plan starts from")
 	f.StringVar(&s.leaves, "leaves", "", "rules for the phones whose shares this peer collects")
+	cli.Reads(f, "shard", "init", "leaves")
 	f.StringVar(&s.Site.State, "state", "", "directory or s3:// address of checkpoints; empty: none")
 	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
 	f.Int64Var(&s.Site.ReceiveLimit, "receive-limit", 0, "bytes a second received from each peer; 0: no limit")

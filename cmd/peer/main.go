@@ -138,7 +138,7 @@ func mark(c *cobra.Command, began *bool) {
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		*began = true
-		return runE(c, args)
+		return cli.Missing(c, args, runE(c, args))
 	}
 	for _, below := range c.Commands() {
 		mark(below, began)

@@ -78,6 +78,7 @@ collect shares of phones, and must come first.`,
 	flags.Bind(c.Flags(), "join", func(plan.Setting) bool { return true })
 	flags.Group(c)
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
+	cli.Reads(c.Flags(), "config")
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
 	c.Flags().IntVar(&port, "port", 4001, "port of a host's first peer that has none of its own")
 	c.Flags().IntVar(&leafPort, "leaf-port", 4101, "port for phones of a host's first peer, with --leaves")

@@ -82,6 +82,7 @@ by which peer recommend ranks new links.`,
 	f.StringVar(&q.shard, "shard", "", "part to predict for, alone or with --plan")
 	f.StringVar(&q.nodes, "nodes", "", "table of nodes to predict for")
 	f.StringVar(&q.edges, "edges", "", "table of edges")
+	cli.Reads(f, "model", "data", "shard", "nodes", "edges")
 	graphs.BindCells(f, &q.cells)
 	graphs.BindRows(f, &q.cells)
 	f.StringVarP(&q.out, "out", "o", "", "CSV, .npz or .parquet file to write; - for standard output")

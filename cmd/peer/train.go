@@ -44,6 +44,7 @@ type jobFile struct {
 func (j *jobFile) bind(f *pflag.FlagSet) {
 	f.StringVar(&j.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
 	f.StringVar(&j.Shards, "shards", "", "partition: a directory that peer partition wrote")
+	cli.Reads(f, "data", "shards")
 	f.IntVar(&j.Split, "split", 0, "split of the data set")
 	f.IntVar(&j.Seeds, "seeds", 1, "runs, by the next seeds and the next splits, if several")
 	f.StringVarP(&j.Out, "out", "o", "", "directory to write to (default runs/DATA-MODE-MODEL-SEED)")
@@ -121,6 +122,7 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 	j.bind(c.Flags())
 	flags.Group(c, "data", "shards", "split", "seeds", "config")
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
+	cli.Reads(c.Flags(), "config", "init")
 	c.Flags().StringVar(&rows, "embeddings", "", embeddingsHelp)
 	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results; - for standard output")
 	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")

@@ -270,15 +270,15 @@ func (f *File) Close() error {
 // the end must be where the head beside the file says, and the chain must have gone through each head in
 // known. It may grow meanwhile.
 func Verify(path string, parse Parse, visit func(line []byte) error, known ...Head) (Head, error) {
-	noted, err := readHead(path)
-	if err != nil {
-		return Head{}, err
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return Head{}, err
 	}
 	defer f.Close()
+	noted, err := readHead(path)
+	if err != nil {
+		return Head{}, err
+	}
 	known = append(known, noted)
 	last, err := Walk(f, parse, func(line []byte, at Head) error {
 		for _, h := range known {

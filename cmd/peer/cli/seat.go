@@ -88,6 +88,7 @@ func (s *Seat) Bind(f *pflag.FlagSet, plan, wait string) {
 	f.StringVar(&s.Identity, "identity", DefaultIdentity(), "key file of this peer, made on first use")
 	f.StringSliceVar(&s.Site.Listen, "listen", nil, "multiaddresses to listen on; default: those of the plan")
 	f.DurationVar(&s.Site.Wait, "wait", 10*time.Minute, wait)
+	Reads(f, "plan")
 }
 
 // BindGate adds the flags of what a site requires before it takes part in a run.
@@ -97,6 +98,7 @@ func (s *Seat) BindGate(f *pflag.FlagSet) {
 	f.StringVar(&g.Trusted, "trusted", "", "file of the roster in force; default: beside the key")
 	f.StringVar(&g.Policy, "policy", "", "policy of this site")
 	f.StringVar(&g.Approval, "approval", "", "approval of the plan by this site")
+	Reads(f, "roster", "policy", "approval")
 	s.BindAudit(f)
 	g.TrustedDir = TrustedDir()
 }

@@ -38,6 +38,10 @@ func (s *Source) read(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard,
 	switch {
 	case (s.Data == "") == (s.Shards == ""):
 		return nil, nil, Invalidf("a run needs either --data D (a data set) or --shards DIR (written by peer partition)")
+	case checkRead("data", s.Data) != nil: // that flags named these was checked before
+		return nil, nil, checkRead("data", s.Data)
+	case checkRead("shards", s.Shards) != nil:
+		return nil, nil, checkRead("shards", s.Shards)
 	case s.Shards != "":
 		shards, closer, err := shard.ReadDir(s.Shards)
 		if err != nil {

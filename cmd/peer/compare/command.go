@@ -74,6 +74,7 @@ model, and this site learns from its own test nodes whether joining paid. Nothin
 	f.StringVar(&c.Shards, "shards", "", "partition: a directory that peer partition wrote")
 	f.IntVar(&c.Split, "split", 0, "split of the first run")
 	f.StringVar(&config, "config", "", "settings file (YAML); flags override it")
+	cli.Reads(f, "data", "shards", "config", "init")
 	bindRuns(f, &c.Seeds, 5)
 	f.StringVarP(&c.Out, "out", "o", "", "directory to write to (default runs/DATA-compare)")
 	c.view.Bind(f)

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,7 +23,10 @@ func overSites(c, join *cobra.Command) {
 			both = append(both, f.Name)
 		default:
 			one := *f
-			one.Annotations = map[string][]string{flags.Section: {"over real sites, with --plan"}}
+			one.Annotations = map[string][]string{}
+			maps.Copy(one.Annotations, f.Annotations)
+			delete(one.Annotations, cobra.BashCompOneRequiredFlag) // only with --plan
+			one.Annotations[flags.Section] = []string{"over real sites, with --plan"}
 			c.Flags().AddFlag(&one)
 			joins = append(joins, f.Name)
 		}

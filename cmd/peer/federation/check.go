@@ -37,6 +37,7 @@ func (k *checking) bind(f *pflag.FlagSet, plan string) {
 	f.StringVar(&k.shard, "shard", "", "this site's part of the graph; several with commas between")
 	f.StringVar(&k.trusted, "trusted", "", "file of the roster in force; default: beside the key")
 	f.StringVar(&k.model, "model", "", "model file; the plan is then to predict, not to train")
+	cli.Reads(f, "plan", "policy", "shard", "model")
 }
 
 // asked is a model by which the members of a plan predict together.

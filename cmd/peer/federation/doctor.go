@@ -50,6 +50,7 @@ start it on both sides with a longer --wait.`,
 	f.StringVar(&d.roster, "roster", "", "roster whose members are reached")
 	f.StringVar(&d.identity, "identity", cli.DefaultIdentity(), "key file of this peer")
 	f.StringVar(&d.shard, "shard", "", "this peer's part of the graph")
+	cli.Reads(f, "plan", "roster", "shard")
 	f.StringVar(&d.state, "state", ".", "directory for checkpoints")
 	f.StringSliceVar(&d.listen, "listen", nil, "multiaddresses to listen on; default: this peer's")
 	f.DurationVar(&d.wait, "wait", 5*time.Second, "time limit for reaching a member")

@@ -38,6 +38,7 @@ only and follows a new version of the roster while it runs.`,
 	f := c.Flags()
 	f.StringVar(&p.identity, "identity", cli.DefaultIdentity(), "key file of this machine")
 	f.StringVar(&p.roster, "roster", "", "roster of the federation")
+	cli.Reads(f, "roster")
 	f.StringVar(&p.trusted, "trusted", "", "file of the roster in force; default: beside the key")
 	f.StringVar(&p.carrier, "carrier", "auto", "protocols: quic, tcp, noise, ws or auto (by address)")
 	f.StringSliceVar(&p.listen, "listen", nil, "multiaddresses to listen on; default: those of the roster")

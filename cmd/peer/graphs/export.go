@@ -50,6 +50,7 @@ outputs logits and probabilities (docs/reference/model-file.md).`,
 	f.StringVar(&shards, "shards", "", "directory of a partition")
 	f.StringVarP(&out, "out", "o", "", "directory to write; must be new or empty")
 	f.StringVar(&model, "model", "", "model.safetensors of a run")
+	cli.Reads(f, "shards", "model")
 	f.StringVar(&toONNX, "onnx", "", "ONNX file to write")
 	return cmd
 }

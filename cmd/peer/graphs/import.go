@@ -98,6 +98,7 @@ func (m *importing) bind(cmd *cobra.Command) {
 	f.StringVar(&m.ogb, "ogb", "", "folder of an Open Graph Benchmark data set")
 	f.StringVar(&m.split, "ogb-split", "", "folder in its split/ (default: the only one)")
 	f.StringVar(&m.dgl, "dgl", "", "partition by DGL: the file NAME.json, or its folder")
+	cli.Reads(f, "ogb", "dgl")
 	f.StringVar(&m.features, "feature-column", "", "features of --dgl (default feat or features)")
 	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
 	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
@@ -231,6 +232,7 @@ func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportC
 func (l *listing) bind(f *pflag.FlagSet) {
 	f.StringArrayVar(&l.nodes, "nodes", nil, "table of nodes, or TYPE=FILE for each type")
 	f.StringArrayVar(&l.edges, "edges", nil, "table or list of edges, or SOURCE-RELATION-TARGET=FILE")
+	cli.Reads(f, "nodes", "edges")
 }
 
 // bindTables adds the flags for the meaning of the columns of the user's tables.

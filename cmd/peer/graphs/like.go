@@ -11,6 +11,7 @@ import (
 // bindLike adds the flag of a model whose columns tables become, to a command that has the flags of bindTables.
 func bindLike(c *cobra.Command, path *string) {
 	c.Flags().StringVar(path, "like", "", "model file whose columns and classes the tables get")
+	cli.Reads(c.Flags(), "like")
 	for _, name := range []string{"id-column", "label-column", "multi", "regression", "split-column", "numeric", "categorical", "text", "date", "age", "ignore",
 		"source-column", "target-column", "weight-column", "merge", "relation-column", "edge-columns", "directed", "split-time"} {
 		c.MarkFlagsMutuallyExclusive("like", name)

@@ -82,6 +82,7 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 	}
 	f := c.Flags()
 	f.StringVar(&s.data, "data", "", "data set: a folder, or a .npz, .graph, .u32 or .u64 file")
+	cli.Reads(f, "data")
 	f.IntVar(&s.split, "split", 0, "split of the data set")
 	f.IntVar(&s.parts, "parts", s.parts, "number of parts (default 4; the sites for by-column)")
 	f.Lookup("parts").DefValue = "0"

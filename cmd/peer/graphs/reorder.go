@@ -39,6 +39,7 @@ func newReorder() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&shards, "shards", "", "directory of a partition")
+	cli.Reads(f, "shards")
 	f.StringVar(&by, "by", "cluster", "order of the rows: cluster, rcm or degree")
 	f.StringVarP(&out, "out", "o", "", "directory to write; must be new or empty")
 	cli.Required(cmd, "shards", "out")

@@ -32,6 +32,7 @@ type Flags struct {
 // Bind adds the flags.
 func (l *Flags) Bind(f *pflag.FlagSet) {
 	f.StringVar(&l.Secret, "secret", "", "file of the shared secret of peers that a scheduler starts")
+	cli.Reads(f, "secret")
 	f.IntVar(&l.rank, "rank", -1, "rank of this peer; default: the scheduler's")
 	f.IntVar(&l.ranks, "ranks", 0, "number of peers; default: the scheduler's")
 	f.StringVar(&l.hosts, "hosts", "", "hosts of all peers, or a name with {rank}")

@@ -63,6 +63,7 @@ another member's node in the partition, and that member as site. --k 0 gets none
 	f.StringVar(&q.model, "model", "", "model.safetensors of a run with task links")
 	f.StringVar(&q.data, "data", "", "data set whose links are known")
 	f.StringVar(&q.shard, "shard", "", "part whose links are known")
+	cli.Reads(f, "model", "data", "shard")
 	f.StringArrayVar(&q.nodes, "node", nil, "ID of a node that gets links; may be repeated")
 	f.StringVar(&q.kind, "type", "", "type of the nodes that get links; empty: all")
 	f.StringVar(&q.relation, "relation", "", "relation of the links; empty: each of the model's")

@@ -32,6 +32,7 @@ type Flags struct {
 func (f *Flags) Bind(set *pflag.FlagSet) {
 	set.StringVar(&f.address, "http", "", "address of a live page, as 127.0.0.1:8080; empty: none")
 	set.StringVar(&f.token, "http-token-file", "", "token of --http; other than loopback needs one")
+	cli.Reads(set, "http-token-file")
 }
 
 // About is what is known of a run before it begins.

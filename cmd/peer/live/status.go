@@ -116,6 +116,7 @@ measured and sent, and the last events.`,
 	}
 	c.Flags().StringVar(&f.address, "http", "127.0.0.1:8080", "address of the live page")
 	c.Flags().StringVar(&f.token, "http-token-file", "", "token of the page; empty: it has none")
+	cli.Reads(c.Flags(), "http-token-file")
 	c.Flags().BoolVar(&asJSON, "json", false, "the state as JSON")
 	return c
 }

@@ -56,6 +56,7 @@ DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. T
 	}
 	f := one.Flags()
 	f.StringVar(&c.data, "data", "", "data set in place of generated graphs")
+	cli.Reads(f, "data")
 	f.IntVar(&c.phones, "phones", 0, "phones; 0: 1000, or of a data set one for 20 nodes")
 	f.IntVar(&c.sites, "sites", 3, "sites; the first 64 of them collect shares")
 	f.BoolVar(&c.edges, "edges", false, "edges between members of a data set, which the sites know")

@@ -59,6 +59,7 @@ figures of a finished run, whose files become its artifacts.`,
 	f.StringVar(&t.mlflow, "mlflow", "", "tracking directory of MLflow to add to")
 	f.StringVar(&t.name, "name", "", "name of the run (default: of the directory --run, or heddle)")
 	f.StringVar(&t.run, "run", "", "directory of the finished run, for --mlflow")
+	cli.Reads(f, "run")
 	return c
 }
 

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// read annotates flags that name what is read.
+const read = "read"
+
+// Reads marks flags, of those that there are, that name files or directories which a command reads.
+func Reads(f *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		if one := f.Lookup(name); one != nil {
+			if one.Annotations == nil {
+				one.Annotations = map[string][]string{}
+			}
+			one.Annotations[read] = nil
+		}
+	}
+}
+
+// Missing returns err, the error of c, or where files or directories are missing that c reads, one that says which flag or
+// argument named them and what they must be: flags that Reads marked, and the first argument where the usage calls it FILE,
+// PATH, LOG or EVENTS.
+func Missing(c *cobra.Command, args []string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var faults []error
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if _, is := f.Annotations[read]; !is {
+			return
+		}
+		paths := []string{f.Value.String()}
+		if list, is := f.Value.(pflag.SliceValue); is {
+			paths = list.GetSlice()
+		} else if f.Name == "shard" {
+			paths = partPaths(paths[0])
+		}
+		for _, path := range paths {
+			if _, file, named := strings.Cut(path, "="); named && exists(path) != nil { // TYPE=FILE
+				path = file
+			}
+			faults = append(faults, checkRead("--"+f.Name, path))
+		}
+	})
+	if usage := strings.Fields(c.Use); len(args) > 0 && len(usage) > 1 && readable(usage[1]) != "" {
+		faults = append(faults, checkRead(usage[1], args[0]))
+	}
+	return cmp.Or(errors.Join(faults...), err)
+}
+
+// checkRead refuses a file or directory that is not there. Name is that of what names it: a flag, an argument or a key of a
+// settings file.
+func checkRead(name, path string) error {
+	if path == "" || path == "-" || strings.Contains(path, "://") {
+		return nil
+	}
+	if err := exists(path); err != nil {
+		return Invalidf("%s must be %s (got %q: %w)", name, readable(strings.TrimPrefix(name, "--")), path, err)
+	}
+	return nil
+}
+
+// exists returns why a file or directory cannot be read, without its name.
+func exists(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() { // to open a pipe would end its other end
+		var f *os.File
+		if f, err = os.Open(path); err == nil {
+			err = f.Close()
+		}
+	}
+	var wrong *fs.PathError
+	if errors.As(err, &wrong) {
+		return wrong.Err
+	}
+	return err
+}
+
+// readable says what a file or directory must be that the flag or argument of that name names.
+func readable(name string) string {
+	switch name {
+	case "data":
+		return "a data set: a directory that peer import wrote, or its .npz file"
+	case "shards":
+		return "a directory that peer partition or peer meet wrote"
+	case "shard":
+		return "a part, such as parts/part-0"
+	case "plan":
+		return "a plan, as peer plan writes it"
+	case "config":
+		return "a YAML file of settings"
+	case "model", "like", "init":
+		return "a model file, such as model.safetensors of a run"
+	case "policy":
+		return "a YAML file, the policy of this site"
+	case "approval":
+		return "an approval, as peer approve writes it"
+	case "roster", "FILE":
+		return "a roster, as peer roster writes it"
+	case "nodes":
+		return "a table of nodes"
+	case "edges":
+		return "a table or list of edges"
+	case "ogb":
+		return "the folder of an Open Graph Benchmark data set"
+	case "dgl":
+		return "a partition by DGL: the file NAME.json, or its folder"
+	case "leaves":
+		return "a YAML file of rules for phones"
+	case "secret", "http-token-file":
+		return "a file with nothing but a secret"
+	case "run":
+		return "the directory of a finished run"
+	case "LOG":
+		return "an audit log"
+	case "EVENTS":
+		return "the events of a run, or - for standard input"
+	case "PATH":
+		return "a data set, partition, part, run, model or checkpoint"
+	}
+	return ""
+}
