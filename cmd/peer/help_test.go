@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -31,6 +32,39 @@ func TestHelpIsShort(t *testing.T) {
 	}
 	root, _ := newRoot()
 	visit(root)
+}
+
+// TestHelpFits: help is at most 80 columns wide, but for the default path of a key, and examples stay commands.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	config, err := os.UserConfigDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		help := must(t, append(strings.Fields(c.CommandPath())[1:], "--help")...)
+		for line := range strings.SplitSeq(help, "\n") {
+			if n := len([]rune(line)); n > 80 && !strings.Contains(line, config) {
+				t.Errorf("%s --help: a line of %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+		plain := func(text string) string {
+			return strings.Join(strings.Fields(strings.ReplaceAll(text, "\\\n", "")), " ")
+		}
+		if !strings.Contains(plain(help), plain(c.Example)) {
+			t.Errorf("%s --help has other examples:\n%s", c.CommandPath(), help)
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	root, _ := newRoot()
+	root.InitDefaultCompletionCmd()
+	visit(root)
+	if help := must(t, "import", "--help"); !strings.Contains(help, "\\\n    --label-column outcome ") {
+		t.Errorf("a flag and its value are on one line:\n%s", help)
+	}
 }
 
 // TestHelpShowsEveryFlag: no section of settings is left out.

@@ -21,6 +21,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/compare"
 	"github.com/heddle-gnn/heddle/cmd/peer/federation"
+	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
 	"github.com/heddle-gnn/heddle/cmd/peer/links"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
@@ -98,6 +99,7 @@ Start with:  peer demo`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w (see %s --help)", meant(c, err, c.Flags().Args()), c.CommandPath())
 	})
+	flags.Help(root)
 	began = new(bool)
 	for _, c := range root.Commands() {
 		mark(c, began)

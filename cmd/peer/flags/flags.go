@@ -99,10 +99,7 @@ func Group(c *cobra.Command, data ...string) {
 	c.Flags().SortFlags = false
 	c.SetUsageFunc(func(c *cobra.Command) error {
 		w := c.OutOrStderr()
-		fmt.Fprintf(w, "Usage:\n  %s\n", c.UseLine())
-		if c.HasExample() {
-			fmt.Fprintf(w, "\nExamples:\n%s\n", c.Example)
-		}
+		begin(w, c)
 		of := map[string]*pflag.FlagSet{}
 		var more []string // sections
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -128,7 +125,7 @@ func Group(c *cobra.Command, data ...string) {
 		slices.Sort(more)
 		for _, name := range slices.Concat(sections(), slices.Compact(more)) {
 			if s := of[name]; s != nil && s.HasAvailableFlags() {
-				fmt.Fprintf(w, "\n%s:\n%s", strings.ToUpper(name[:1])+name[1:], s.FlagUsages())
+				fmt.Fprintf(w, "\n%s:\n%s", strings.ToUpper(name[:1])+name[1:], s.FlagUsagesWrapped(columns))
 			}
 		}
 		return nil
