@@ -40,7 +40,7 @@ type Event struct {
 
 	Done, Total    int // rounds of the whole run: completed, and at most
 	Metric         string
-	Loss           float64 // mean over the training labels, before the round's step
+	Loss           float64 // mean over the training labels, before the round's step; NaN of a round that is solved
 	Val, ValLoss   float64 // metric and mean loss over the validation labels
 	Test, TestLoss float64
 	BestRound      int         // whose parameters the stage ended with

@@ -38,7 +38,7 @@ type StageResult struct {
 // Point is one round of a curve. NaN stands for what was not measured.
 type Point struct {
 	Stage, Round int
-	Loss         float64 // mean over the training labels, before the round's step
+	Loss         float64 // mean over the training labels, before the round's step; NaN of a round that is solved
 	Val, ValLoss float64
 	Sent         comm.Counts // by this peer up to the end of the round
 }

@@ -45,6 +45,25 @@ func TestEvents(t *testing.T) {
 	refuse(t, 2, []string{"is a directory"}, "train", "--data", sites(t), "--events", dir)
 }
 
+// TestSolvedRounds: a round in closed form has no loss, neither in the events nor in the results and the report.
+func TestSolvedRounds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "events.jsonl")
+	mustTrain(t, dir, "--data", sites(t), "--preset", "frugal", "--transport", "memory", "--events", file)
+	if text := contents(t, file); !bytes.Contains(text, []byte(`"loss":null`)) || bytes.Contains(text, []byte(`"loss":0`)) {
+		t.Errorf("events:\n%s", text)
+	}
+	for _, loss := range figures(t, filepath.Join(dir, "result.json")).Loss {
+		if loss != nil {
+			t.Errorf("the loss of a round is %v", *loss)
+		}
+	}
+	if bytes.Contains(contents(t, filepath.Join(dir, "report.html")), []byte("training loss")) {
+		t.Error("the report has a training loss")
+	}
+}
+
 // TestToStandardOutput: where the data go to standard output, nothing else does.
 func TestToStandardOutput(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		}
 	}
 	t.report(train.Event{Kind: train.RoundEnd, Round: r, Metric: string(t.config.Metric), Done: r + 1, Total: spec.Rounds,
-		Loss: found.loss, Val: found.val, ValLoss: math.NaN(), Sent: t.sent()})
+		Loss: math.NaN(), Val: found.val, ValLoss: math.NaN(), Sent: t.sent()})
 	return goOn, nil
 }
 

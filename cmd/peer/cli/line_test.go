@@ -115,6 +115,12 @@ func TestLineFits(t *testing.T) {
 		} else if width == 50 && got != " 50 %  layer 1 round 100  val accuracy 0.8123" {
 			t.Errorf("50 columns: %q", got)
 		}
+		if e := roundEnd(100); width == 80 {
+			e.Loss, w.last = math.NaN(), time.Time{} // solved in closed form
+			if w.Event(e); s.String() != " 50 %  layer 1 round 100  val accuracy 0.8123  sent 12.3 MB" {
+				t.Errorf("without a loss: %q", s.String())
+			}
+		}
 		w.Log.Info("halo")
 		w.last = time.Time{}
 		w.Event(roundEnd(120))

@@ -260,11 +260,15 @@ func (w *Watch) round(e train.Event, of string) {
 	if !math.IsNaN(e.Val) {
 		parts = append(parts, fmt.Sprintf("val %s %.4f", e.Metric, e.Val))
 	}
-	parts = append(parts, fmt.Sprintf("loss %.4f", e.Loss))
+	attributes := []any{"stage", e.StageName, "round", e.Round}
+	if !math.IsNaN(e.Loss) {
+		parts = append(parts, fmt.Sprintf("loss %.4f", e.Loss))
+		attributes = append(attributes, "loss", e.Loss)
+	}
 	if bytes > 0 {
 		parts = append(parts, "sent "+report.Bytes(bytes))
 	}
-	w.Show(e.Done, parts, of+"round", "stage", e.StageName, "round", e.Round, "loss", e.Loss, "val", e.Val, "bytes", bytes)
+	w.Show(e.Done, parts, of+"round", append(attributes, "val", e.Val, "bytes", bytes)...)
 }
 
 // Event shows an event of one peer's run.

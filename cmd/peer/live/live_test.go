@@ -319,7 +319,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("without the token: %v", err)
 	}
 	event(train.Event{Kind: train.CandidateBegin, Candidate: "labels"})
-	event(train.Event{Kind: train.RoundEnd, StageName: "closed form", Done: 1, Total: 3, Metric: "accuracy", Val: 0.7, Sent: comm.Counts{Halo: 10}})
+	event(train.Event{Kind: train.RoundEnd, StageName: "closed form", Done: 1, Total: 3, Metric: "accuracy", Loss: math.NaN(), Val: 0.7, Sent: comm.Counts{Halo: 10}})
 	event(train.Event{Kind: train.StageEnd, StageName: "closed form", Metric: "accuracy", Val: 0.7, Sent: comm.Counts{Halo: 10}})
 	text, _ = run("--http", address, "--http-token-file", token)
 	if !strings.Contains(text, "Trying plan labels. Training closed form") || !strings.Contains(text, "\nvalidation accuracy 70.00 %, sent 10 B\n") || strings.Contains(text, "closed form is trained") {

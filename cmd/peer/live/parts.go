@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -113,7 +114,7 @@ func (d *drawing) facts() error {
 		{Name: "repaired differences in rounding", Value: fmt.Sprint(s.resyncs)},
 	}
 	if s.round.Kind != "" {
-		if s.round.Loss != 0 { // what is solved has none
+		if !math.IsNaN(s.round.Loss) { // what is solved has none
 			all = append([]report.Fact{{Name: "training loss", Value: fmt.Sprintf("%.4f", s.round.Loss)}}, all...)
 		}
 		all = append([]report.Fact{

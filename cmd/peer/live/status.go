@@ -33,7 +33,7 @@ type status struct {
 	Done       int         `json:"done"`
 	Total      int         `json:"total"`
 	Metric     string      `json:"metric"`
-	Loss       *float64    `json:"loss"` // null: not known
+	Loss       *float64    `json:"loss"` // null: not known, as in rounds that are solved
 	Val        *float64    `json:"val"`
 	Sent       comm.Counts `json:"sent"`
 	Saved      int         `json:"checkpoints"`
@@ -69,9 +69,7 @@ func (p *Page) status() status {
 		Resyncs: s.resyncs, Generation: s.generation, Began: s.start, Last: s.last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: []statusOf{}}
 	if s.round.Kind != "" {
 		all.Val = known(s.lastVal())
-		if s.round.Loss != 0 { // what is solved has none
-			all.Loss = known(s.round.Loss)
-		}
+		all.Loss = known(s.round.Loss)
 	}
 	for _, one := range s.sites {
 		all.Sites = append(all.Sites, place{one.Name, one.Status, one.Here})

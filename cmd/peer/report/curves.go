@@ -29,15 +29,14 @@ func Curves(r train.Result, metric string) ([]Chart, error) {
 }
 
 // curves draws a value over rounds, with a line for each stage, a ring around the round whose parameters the stage ended
-// with, and a disc in that of the stage that the model ends with. It is empty if no stage has two rounds of the value, or
-// the value is always 0. after is the value after a stage's last round; NaN: it is not known.
+// with, and a disc in that of the stage that the model ends with. It is empty if no stage has two rounds of the value.
+// after is the value after a stage's last round; NaN: it is not known.
 func curves(label string, r train.Result, of func(train.Point) float64, after func(train.StageResult) float64) (Chart, error) {
 	p := withGrid(newPlot("round", label))
 	var said []string
 	ring := draw.GlyphStyle{Color: ink, Radius: vg.Points(4.5), Shape: draw.RingGlyph{}}
 	disc := draw.GlyphStyle{Color: ink, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
 	rings, discs := &plotter.Scatter{GlyphStyle: ring}, &plotter.Scatter{GlyphStyle: disc}
-	flat := true
 	for _, s := range r.Stages {
 		xy := line(s.Curve, s.BestRound, of)
 		if len(xy) < 2 {
@@ -50,7 +49,6 @@ func curves(label string, r train.Result, of func(train.Point) float64, after fu
 			xy = append(xy, plotter.XY{X: float64(s.BestRound), Y: last.Y})
 		}
 		for _, at := range xy {
-			flat = flat && at.Y == 0
 			if s.Ended && int(at.X) == s.BestRound {
 				rings.XYs = append(rings.XYs, at)
 				if s.Stage == r.Ends {
@@ -68,7 +66,7 @@ func curves(label string, r train.Result, of func(train.Point) float64, after fu
 		}
 		said = append(said, fmt.Sprintf("%s from %.4g to %.4g", s.Name, xy[0].Y, xy[len(xy)-1].Y))
 	}
-	if len(said) == 0 || flat {
+	if len(said) == 0 {
 		return Chart{}, nil
 	}
 	if p.Add(rings, discs); len(rings.XYs) > 0 {
