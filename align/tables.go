@@ -34,10 +34,10 @@ type SiteConfig struct {
 func (c SiteConfig) Validate() error {
 	var faults []error
 	if c.Here == "" {
-		faults = append(faults, errors.New("align: Here must be this site's name (got nothing)"))
+		faults = append(faults, errors.New("align: this site must have a name (got none)"))
 	}
 	if c.SourceSite != "" && c.SourceSite == c.TargetSite {
-		faults = append(faults, fmt.Errorf("align: SourceSite and TargetSite are both column %s", c.SourceSite))
+		faults = append(faults, fmt.Errorf("align: the sites of sources and of targets must be in two columns (got both in %s)", c.SourceSite))
 	}
 	if len(c.NodeTables) == 0 {
 		return errors.Join(append(faults, c.ImportConfig.Validate())...)

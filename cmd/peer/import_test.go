@@ -109,3 +109,27 @@ func TestImportStops(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// TestImportNamesNoFields: errors about flags speak of tables and columns, not of the library's fields.
+func TestImportNamesNoFields(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nodes := filepath.Join(dir, "nodes.csv")
+	if err := os.WriteFile(nodes, []byte("id,age,sick\na,1,yes\nb,2,no\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"--source-column x --target-column x": "sources and targets of edges must be in two columns (got both in x)",
+		"--multi":                             "several labels in a cell must have a label column (got none)",
+		"--regression":                        "regression must have a label column",
+		"--train 2":                           "that for training above 0, their sum at most 1 (got train 2, val 0, test 0)",
+		"--text age":                          "text must be COLUMN:WIDTH",
+		"--age age":                           "age must be COLUMN:DATE",
+		"--numeric none":                      `no column "none" (numeric columns)`,
+		"--label-column none":                 `no column "none" (the labels)`,
+		"--label-column sick --split-time none:1:2": `no column "none" (the split by time)`,
+		"--label-column sick --categorical sick":    "column sick must have one role (got another, too: categorical columns)",
+	} {
+		refuse(t, 2, []string{want}, append([]string{"import", "--nodes", nodes, "--out", filepath.Join(dir, "out")}, strings.Fields(args)...)...)
+	}
+}

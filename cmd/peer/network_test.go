@@ -97,5 +97,5 @@ func TestBoundsRefused(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
 	refuse(t, 2, []string{"peer_timeout must be at least 1s and at most 10m (got 1ms)"}, append([]string{"plan", "--peer-timeout", "1ms"}, c.members...)...)
-	refuse(t, 2, []string{"MaxRate must be at least 0", "got -1"}, c.join(0, c.plan(t, c.members), "--receive-limit", "-1")...)
+	refuse(t, 2, []string{"the limit of what is received must be at least 0 bytes a second", "got -1"}, c.join(0, c.plan(t, c.members), "--receive-limit", "-1")...)
 }

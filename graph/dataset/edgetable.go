@@ -333,9 +333,9 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 	for _, text := range c.EdgeColumns {
 		name, asked := edgeColumn(text)
 		if slices.Contains(roles, name) {
-			return fmt.Errorf("dataset: %s: column %s has two roles, the second being EdgeColumns", t.Path, name)
+			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: edge columns)", t.Path, name)
 		}
-		at, err := t.Column(name, "EdgeColumns, each COLUMN or COLUMN:KIND, the kind numeric, categorical, date, dmy or mdy")
+		at, err := t.Column(name, "edge columns, each COLUMN or COLUMN:KIND, the kind numeric, categorical, date, dmy or mdy")
 		if err != nil {
 			return err
 		}

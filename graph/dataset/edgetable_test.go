@@ -234,7 +234,7 @@ func TestEdgeColumns(t *testing.T) {
 	if one := f.EdgeColumns[3]; one.Name != "note" || one.Kind != facts.Dropped || one.Why != "3 of 3 cells have a text of their own" {
 		t.Errorf("what became of all columns: %+v", f.EdgeColumns)
 	}
-	for column, want := range map[string]string{"none": `no column "none"`, "dose:float": "the kind numeric, categorical, date, dmy or mdy", "source": "two roles", "dose:date": "is not a date"} {
+	for column, want := range map[string]string{"none": `no column "none"`, "dose:float": "the kind numeric, categorical, date, dmy or mdy", "source": "must have one role (got another, too: edge columns)", "dose:date": "is not a date"} {
 		c.EdgeColumns = []string{column}
 		_, err := Import(c)
 		graphtest.Refused(t, err, want)

@@ -201,22 +201,23 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 		return err
 	}
 	if by, _ := times.Parse(c.SplitTime); by != nil { // Validate has seen it
-		if _, err := t.Column(by.Column, "SplitTime"); err != nil {
+		if _, err := t.Column(by.Column, "the split by time"); err != nil {
 			return err
 		}
 	}
 	role := make([]bool, len(t.Columns))
-	all := []asked{{column.Column{Name: s.id}, "ID"}, {column.Column{Name: c.Label}, "Label"}, {column.Column{Name: c.Split}, "Split"}, {column.Column{Name: c.Site}, "Site"}}
+	all := []asked{{column.Column{Name: s.id}, "the nodes' names"}, {column.Column{Name: c.Label}, "the labels"}, {column.Column{Name: c.Split}, "the splits"},
+		{column.Column{Name: c.Site}, "the nodes' owners"}}
 	for _, a := range append(all, list...) {
 		if a.Name == "" {
 			continue
 		}
-		at, err := t.Column(a.Name, a.field)
+		at, err := t.Column(a.Name, a.role)
 		if err != nil {
 			return err
 		}
 		if role[at] {
-			return fmt.Errorf("dataset: %s: column %s has two roles, the second being %s", t.Path, a.Name, a.field)
+			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: %s)", t.Path, a.Name, a.role)
 		}
 		role[at] = true
 		if a.Kind != "" && a.Kind != column.Ignored {
@@ -228,7 +229,7 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 			s.stats[k] = &column.Stats{}
 		}
 		if err := t.Unread[name]; err != nil && s.stats[k] != nil {
-			return fmt.Errorf("dataset: %s: column %s: %w: Ignore leaves it out", t.Path, name, err)
+			return fmt.Errorf("dataset: %s: column %s: %w: ignore the column to leave it out", t.Path, name, err)
 		}
 	}
 	return nil
@@ -237,41 +238,41 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 // asked is what the user says of a column.
 type asked struct {
 	column.Column
-	field string // of ImportConfig
+	role string
 }
 
 // asked returns what the user says of the columns.
 func (c *ImportConfig) asked() (out []asked, err error) {
 	for _, list := range []struct {
-		field string
+		role  string
 		names []string
 		kind  column.Kind
-	}{{"Numeric", c.Numeric, column.Numeric}, {"Categorical", c.Categorical, column.Categorical}, {"Ignore", c.Ignore, column.Ignored}} {
+	}{{"numeric columns", c.Numeric, column.Numeric}, {"categorical columns", c.Categorical, column.Categorical}, {"ignored columns", c.Ignore, column.Ignored}} {
 		for _, name := range list.names {
-			out = append(out, asked{column.Column{Name: name, Kind: list.kind}, list.field})
+			out = append(out, asked{column.Column{Name: name, Kind: list.kind}, list.role})
 		}
 	}
 	for _, text := range c.Text {
 		name, width, _ := cutLast(text)
 		n, err := strconv.Atoi(width)
 		if err != nil || n < 1 || n > column.MaxWidth {
-			return nil, fmt.Errorf("dataset: import: Text must be COLUMN:WIDTH, the width 1 to %d (got %q)", column.MaxWidth, text)
+			return nil, fmt.Errorf("dataset: import: text must be COLUMN:WIDTH, the width 1 to %d (got %q)", column.MaxWidth, text)
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Text, Width: n, Seed: c.Seed}, "Text"})
+		out = append(out, asked{column.Column{Name: name, Kind: column.Text, Width: n, Seed: c.Seed}, "text columns"})
 	}
 	for _, text := range c.Date {
 		name, order, ok := cutLast(text)
 		if ok && order != "dmy" && order != "mdy" {
 			name, order = text, "" // the column's own name has a colon
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Date, MonthFirst: order == "mdy"}, "Date"})
+		out = append(out, asked{column.Column{Name: name, Kind: column.Date, MonthFirst: order == "mdy"}, "date columns"})
 	}
 	for _, text := range c.Age {
 		name, until, _ := cutLast(text)
 		if _, ok := column.ParseDate(until, false); !ok {
-			return nil, fmt.Errorf("dataset: import: Age must be COLUMN:DATE, the date year-month-day (got %q)", text)
+			return nil, fmt.Errorf("dataset: import: age must be COLUMN:DATE, the date year-month-day (got %q)", text)
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Age, Until: until}, "Age"})
+		out = append(out, asked{column.Column{Name: name, Kind: column.Age, Until: until}, "age columns"})
 	}
 	return out, nil
 }

@@ -134,7 +134,7 @@ func TestClassOrder(t *testing.T) {
 	graphtest.Refused(t, err, "column stage", `must name all of them (got no "early")`)
 	c.ClassOrder = []string{"late", "early", "late"}
 	_, err = Import(c)
-	graphtest.Refused(t, err, "names each class once")
+	graphtest.Refused(t, err, "must name each class of a label column once")
 }
 
 func TestEncodeNew(t *testing.T) {
@@ -368,12 +368,12 @@ func TestImportFaults(t *testing.T) {
 		{"no file", patients, contacts, func(c *ImportConfig) { c.Nodes += "x.csv" }, []string{"nodes.csvx.csv", "no such file"}},
 		{"no edges file", patients, contacts, func(c *ImportConfig) { c.Edges = "nowhere.csv" }, []string{"nowhere.csv", "no such file"}},
 		{"suffix", patients, contacts, func(c *ImportConfig) { c.Edges = c.Edges[:len(c.Edges)-4] }, []string{"edges"}},
-		{"no id column", patients, contacts, func(c *ImportConfig) { c.ID = "key" }, []string{"nodes.csv", `no column "key" (ID)`, "its columns are id, hospital"}},
-		{"no label column", patients, contacts, func(c *ImportConfig) { c.Label = "disease" }, []string{"nodes.csv", `no column "disease" (Label)`}},
-		{"no site column", patients, contacts, func(c *ImportConfig) { c.Site = "clinic" }, []string{`no column "clinic" (Site)`}},
+		{"no id column", patients, contacts, func(c *ImportConfig) { c.ID = "key" }, []string{"nodes.csv", `no column "key" (the nodes' names)`, "its columns are id, hospital"}},
+		{"no label column", patients, contacts, func(c *ImportConfig) { c.Label = "disease" }, []string{"nodes.csv", `no column "disease" (the labels)`}},
+		{"no site column", patients, contacts, func(c *ImportConfig) { c.Site = "clinic" }, []string{`no column "clinic" (the nodes' owners)`}},
 		{"no source column", patients, contacts, func(c *ImportConfig) { c.Source = "from" }, []string{"edges.csv", `no column "from"`}},
 		{"no weight column", patients, contacts, func(c *ImportConfig) { c.Weight = "km" }, []string{"edges.csv", `no column "km"`}},
-		{"two roles", patients, contacts, func(c *ImportConfig) { c.Numeric = []string{"stage"} }, []string{"column stage has two roles", "Numeric"}},
+		{"two roles", patients, contacts, func(c *ImportConfig) { c.Numeric = []string{"stage"} }, []string{"column stage must have one role (got another, too: numeric columns)"}},
 		{"column twice", swap(patients, "score", "age"), contacts, nil, []string{"nodes.csv", "column age occurs twice"}},
 		{"duplicate id", swap(patients, "p3,", "p1,"), contacts, nil, []string{"nodes.csv", "line 4, column id", `node "p1" occurs on line 2`}},
 		{"empty id", swap(patients, "p3,", ","), contacts, nil, []string{"nodes.csv", "line 4, column id: the node's name must be given"}},
@@ -399,8 +399,8 @@ func TestImportFaults(t *testing.T) {
 		{"weight with a comma", patients, swap(contacts, "0.5", `"0,5"`), nil, []string{`(got "0,5"); a decimal comma needs --decimal-comma`}},
 		{"weight", patients, swap(contacts, "0.5", "-1"), nil, []string{"edges.csv", "line 4, column hours", `line 4, column hours: weight must be a number above 0, at most 3.4e+38 (got "-1")`}},
 		{"weight missing", patients, swap(contacts, "0.5", ""), nil, []string{"edges.csv", "line 4, column hours"}},
-		{"shares", patients, contacts, func(c *ImportConfig) { c.Train, c.Val = 0.9, 0.3; c.Nodes = "" }, []string{"Nodes must be the file of the nodes' table (got nothing)", "Train 0.9"}},
-		{"no share for training", patients, contacts, func(c *ImportConfig) { c.Test = 1 }, []string{"Train above 0"}},
+		{"shares", patients, contacts, func(c *ImportConfig) { c.Train, c.Val = 0.9, 0.3; c.Nodes = "" }, []string{"there must be a table of nodes (got none)", "train 0.9"}},
+		{"no share for training", patients, contacts, func(c *ImportConfig) { c.Test = 1 }, []string{"that for training above 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := tables(t, map[string]string{"nodes.csv": c.nodes, "edges.csv": c.edges})

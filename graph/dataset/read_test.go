@@ -170,12 +170,12 @@ func TestSameFromAnyFile(t *testing.T) {
 func TestAskedColumns(t *testing.T) {
 	dir := tables(t, map[string]string{"n.csv": accounts(60, nil)})
 	for want, edit := range map[string]func(c *ImportConfig){
-		`Text must be COLUMN:WIDTH, the width 1 to 65536 (got "note")`:   func(c *ImportConfig) { c.Text = []string{"note"} },
-		`Text must be COLUMN:WIDTH, the width 1 to 65536 (got "note:0")`: func(c *ImportConfig) { c.Text = []string{"note:0"} },
-		`Age must be COLUMN:DATE, the date year-month-day (got "opened`:  func(c *ImportConfig) { c.Age = []string{"opened"} },
-		`no column "gone" (Date)`:                                func(c *ImportConfig) { c.Date = []string{"gone:mdy"} },
-		"column note has two roles, the second being Date":       func(c *ImportConfig) { c.Date = []string{"note"} },
-		`"13.01.2024" is not a date like 2024-03-31, 03/31/2024`: func(c *ImportConfig) { c.Date = []string{"opened:mdy"} },
+		`text must be COLUMN:WIDTH, the width 1 to 65536 (got "note")`:   func(c *ImportConfig) { c.Text = []string{"note"} },
+		`text must be COLUMN:WIDTH, the width 1 to 65536 (got "note:0")`: func(c *ImportConfig) { c.Text = []string{"note:0"} },
+		`age must be COLUMN:DATE, the date year-month-day (got "opened`:  func(c *ImportConfig) { c.Age = []string{"opened"} },
+		`no column "gone" (date columns)`: func(c *ImportConfig) { c.Date = []string{"gone:mdy"} },
+		"column note must have one role (got another, too: date columns)": func(c *ImportConfig) { c.Date = []string{"note"} },
+		`"13.01.2024" is not a date like 2024-03-31, 03/31/2024`:          func(c *ImportConfig) { c.Date = []string{"opened:mdy"} },
 	} {
 		c := accountConfig(dir)
 		c.Edges, c.Weight = "", ""

@@ -76,7 +76,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("peer_timeout must be %s to %s (got %s)", leastTimeout, mostTimeout, c.PeerTimeout))
 	}
 	if c.MaxRate < 0 {
-		errs = append(errs, fmt.Errorf("MaxRate must be at least 0 bytes a second (got %d)", c.MaxRate))
+		errs = append(errs, fmt.Errorf("the limit of what is received must be at least 0 bytes a second (got %d)", c.MaxRate))
 	}
 	if _, err := c.relays(); err != nil {
 		errs = append(errs, err)
@@ -84,9 +84,9 @@ func (c Config) Validate() error {
 	for _, s := range c.Listen {
 		switch a, err := ma.NewMultiaddr(s); {
 		case err != nil:
-			errs = append(errs, fmt.Errorf("Listen: %w", err))
+			errs = append(errs, fmt.Errorf("an address to listen on must be a multiaddress (got %q): %w", s, err))
 		case known && !c.carries(a):
-			errs = append(errs, fmt.Errorf("Listen must be an address of transport %s, as %s (got %s)", c.Transport, c.sample(), s))
+			errs = append(errs, fmt.Errorf("an address to listen on must be one of transport %s, as %s (got %s)", c.Transport, c.sample(), s))
 		}
 	}
 	if len(errs) == 0 {

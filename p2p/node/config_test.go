@@ -9,7 +9,7 @@ import (
 
 func TestConfigReportsAllFaults(t *testing.T) {
 	err := Config{Transport: "carrier pigeon", Listen: []string{"localhost:80"}, MaxFrame: -1, MaxPeers: MostPeers + 1}.Validate()
-	for _, want := range []string{"identity", "carrier pigeon", "Listen", "MaxFrame", "MaxPeers"} {
+	for _, want := range []string{"identity", "carrier pigeon", "an address to listen on", "MaxFrame", "MaxPeers"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\ndoes not name %s", err, want)
 		}

@@ -28,7 +28,7 @@ func (r *reader) profile() error {
 	}
 	for _, name := range r.config.Embed {
 		if r.Place(name) < 0 {
-			return fmt.Errorf("typed: Embed must name types of nodes (got %q)", name)
+			return fmt.Errorf("typed: types with learned rows must be types of nodes (got %q)", name)
 		}
 	}
 	for k := range r.Encoding.Nodes {

@@ -213,7 +213,7 @@ func TestEmbed(t *testing.T) {
 	}
 	c.Embed = []string{"pet"}
 	_, _, err = c.Read()
-	graphtest.Refused(t, err, `Embed must name types of nodes (got "pet")`)
+	graphtest.Refused(t, err, `types with learned rows must be types of nodes (got "pet")`)
 }
 
 // TestOwners: a node whose table has no owners is of the site that owns most of its neighbours.
