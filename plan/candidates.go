@@ -136,7 +136,6 @@ func (c Candidate) ofNumbers() Candidate {
 func (p Plan) fitting(t task, check func(Plan) ([32]byte, error)) ([]Candidate, error) {
 	all := p.Candidates()
 	var seen [][32]byte
-	var errs []error
 	for i := range all {
 		c, err := all[i].fitTo(t)
 		all[i] = c
@@ -147,16 +146,35 @@ func (p Plan) fitting(t task, check func(Plan) ([32]byte, error)) ([]Candidate, 
 		if err == nil && slices.Contains(seen, id) {
 			err = errors.New("the same as a plan before it, for these data")
 		}
-		if all[i].Fault = err; err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
-		} else {
+		if all[i].Fault = err; err == nil {
 			seen = append(seen, id)
 		}
 	}
 	if len(seen) > 0 {
 		return all, nil
 	}
-	return nil, errors.Join(errs...)
+	return nil, allFaults(all)
+}
+
+// allFaults is the error of candidates of which none can be tried: each fault once, behind the names of those that have it.
+func allFaults(all []Candidate) error {
+	var errs []error
+	done := map[string]bool{}
+	for i, c := range all {
+		text := c.Fault.Error()
+		if done[text] {
+			continue
+		}
+		done[text] = true
+		names := c.Name
+		for _, other := range all[i+1:] {
+			if other.Fault.Error() == text {
+				names += ", " + other.Name
+			}
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", names, c.Fault))
+	}
+	return errors.Join(errs...)
 }
 
 // identifyCandidates is identify of a plan of preset auto: a hash of those of its candidates.

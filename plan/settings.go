@@ -321,6 +321,10 @@ func (p Plan) Only(command string) error {
 
 // Validate returns all faults of p that can be found without data.
 func (p Plan) Validate() error {
+	if usual := Defaults(p); slices.ContainsFunc(settings(), func(s Setting) bool { return s.decides() && p.fault(s, usual.Get(s)) != nil }) {
+		_, errs := p.sound() // what must fit such a setting cannot be judged
+		return errors.Join(errs...)
+	}
 	kind := target.Single
 	if p.Loss != "auto" && p.Loss != "ordinal" || p.metric(task{}).OfNumbers() {
 		kind = target.Numbers

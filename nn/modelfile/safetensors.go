@@ -99,8 +99,7 @@ func decode(file []byte) (archive, error) {
 	}
 	n := binary.LittleEndian.Uint64(file)
 	if n > uint64(len(file)-8) {
-		return archive{}, fmt.Errorf("modelfile: the header of a safetensors file must fit in its %d bytes (got %d)",
-			len(file), n)
+		return archive{}, fmt.Errorf("modelfile: must be a whole safetensors file: the header must fit in its %d bytes (got %d)", len(file), n)
 	}
 	data := file[8+n:]
 	meta, entries, err := parseHeader(file[8 : 8+n])

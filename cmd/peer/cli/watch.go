@@ -82,11 +82,11 @@ func (v WatchFlags) Start(c *cobra.Command) (*Watch, error) {
 	}
 	err := os.MkdirAll(filepath.Dir(v.events), 0o755)
 	if err != nil {
-		return nil, Invalid(err)
+		return nil, Invalidf("--events: %w", err)
 	}
 	f, err := os.Create(v.events)
 	if err != nil {
-		return nil, Invalid(err)
+		return nil, Invalidf("--events: %w", err)
 	}
 	w.events = f
 	return w, nil
