@@ -31,6 +31,9 @@ func TestMissingFiles(t *testing.T) {
 	} {
 		refuse(t, 2, []string{test.want, `gone.yaml": no such file or directory)`}, strings.Fields(strings.ReplaceAll(test.args, "GONE", gone))...)
 	}
+	dir := t.TempDir()
+	refuse(t, 2, []string{"--model must be a model file, such as model.safetensors of a run (got ", "is a directory)"}, "predict", "--model", dir, "--data", sites(t), "-o", gone)
+	refuse(t, 2, []string{"--config must be a YAML file of settings (got ", "is a directory)"}, "train", "--config", dir)
 	refuse(t, 2, []string{"data must be a data set", "no such file or directory)"}, "train", "--config", write(t, "data: "+gone+"\n"))
 }
 

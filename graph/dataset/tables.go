@@ -258,7 +258,7 @@ func (n *nodeReader) addTarget(found []string) error {
 	case n.t.TooLarge(found[0]), ok && math.Abs(v) > math.MaxFloat32:
 		return fmt.Errorf("target must be a number of at most %.2g in size (got %.40q)", math.MaxFloat32, found[0])
 	case !ok:
-		return fmt.Errorf("target must be a number (got %.40q)", found[0])
+		return fmt.Errorf("target must be a number (got %.40q)%s", found[0], n.t.CommaHint(found[0]))
 	}
 	l.Values = append(l.Values, float32(v))
 	return nil

@@ -26,14 +26,22 @@ func Reads(f *pflag.FlagSet, names ...string) {
 	}
 }
 
-// Missing returns err, the error of c, or where files or directories are missing that c reads, one that says which flag or
-// argument named them and what they must be: flags that Reads marked, and the first argument where the usage calls it FILE,
-// PATH, LOG or EVENTS.
+// Missing returns err, the error of c, or where files or directories that c reads are missing or cannot be read, one that
+// says which flag or argument named them and what they must be: flags that Reads marked, and the first argument where the
+// usage calls it FILE, PATH, LOG or EVENTS.
 func Missing(c *cobra.Command, args []string, err error) error {
-	if !errors.Is(err, fs.ErrNotExist) {
+	var wrong *fs.PathError
+	if !errors.As(err, &wrong) {
 		return err
 	}
 	var faults []error
+	check := func(name, path string) {
+		fault := checkRead(name, path)
+		if fault == nil && path == wrong.Path { // such as a directory in place of a file
+			fault = unreadable(name, path, wrong.Err)
+		}
+		faults = append(faults, fault)
+	}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if _, is := f.Annotations[read]; !is {
 			return
@@ -48,11 +56,11 @@ func Missing(c *cobra.Command, args []string, err error) error {
 			if _, file, named := strings.Cut(path, "="); named && exists(path) != nil { // TYPE=FILE
 				path = file
 			}
-			faults = append(faults, checkRead("--"+f.Name, path))
+			check("--"+f.Name, path)
 		}
 	})
 	if usage := strings.Fields(c.Use); len(args) > 0 && len(usage) > 1 && readable(usage[1]) != "" {
-		faults = append(faults, checkRead(usage[1], args[0]))
+		check(usage[1], args[0])
 	}
 	return cmp.Or(errors.Join(faults...), err)
 }
@@ -64,9 +72,13 @@ func checkRead(name, path string) error {
 		return nil
 	}
 	if err := exists(path); err != nil {
-		return Invalidf("%s must be %s (got %q: %w)", name, readable(strings.TrimPrefix(name, "--")), path, err)
+		return unreadable(name, path, err)
 	}
 	return nil
+}
+
+func unreadable(name, path string, why error) error {
+	return Invalidf("%s must be %s (got %q: %w)", name, readable(strings.TrimPrefix(name, "--")), path, why)
 }
 
 // exists returns why a file or directory cannot be read, without its name.

@@ -201,7 +201,7 @@ func TestFaults(t *testing.T) {
 	if n, err := each(stop, 10); err != nil || n != 50-1-4-1 { // line 5 and 10, 20, 30, 40, 50
 		t.Errorf("%d rows, %v", n, err)
 	}
-	graphtest.Refused(t, stop.Err(), "line 5", "wrong number of fields", "line 10, column v: odd", "line 50, column v: odd")
+	graphtest.Refused(t, stop.Err(), "line 5", "as many as names of columns", "line 10, column v: odd", "line 50, column v: odd")
 	if _, err := each(&Faults{}, 2); err == nil || !strings.Contains(err.Error(), "these are the first 20 faults") || strings.Count(err.Error(), "\n") != 20 {
 		t.Errorf("%v", err)
 	}

@@ -132,7 +132,11 @@ func (t *Table) openCSV(usual rune) error {
 		cells, err := c.Read()
 		var wrong *csv.ParseError
 		if errors.As(err, &wrong) {
-			return cells, wrong.StartLine, &RowFault{Path: t.Path, Unit: t.Unit, Line: wrong.StartLine, Text: err.Error()}
+			text := err.Error()
+			if errors.Is(wrong.Err, csv.ErrFieldCount) {
+				text = fmt.Sprintf("there must be %d cells, as many as names of columns (got %d)", len(t.Columns), len(cells))
+			}
+			return cells, wrong.StartLine, &RowFault{Path: t.Path, Unit: t.Unit, Line: wrong.StartLine, Text: text}
 		}
 		if err != nil {
 			return nil, 0, err
@@ -251,11 +255,15 @@ func (t *Table) Weight(cells []string, line, at int) (float32, error) {
 	if w := float32(v); ok && w > 0 && w <= math.MaxFloat32 {
 		return w, nil
 	}
-	more := ""
-	if !t.format.DecimalComma && CommaNumber(cells[at]) {
-		more = "; a decimal comma needs --decimal-comma"
+	return 0, t.Fault(line, at, "weight must be a number above 0, at most %.2g (got %.40q)%s", math.MaxFloat32, cells[at], t.CommaHint(cells[at]))
+}
+
+// CommaHint says what to do about a cell that must be a number and has a decimal comma; of others nothing.
+func (t *Table) CommaHint(cell string) string {
+	if t.format.DecimalComma || !CommaNumber(cell) {
+		return ""
 	}
-	return 0, t.Fault(line, at, "weight must be a number above 0, at most %.2g (got %.40q)%s", math.MaxFloat32, cells[at], more)
+	return "; a decimal comma needs --decimal-comma"
 }
 
 // Largest bounds the size of numbers in tables, so that sums of their squares are finite.
