@@ -44,6 +44,11 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err := errors.Join(Seat(p, s.Shard, rank), input(s.Init.check(p, s.Shard))); err != nil {
 		return nil, err
 	}
+	release, err := checkpoint.Lock(s.State)
+	if err != nil {
+		return nil, input(err)
+	}
+	defer release()
 	keeper, err := s.admit(p, time.Now(), nil)
 	if err != nil {
 		return nil, err

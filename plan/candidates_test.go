@@ -173,3 +173,11 @@ func TestNoCandidateSendsAllFeatures(t *testing.T) {
 		}
 	}
 }
+
+// TestModeAtFault: a mode at fault brings no faults of settings whose defaults depend on it.
+func TestModeAtFault(t *testing.T) {
+	p := Defaults(Plan{Mode: "foo"})
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), `mode must be retexo, fullbatch, minibatch or standalone (got "foo")`) || strings.Contains(err.Error(), "norm") {
+		t.Errorf("%v", err)
+	}
+}

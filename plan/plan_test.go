@@ -330,14 +330,6 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
-// TestModeAtFault: a mode at fault brings no faults of settings whose defaults depend on it.
-func TestModeAtFault(t *testing.T) {
-	p := Defaults(Plan{Mode: "foo"})
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), `mode must be retexo, fullbatch, minibatch or standalone (got "foo")`) || strings.Contains(err.Error(), "norm") {
-		t.Errorf("%v", err)
-	}
-}
-
 // TestFormerNames: settings of plans of former versions are read, and named anew.
 func TestFormerNames(t *testing.T) {
 	const old = "carry: scores\nunit_sum: true\nsilence: 3s\nlost_wait: 20s\nlinger: 1m\nlost_rows: drop\nmin_peers: 2\nnorm: \"\"\n" +
