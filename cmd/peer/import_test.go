@@ -120,6 +120,8 @@ func TestImportNamesNoFields(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--source-column x --target-column x": "sources and targets of edges must be in two columns (got both in x)",
+		"--keep-loops":                        "--keep-loops and --feature-column must be given with --dgl",
+		"--ogb-split time":                    "--ogb-split must be given with --ogb (got time)",
 		"--multi":                             "several labels in a cell must have a label column (got none)",
 		"--regression":                        "regression must have a label column",
 		"--train 2":                           "that for training above 0, their sum at most 1 (got train 2, val 0, test 0)",
@@ -132,4 +134,5 @@ func TestImportNamesNoFields(t *testing.T) {
 	} {
 		refuse(t, 2, []string{want}, append([]string{"import", "--nodes", nodes, "--out", filepath.Join(dir, "out")}, strings.Fields(args)...)...)
 	}
+	refuse(t, 2, []string{"--label-column must be given with --nodes or --dgl (got sick)"}, "import", "--edges", nodes, "--label-column", "sick", "--out", filepath.Join(dir, "out"))
 }

@@ -92,6 +92,12 @@ func (m *importing) check(several bool) error {
 		}
 	}
 	switch {
+	case m.dgl == "" && (m.keepLoop || m.features != ""):
+		return cli.Invalidf("--keep-loops and --feature-column must be given with --dgl")
+	case m.ogb == "" && m.split != "":
+		return cli.Invalidf("--ogb-split must be given with --ogb (got %s)", m.split)
+	case c.Label != "" && !tables && m.dgl == "":
+		return cli.Invalidf("--label-column must be given with --nodes or --dgl (got %s): a list of edges and a set of --ogb have no such column", c.Label)
 	case len(m.embed) > 0 && !several:
 		return cli.Invalidf("--embed names types of nodes: give --nodes TYPE=FILE for each")
 	case several && c.Relation != "":
