@@ -194,11 +194,20 @@ func TestThresholdsOfSeveral(t *testing.T) {
 		if len(f.Thresholds) != l.Shards[0].Labels.Classes || f.Threshold != nil || r.Card.Goal != "f1" || !reflect.DeepEqual([]float64(f.Cuts()), r.Card.Thresholds) {
 			t.Fatalf("thresholds are %+v, those of the card %v for %q", f.Thresholds, r.Card.Thresholds, r.Card.Goal)
 		}
+		if n := len(f.Temperatures); n != len(f.Thresholds) || !reflect.DeepEqual(f.Temperatures, r.Card.Temperatures) {
+			t.Errorf("temperatures are %v, those of the card %v", f.Temperatures, r.Card.Temperatures)
+		}
 		predicted := make([]int64, len(f.Thresholds))
 		for rank, s := range l.Shards {
 			for _, i := range s.NodesIn(graph.Test) {
 				for _, k := range r.Own[rank].Classes(int(i)) {
 					predicted[k]++
+				}
+				for k, p := range r.Own[rank].Probabilities(int(i)) {
+					logit := float64(r.Own[rank].Logits.At(int(i), k))
+					if want := 1 / (1 + math.Exp(-logit/f.Temperatures[k])); math.Abs(p-want) > 1e-12 {
+						t.Errorf("the probability of class %d is %v, must be %v", k, p, want)
+					}
 				}
 			}
 		}

@@ -1,7 +1,6 @@
 package heddle
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
@@ -18,15 +17,15 @@ import (
 type Predictions struct {
 	Logits mat.Dense // nodes × classes; of a regression nodes × targets, in the units of the data
 
-	kind        target.Kind
-	temperature float64   // that divides logits for probabilities; 0: 1
-	ordered     bool      // the median of the probabilities is predicted
-	cuts        eval.Cuts // from which on classes are predicted
+	kind    target.Kind
+	heat    eval.Temperatures // that divide logits for probabilities
+	ordered bool              // the median of the probabilities is predicted
+	cuts    eval.Cuts         // from which on classes are predicted
 }
 
-// By returns p with the temperature of a model's card, and how it decides between classes.
+// By returns p with the temperatures of a model's card, and how it decides between classes.
 func (p Predictions) By(card modelfile.Card) Predictions {
-	p.temperature, p.cuts, p.ordered = card.Temperature, card.Cuts(), card.Ordered
+	p.heat, p.cuts, p.ordered = card.Heat(), card.Cuts(), card.Ordered
 	return p
 }
 
@@ -71,7 +70,7 @@ func (p Predictions) Classes(i int) (classes []int) {
 	best, row := 0, p.Logits.Row(i)
 	if (p.kind == target.Several || len(row) == 2) && len(p.cuts) > 0 {
 		for k := range row {
-			if p.cuts.Of(row, k, p.heat()) {
+			if p.cuts.Of(row, k, p.heat) {
 				classes = append(classes, k)
 			}
 		}
@@ -94,20 +93,17 @@ func (p Predictions) Classes(i int) (classes []int) {
 	return []int{best}
 }
 
-// Probabilities returns that of each class for node i, [C], calibrated by the card's temperature: by softmax, or, if a node may have several classes, by the
+// Probabilities returns that of each class for node i, [C], calibrated by the card's temperatures: by softmax, or, if a node may have several classes, by the
 // sigmoid.
 func (p Predictions) Probabilities(i int) []float64 {
 	row := p.Logits.Row(i)
 	out := make([]float64, len(row))
-	eval.Probabilities(out, row, p.kind == target.Several, p.heat())
+	eval.Probabilities(out, row, p.kind == target.Several, p.heat)
 	return out
 }
 
 // Kind returns what is predicted. Of target.Numbers the Logits are the predictions, and there are no classes.
 func (p Predictions) Kind() target.Kind { return p.kind }
-
-// heat is the temperature.
-func (p Predictions) heat() float64 { return cmp.Or(p.temperature, 1) }
 
 // Score returns a metric over the test nodes of g and the number of these nodes. The
 // metric is NaN and the number 0 if g has none or if its classes are not the model's. An unknown
@@ -122,7 +118,7 @@ func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes
 	}
 	logits := p.Logits
 	if !metric.Ranks() {
-		logits = p.cuts.Decided(logits, p.heat())
+		logits = p.cuts.Decided(logits, p.heat)
 	}
 	labels := g.Labels
 	labels.Ordered = p.ordered

@@ -158,7 +158,7 @@ func (r *Result) measure(f *Figures) {
 	if r.Figures = f; f == nil {
 		return
 	}
-	r.Card.Temperature = f.Temperature
+	r.Card.Temperature, r.Card.Temperatures = f.Temperature, f.Temperatures
 	cuts := f.Cuts()
 	switch {
 	case f.Threshold != nil:

@@ -503,7 +503,7 @@ def main(model, data):
     out.writerow(["id", "class", "probability"])
     threshold = m.card.get("threshold")
     cuts = np.array(m.card.get("thresholds", 0))  # of several classes, one each
-    for i, row in enumerate(logits / m.card.get("temperature", 1)):
+    for i, row in enumerate(logits / np.array(m.card.get("temperatures", m.card.get("temperature", 1)))):
         if m.spec["task"] == "multi":  # several classes a node: all that are more likely than not, or than their thresholds
             found = np.flatnonzero(row >= cuts if cuts.ndim else row > 0)
             p = 1 / (1 + np.exp(-row[found]))

@@ -80,7 +80,7 @@ func TestNumberMetricsMatchSklearn(t *testing.T) {
 					one, page := make([]int64, a.Size()), make([]int64, s.Size())
 					of, some := labels.Select(rows), scores.Select(rows)
 					a.Write(one, 2, float64(len(rows)), some, of)
-					s.Write(page, some, of, 1)
+					s.Write(page, some, of, Temperatures{})
 					for i, v := range one {
 						if all[i] += v; v < 0 || !a.Wide(i) && v > int64(scores.Rows) {
 							t.Fatalf("number %d is %d", i, v)
@@ -147,7 +147,7 @@ func TestNumberIntervals(t *testing.T) {
 			}
 			s := NewSheet(labels, Goal{})
 			v := make([]int64, s.Size())
-			s.Write(v, scores, labels, 1)
+			s.Write(v, scores, labels, Temperatures{})
 			table, err := s.Read(v)
 			if err != nil {
 				t.Fatal(err)

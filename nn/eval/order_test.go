@@ -20,7 +20,7 @@ func TestOrderMatchesSklearn(t *testing.T) {
 	labels := graph.Labels{Classes: 4, Class: is, Ordered: true}
 	sheet := NewSheet(labels, Goal{})
 	table := make([]int64, sheet.Size())
-	sheet.Write(table, scores, labels, 1)
+	sheet.Write(table, scores, labels, Temperatures{})
 	all, err := sheet.Read(table)
 	if err != nil {
 		t.Fatal(err)

@@ -71,9 +71,9 @@ func (s Sheet) Wide(i int) bool {
 	return k >= 0 && (s.none.Multi() || k%3 == 2)
 }
 
-// Write writes to v what the rows of logits (N×C), labelled by labels, add to the figures at that temperature. A row
+// Write writes to v what the rows of logits (N×C), labelled by labels, add to the figures at those temperatures. A row
 // without a label is left out.
-func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, temperature float64) {
+func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, heat Temperatures) {
 	clear(v[:s.size])
 	if s.none.Kind() == target.Numbers {
 		sums := countNumbers(logits, labels, nil)
@@ -98,10 +98,10 @@ func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, temperatu
 			v[1]++
 		}
 		for k := range s.curves {
-			at := CurveBin(logOddsOf(row, k, temperature, bits != nil))
+			at := CurveBin(logOddsOf(row, k, heat, bits != nil))
 			v[s.curveAt+2*(CurveBins*k+at)+side(c.positive(k, class, bits))]++
 		}
-		for k, t := range []float64{1, temperature} {
+		for k, t := range []Temperatures{{}, heat} {
 			Probabilities(p, row, bits != nil, t)
 			trust := v[s.trust+3*reliabilityBins*k:]
 			if bits == nil {
@@ -132,16 +132,16 @@ func note(trust []int64, p float64, right bool) {
 	t[2] += int64(math.RoundToEven(p * fine))
 }
 
-// Probabilities writes to dst those of a row of logits divided by the temperature, [C]: by softmax or, where a node may have
-// several classes, by the sigmoid.
-func Probabilities(dst []float64, row []float32, several bool, temperature float64) {
+// Probabilities writes to dst those of a row of logits divided by their temperatures, [C]: by softmax or, where a node may
+// have several classes, by the sigmoid.
+func Probabilities(dst []float64, row []float32, several bool, heat Temperatures) {
 	top, sum := float64(slices.Max(row)), 0.0
 	for k, x := range row {
 		if several {
-			dst[k] = 1 / (1 + math.Exp(-float64(x)/temperature))
+			dst[k] = 1 / (1 + math.Exp(-float64(x)/heat.Of(k)))
 			continue
 		}
-		dst[k] = math.Exp((float64(x) - top) / temperature)
+		dst[k] = math.Exp((float64(x) - top) / heat.Of(k))
 		sum += dst[k]
 	}
 	if !several {
@@ -156,16 +156,16 @@ func Probabilities(dst []float64, row []float32, several bool, temperature float
 type Cuts []float64
 
 // Of reports whether class k of a row of logits is predicted; there must be cuts.
-func (c Cuts) Of(row []float32, k int, temperature float64) bool {
+func (c Cuts) Of(row []float32, k int, heat Temperatures) bool {
 	if len(c) == 1 && len(row) == 2 {
-		return (logOddsOf(row, 0, temperature, false) >= c[0]) == (k == 1)
+		return (logOddsOf(row, 0, heat, false) >= c[0]) == (k == 1)
 	}
-	return logOddsOf(row, k, temperature, true) >= c[k]
+	return logOddsOf(row, k, heat, true) >= c[k]
 }
 
 // Decided returns logits (N×C) by which, without cuts, those classes are predicted that these cuts say of logits. Without
 // cuts it is logits.
-func (c Cuts) Decided(logits mat.Dense, temperature float64) mat.Dense {
+func (c Cuts) Decided(logits mat.Dense, heat Temperatures) mat.Dense {
 	if len(c) == 0 {
 		return logits
 	}
@@ -173,7 +173,7 @@ func (c Cuts) Decided(logits mat.Dense, temperature float64) mat.Dense {
 	for i := range out.Rows {
 		for k := range out.Cols {
 			out.Set(i, k, -1)
-			if c.Of(logits.Row(i), k, temperature) {
+			if c.Of(logits.Row(i), k, heat) {
 				out.Set(i, k, 1)
 			}
 		}
@@ -182,11 +182,11 @@ func (c Cuts) Decided(logits mat.Dense, temperature float64) mat.Dense {
 }
 
 // logOddsOf returns the calibrated log-odds of ranking k: of class 1 of two, or of class k of several a node.
-func logOddsOf(row []float32, k int, temperature float64, several bool) float64 {
+func logOddsOf(row []float32, k int, heat Temperatures, several bool) float64 {
 	if several {
-		return float64(row[k]) / temperature
+		return float64(row[k]) / heat.Of(k)
 	}
-	return (float64(row[1]) - float64(row[0])) / temperature
+	return (float64(row[1]) - float64(row[0])) / heat.Of(k)
 }
 
 // CurveEdge returns the least log-odds of a bin: equal widths of x/(2+|x|), which are as fine as bins of the probability at

@@ -45,7 +45,7 @@ func TestSheetsAddUp(t *testing.T) {
 		logits, labels := drawnRows(701, c.classes, c.multi, 2)
 		s := NewSheet(labels, Goal{})
 		whole := make([]int64, s.Size())
-		s.Write(whole, logits, labels, 0.7)
+		s.Write(whole, logits, labels, Temperatures{Shared: 0.7})
 		for parts := 2; parts <= 4; parts++ {
 			sum, one := make([]int64, s.Size()), make([]int64, s.Size())
 			for p := range parts {
@@ -53,7 +53,7 @@ func TestSheetsAddUp(t *testing.T) {
 				for i := p; i < logits.Rows; i += parts {
 					rows = append(rows, int32(i))
 				}
-				s.Write(one, logits.Select(rows), labels.Select(rows), 0.7)
+				s.Write(one, logits.Select(rows), labels.Select(rows), Temperatures{Shared: 0.7})
 				for i, n := range one {
 					sum[i] += n
 					if !s.Wide(i) && n > int64(len(rows)) {
@@ -100,11 +100,11 @@ func TestCalibration(t *testing.T) {
 					}
 				}
 			}
-			v := make([]int64, Likelihoods)
-			WriteLikelihoods(v, logits, labels)
-			heat := Temperature(v)
-			if math.Abs(heat/scale-1) > 0.1 {
-				t.Errorf("several classes %t: temperature %v of logits that are %v times too large", multi, heat, scale)
+			heat := fit(logits, labels)
+			for k := range 3 {
+				if math.Abs(heat.Of(k)/scale-1) > 0.1 || len(heat.Classes) != 3 && multi {
+					t.Errorf("several classes %t: temperatures %v of logits that are %v times too large", multi, heat, scale)
+				}
 			}
 			s := NewSheet(labels, Goal{})
 			sums := make([]int64, s.Size())
@@ -118,14 +118,75 @@ func TestCalibration(t *testing.T) {
 			}
 		}
 	}
-	v := make([]int64, Likelihoods)
-	if heat := Temperature(v); heat != 1 {
-		t.Errorf("temperature %v without rows, must be 1", heat)
+	for _, none := range []graph.Labels{{Classes: 2, Class: []int32{}}, {Classes: 2, Bits: []uint8{}}} {
+		if heat := fit(mat.New(0, 2), none); heat.Of(0) != 1 || heat.Of(1) != 1 {
+			t.Errorf("temperatures %v without rows, must be 1", heat)
+		}
 	}
 	few := mat.Dense{Rows: 2, Cols: 2, Stride: 2, Data: []float32{1, 0, 0, 1}}
-	WriteLikelihoods(v, few, graph.Labels{Classes: 2, Class: []int32{0, 1}})
-	if heat := Temperature(v); heat < 0.2 || heat >= 1 {
+	if heat := fit(few, graph.Labels{Classes: 2, Class: []int32{0, 1}}); heat.Shared < 0.2 || heat.Shared >= 1 {
 		t.Errorf("temperature %v of two rows that are right, must be near 1", heat)
+	}
+}
+
+// fit returns the temperatures of all rows.
+func fit(logits mat.Dense, labels graph.Labels) Temperatures {
+	n, _ := Likelihoods(labels.Kind(), labels.Classes)
+	v := make([]int64, n)
+	WriteLikelihoods(v, logits, labels)
+	return FitTemperatures(v, labels.Kind(), labels.Classes)
+}
+
+// TestTemperaturesOfSeveral: logits of several classes that are too large by different factors fit by a temperature each; a
+// class that nine rows have, or have not, gets the shared one.
+func TestTemperaturesOfSeveral(t *testing.T) {
+	scales := []float64{0.3, 1, 4, 4, 4}
+	logits, labels := drawnRows(6000, len(scales), true, 1)
+	for i := range logits.Rows {
+		for k, scale := range scales {
+			p := 1 / (1 + math.Exp(-float64(logits.At(i, k))))
+			has := rng.New(4).Fold(uint64(k)).Float64(uint64(i)) < p
+			switch k {
+			case 3:
+				has = i < 9
+			case 4:
+				has = i >= 9
+			}
+			labels.Bits[i*len(scales)+k] = map[bool]uint8{true: 1}[has]
+			logits.Set(i, k, float32(scale)*logits.At(i, k))
+		}
+	}
+	heat := fit(logits, labels)
+	for k, scale := range scales[:3] {
+		if math.Abs(heat.Of(k)/scale-1) > 0.1 {
+			t.Errorf("class %d has temperature %v, must be near %v", k, heat.Of(k), scale)
+		}
+	}
+	for k := 3; k < 5; k++ {
+		if heat.Of(k) != heat.Shared {
+			t.Errorf("class %d has temperature %v, must be the shared %v", k, heat.Of(k), heat.Shared)
+		}
+	}
+	calibrated := func(h Temperatures) float64 {
+		s := NewSheet(labels, Goal{})
+		v := make([]int64, s.Size())
+		s.Write(v, logits, labels, h)
+		table, err := s.Read(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after := table.Errors()
+		return after
+	}
+	if own, shared := calibrated(heat), calibrated(Temperatures{Shared: heat.Shared}); own >= shared {
+		t.Errorf("calibration error %v by own temperatures, must be below %v by the shared one", own, shared)
+	}
+	p := make([]float64, len(scales))
+	Probabilities(p, []float32{3, 3, 3, 3, 3}, true, heat)
+	for k, x := range p {
+		if want := 1 / (1 + math.Exp(-3/heat.Of(k))); x != want {
+			t.Errorf("probability of class %d is %v, must be %v", k, x, want)
+		}
 	}
 }
 
@@ -134,7 +195,7 @@ func tableOf(t *testing.T, logits mat.Dense, labels graph.Labels) *Table {
 	t.Helper()
 	s := NewSheet(labels, Goal{})
 	v := make([]int64, s.Size())
-	s.Write(v, logits, labels, 1)
+	s.Write(v, logits, labels, Temperatures{})
 	table, err := s.Read(v)
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +273,7 @@ func TestThresholds(t *testing.T) {
 	}
 	cut, said := table.Cut(Cuts{CurveEdge(bin)}), int64(0)
 	for i := range logits.Rows {
-		if labels.Class[i] == 1 && (Cuts{CurveEdge(bin)}).Of(logits.Row(i), 1, 1) {
+		if labels.Class[i] == 1 && (Cuts{CurveEdge(bin)}).Of(logits.Row(i), 1, Temperatures{}) {
 			said++
 		}
 	}
@@ -240,10 +301,10 @@ func TestThresholdsOfSeveral(t *testing.T) {
 			labels.Bits[4*i+1] = 0
 		}
 	}
-	goal, temperature := Goal{Best: "f1"}, 0.8
+	goal, heat := Goal{Best: "f1"}, Temperatures{Shared: 2, Classes: []float64{0.8, 0.5, 1, 1.5}}
 	s := NewSheet(labels, goal)
 	v := make([]int64, s.Size())
-	s.Write(v, logits, labels, temperature)
+	s.Write(v, logits, labels, heat)
 	table, err := s.Read(v)
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +317,7 @@ func TestThresholdsOfSeveral(t *testing.T) {
 	for k, b := range bins {
 		cuts[k] = CurveEdge(b)
 	}
-	cut, counts := table.Cut(cuts), Count(cuts.Decided(logits, temperature), labels, nil)
+	cut, counts := table.Cut(cuts), Count(cuts.Decided(logits, heat), labels, nil)
 	for k := range cuts {
 		right, wrong, missed := cut.Class(k)
 		if c := counts.class(k); !slices.Equal(c, []int64{right, wrong, missed}) {

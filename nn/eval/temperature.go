@@ -8,42 +8,76 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Likelihoods is how many numbers WriteLikelihoods writes: one for each temperature of a grid from 1/64 to 8, two an octave.
-const Likelihoods = 19
+// gridSize is how many temperatures are tried: from 1/64 to 8, two an octave.
+const gridSize = 19
+
+// leastOfClass is how many rows that have a class, and how many that have it not, fit a temperature of its own.
+const leastOfClass = 10
 
 // gridTemperature returns temperature k of the grid.
 func gridTemperature(k int) float64 { return math.Exp2(float64(k)/2 - 6) }
 
+// Temperatures are what logits are divided by for probabilities.
+type Temperatures struct {
+	Shared  float64   // of all classes; 0: 1
+	Classes []float64 // [C] of several classes a node: that of each; nil: Shared
+}
+
+// Of returns the temperature of class k.
+func (t Temperatures) Of(k int) float64 {
+	switch {
+	case t.Classes != nil:
+		return t.Classes[k]
+	case t.Shared != 0:
+		return t.Shared
+	}
+	return 1
+}
+
+// Likelihoods returns how many numbers WriteLikelihoods writes of labels of that kind and so many classes, and how many of
+// them, the first, may exceed the number of all rows.
+func Likelihoods(k target.Kind, classes int) (numbers, wide int) {
+	if k != target.Several {
+		return gridSize, gridSize
+	}
+	return (gridSize+1)*classes + 1, gridSize * classes
+}
+
 // WriteLikelihoods writes to v the negative log-likelihood of the labels at each temperature of the grid, in units of 2⁻¹⁶;
-// each row is rounded by itself. Numbers have no likelihood.
+// each row is rounded by itself. Of several classes a node it does so class by class, and appends how many rows have each
+// class, and the number of rows. Numbers have no likelihood.
 func WriteLikelihoods(v []int64, logits mat.Dense, labels graph.Labels) {
-	clear(v[:Likelihoods])
+	numbers, wide := Likelihoods(labels.Kind(), labels.Classes)
+	clear(v[:numbers])
 	if labels.Kind() == target.Numbers {
 		return
 	}
 	eachRow(logits, labels, nil, func(row []float32, class int, bits []uint8) {
-		for k := range Likelihoods {
-			loss := lossAt(row, class, bits, gridTemperature(k))
-			if !(loss <= 1<<20) {
-				loss = 1 << 20
-			}
-			v[k] += int64(math.RoundToEven(loss * fine))
+		if bits == nil {
+			addLosses(v, func(t float64) float64 { return lossAt(row, class, t) })
+			return
 		}
+		for k, x := range row {
+			addLosses(v[gridSize*k:], func(t float64) float64 { return binaryLossAt(x, bits[k] != 0, t) })
+			v[wide+k] += int64(bits[k])
+		}
+		v[numbers-1]++
 	})
 }
 
-// lossAt is the cross-entropy of a row at a temperature.
-func lossAt(row []float32, class int, bits []uint8, temperature float64) (sum float64) {
-	if bits != nil {
-		for k, x := range row {
-			z := float64(x) / temperature
-			if bits[k] != 0 {
-				z = -z
-			}
-			sum += max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) // log(1+e^z)
+// addLosses adds a loss at each temperature of the grid.
+func addLosses(v []int64, loss func(temperature float64) float64) {
+	for k := range gridSize {
+		x := loss(gridTemperature(k))
+		if !(x <= 1<<20) {
+			x = 1 << 20
 		}
-		return sum
+		v[k] += int64(math.RoundToEven(x * fine))
 	}
+}
+
+// lossAt is the cross-entropy of a row at a temperature.
+func lossAt(row []float32, class int, temperature float64) (sum float64) {
 	top := float64(row[ArgMax(row)])
 	for _, x := range row {
 		sum += math.Exp((float64(x) - top) / temperature)
@@ -51,23 +85,55 @@ func lossAt(row []float32, class int, bits []uint8, temperature float64) (sum fl
 	return math.Log(sum) - (float64(row[class])-top)/temperature
 }
 
-// Temperature returns that by which logits are divided so that probabilities fit best, from sums of WriteLikelihoods over
-// validation rows: the lowest point of the grid, refined by the parabola through it and its neighbours over log T, rounded
-// to four digits. A prior of one observation, (ln T)²/2, keeps it near 1 where there are few rows, or where all are right. It
-// lies in [1/64, 8], and is 1 where there are no rows (temperature scaling: Guo et al., ICML 2017, §4.2).
-func Temperature(v []int64) float64 {
+// binaryLossAt is the cross-entropy of a logit at a temperature.
+func binaryLossAt(x float32, positive bool, temperature float64) float64 {
+	z := float64(x) / temperature
+	if positive {
+		z = -z
+	}
+	return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) // log(1+e^z)
+}
+
+// FitTemperatures returns those that fit best, from sums of WriteLikelihoods over validation rows (temperature scaling: Guo
+// et al., ICML 2017, §4.2). They lie in [1/64, 8]; Shared is 1 where there are no rows. A class that fewer than 10 rows have,
+// or have not, gets Shared.
+func FitTemperatures(v []int64, k target.Kind, classes int) (t Temperatures) {
+	if k != target.Several {
+		t.Shared = fitted(v, 1)
+		return t
+	}
+	numbers, wide := Likelihoods(k, classes)
+	all := make([]int64, gridSize)
+	for i, x := range v[:wide] {
+		all[i%gridSize] += x
+	}
+	t.Shared = fitted(all, 1)
+	for c := range classes {
+		own := t.Shared
+		if has := v[wide+c]; has >= leastOfClass && v[numbers-1]-has >= leastOfClass {
+			own = fitted(v[gridSize*c:], t.Shared)
+		}
+		t.Classes = append(t.Classes, own)
+	}
+	return t
+}
+
+// fitted is the temperature of the lowest point of the grid, refined by the parabola through it and its neighbours over
+// log T, rounded to four digits. A prior of one observation, (ln T/usual)²/2, keeps it near the usual one where there are few
+// rows, or where all are right.
+func fitted(v []int64, usual float64) float64 {
 	at := func(k int) float64 {
-		x := math.Log(gridTemperature(k))
+		x := math.Log(gridTemperature(k) / usual)
 		return float64(v[k])/fine + x*x/2
 	}
 	best := 0
-	for k := range Likelihoods {
+	for k := range gridSize {
 		if at(k) < at(best) {
 			best = k
 		}
 	}
 	t := gridTemperature(best)
-	if best > 0 && best < Likelihoods-1 {
+	if best > 0 && best < gridSize-1 {
 		before, here, after := at(best-1), at(best), at(best+1)
 		if bend := before - 2*here + after; bend > 0 {
 			t *= math.Exp2((before - after) / bend / 4) // half an octave a step

@@ -38,17 +38,23 @@ type Card struct {
 	Test    float64         `json:"test"`              // in [0, 1]
 	Rounds  int             `json:"rounds,omitempty"`
 
-	Temperature float64   `json:"temperature,omitempty"` // by which logits are divided for probabilities; 0: 1
-	Threshold   *float64  `json:"threshold,omitempty"`   // log-odds, at the temperature, from which on class 1, of two, is predicted; nil: 0
-	Thresholds  []float64 `json:"thresholds,omitempty"`  // of several classes a node, [C]: those of each; nil: 0
-	Goal        string    `json:"goal,omitempty"`        // what thresholds were chosen for
-	Ordered     bool      `json:"ordered,omitempty"`     // classes are in order: the median of the probabilities is predicted
+	Temperature  float64   `json:"temperature,omitempty"`  // by which logits are divided for probabilities; 0: 1
+	Temperatures []float64 `json:"temperatures,omitempty"` // of several classes a node, [C]: those of each; nil: Temperature
+	Threshold    *float64  `json:"threshold,omitempty"`    // log-odds, at the temperature, from which on class 1, of two, is predicted; nil: 0
+	Thresholds   []float64 `json:"thresholds,omitempty"`   // of several classes a node, [C]: those of each; nil: 0
+	Goal         string    `json:"goal,omitempty"`         // what thresholds were chosen for
+	Ordered      bool      `json:"ordered,omitempty"`      // classes are in order: the median of the probabilities is predicted
 
 	Bytes map[string]int64 `json:"bytes,omitempty"` // that travelled, by door: "halo", "reduce", "control"
 
 	// What prediction needs besides the model; both stand in the file outside the card.
 	Classes  []string `json:"-"` // [C] names, or nil
 	Encoding []byte   `json:"-"` // graph.Graph.Encoding: how a table's columns became features; UTF-8, or nil
+}
+
+// Heat returns the card's temperatures.
+func (c Card) Heat() eval.Temperatures {
+	return eval.Temperatures{Shared: c.Temperature, Classes: c.Temperatures}
 }
 
 // Cuts returns the card's thresholds.
@@ -190,8 +196,8 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 	if err := parse(a.meta, "card", &card, false); err != nil {
 		return nil, Card{}, err
 	}
-	if n := len(card.Thresholds); n > 0 && (n != spec.Classes || spec.Kind() != target.Several) {
-		return nil, Card{}, fmt.Errorf("thresholds must be %d, one for each of several classes (got %d in task %s)", spec.Classes, n, spec.Task)
+	if err := card.check(spec); err != nil {
+		return nil, Card{}, err
 	}
 	if _, ok := a.meta["classes"]; ok {
 		if err := parse(a.meta, "classes", &card.Classes, true); err != nil {
@@ -217,6 +223,24 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 		return nil, Card{}, err
 	}
 	return m, card, fill(m.Params(), a.tensors)
+}
+
+// check returns an error where predictions by a model of spec cannot be as the card says.
+func (c Card) check(spec nn.Spec) error {
+	for _, list := range []struct {
+		name string
+		n    int
+	}{{"thresholds", len(c.Thresholds)}, {"temperatures", len(c.Temperatures)}} {
+		if list.n > 0 && (list.n != spec.Classes || spec.Kind() != target.Several) {
+			return fmt.Errorf("%s must be %d, one for each of several classes (got %d in task %s)", list.name, spec.Classes, list.n, spec.Task)
+		}
+	}
+	for k, t := range c.Temperatures {
+		if !(t > 0) {
+			return fmt.Errorf("the temperature of class %d must be above 0 (got %v)", k, t)
+		}
+	}
+	return nil
 }
 
 // parse reads the JSON of one key of the metadata into v.

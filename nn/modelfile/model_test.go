@@ -152,6 +152,7 @@ func TestReadModelRefuses(t *testing.T) {
 		"unknown in spec": {func(a *archive) { a.meta["spec"] = `{"tusk":1}` }, "tusk"},
 		"bad spec":        {func(a *archive) { a.meta["spec"] = `{"task":"none"}` }, "task must be"},
 		"classes":         {func(a *archive) { a.meta["classes"] = `["a"]` }, "class names must be 3"},
+		"temperatures":    {func(a *archive) { a.meta["card"] = `{"temperatures":[1,1,1]}` }, "temperatures must be 3, one for each of several classes (got 3 in task single)"},
 		"missing":         {func(a *archive) { a.tensors = a.tensors[1:] }, "is missing"},
 		"extra":           {func(a *archive) { a.tensors = append(a.tensors, tensor{"zzz", []int{1, 1}, []float32{1}}) }, `"zzz" is none`},
 		"shape":           {func(a *archive) { slices.Reverse(a.tensors[1].shape) }, "the shape of tensor"},
@@ -175,6 +176,42 @@ func TestReadModelRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: want %q in the error, got %v", name, c.want, err)
+		}
+	}
+}
+
+// TestCardOfSeveral: a card has one temperature above 0 for each of several classes a node; without them the shared one.
+func TestCardOfSeveral(t *testing.T) {
+	spec, err := nn.Preset("gcn", "multi", 5, 3, 8, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, c := range map[string]struct {
+		card Card
+		want string
+	}{
+		"nothing is wrong": {Card{Temperature: 2, Temperatures: []float64{0.5, 1, 4}, Thresholds: []float64{0, 1, 2}}, ""},
+		"of before":        {Card{Temperature: 2}, ""},
+		"too few":          {Card{Temperatures: []float64{0.5, 1}}, "temperatures must be 3"},
+		"not above 0":      {Card{Temperatures: []float64{0.5, 0, 1}}, "the temperature of class 1 must be above 0 (got 0)"},
+		"thresholds":       {Card{Thresholds: []float64{0}}, "thresholds must be 3"},
+	} {
+		m, err := nn.New(spec, rng.New(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "m")
+		if err := Write(path, m, c.card); err != nil {
+			t.Fatal(err)
+		}
+		_, card, err := Read(path)
+		switch {
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: the error must contain %q (got %v)", text, c.want, err)
+		case c.want == "" && (err != nil || !reflect.DeepEqual(card, c.card)):
+			t.Errorf("%s: card %+v, error %v", text, card, err)
+		case c.want == "" && card.Heat().Of(2) != map[bool]float64{true: 4, false: 2}[c.card.Temperatures != nil]:
+			t.Errorf("%s: class 2 has temperature %v", text, card.Heat().Of(2))
 		}
 	}
 }

@@ -32,7 +32,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
-// Write writes m with the temperature, classes and figures of its card. What has no form in ONNX is refused: nodes
+// Write writes m with the temperatures, classes and figures of its card. What has no form in ONNX is refused: nodes
 // without features, links.
 func Write(w io.Writer, m *nn.Model, card modelfile.Card) error {
 	if err := refusal(m.Spec); err != nil {
@@ -167,7 +167,13 @@ func (e *exporter) outputs(logits value, card modelfile.Card) {
 		return
 	}
 	scaled := logits
-	if t := card.Temperature; t != 0 && t != 1 {
+	if heat := card.Heat(); heat.Classes != nil {
+		all := make([]float32, e.spec.Classes)
+		for k := range all {
+			all[k] = float32(heat.Of(k))
+		}
+		scaled = e.binary("Div", logits, e.floats(all))
+	} else if t := heat.Of(0); t != 1 {
 		scaled = e.binary("Div", logits, e.float(t))
 	}
 	p := e.softmax(scaled)

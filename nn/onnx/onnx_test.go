@@ -2,7 +2,9 @@ package onnx
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -142,6 +144,32 @@ func checkFile(t *testing.T, spec nn.Spec, more ...string) {
 			known[out] = true
 		}
 	}
+}
+
+// TestTemperaturesOfClasses: the temperatures of several classes a node are a constant of the graph.
+func TestTemperaturesOfClasses(t *testing.T) {
+	spec, err := nn.Preset("mlp", "multi", 5, 3, 8, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := nn.New(spec, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := Write(&file, m, modelfile.Card{Temperature: 2, Temperatures: []float64{0.5, 1, 4}}); err != nil {
+		t.Fatal(err)
+	}
+	var want []byte
+	for _, x := range []float32{0.5, 1, 4} {
+		want = binary.LittleEndian.AppendUint32(want, math.Float32bits(x))
+	}
+	for _, constant := range fields(t, fields(t, file.Bytes(), 7)[0], 5) {
+		if bytes.Equal(fields(t, constant, 9)[0], want) {
+			return
+		}
+	}
+	t.Errorf("no constant is %x", want)
 }
 
 // TestRefusals: what ONNX cannot express is refused by name.

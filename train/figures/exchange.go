@@ -69,8 +69,9 @@ const totals = 4 + standings
 // thresholds are chosen for.
 func Numbers(k target.Kind, classes int, g eval.Goal) (parts, wide [3]int64) {
 	s := eval.NewSheet(graph.Labels{Classes: classes}.None(k, 0), g)
-	parts = [3]int64{int64(1 + labels.Len(k, classes) + totals), eval.Likelihoods, 2 * int64(s.Size())}
-	wide = [3]int64{int64(labels.Reals(k, classes) + totals), eval.Likelihoods}
+	likelihoods, wideOfThem := eval.Likelihoods(k, classes)
+	parts = [3]int64{int64(1 + labels.Len(k, classes) + totals), int64(likelihoods), 2 * int64(s.Size())}
+	wide = [3]int64{int64(labels.Reals(k, classes) + totals), int64(wideOfThem)}
 	for i := range 2 * s.Size() {
 		if s.Wide(i) {
 			wide[2]++
@@ -140,17 +141,18 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 	}
 	mine.Labels = first[1:]
 	own, _ := e.split(&mine)
-	mine.Likelihoods = make([]int64, eval.Likelihoods)
+	likelihoods, wideOfThem := eval.Likelihoods(kind, classes)
+	mine.Likelihoods = make([]int64, likelihoods)
 	val := own.NodesIn(graph.Val)
 	if !e.logits.Empty() {
 		eval.WriteLikelihoods(mine.Likelihoods, e.logits.Select(val), own.Labels.Select(val))
 	}
-	if err := reduce(ofLikelihoods, mine.Likelihoods, bits, func(int) bool { return true }); err != nil {
+	if err := reduce(ofLikelihoods, mine.Likelihoods, bits, func(i int) bool { return i < wideOfThem }); err != nil {
 		return err
 	}
 	sheet := eval.NewSheet(own.Labels, e.Goal)
 	mine.Sheets = make([]int64, 2*sheet.Size())
-	write(sheet, mine.Sheets, own, e.logits, eval.Temperature(mine.Likelihoods))
+	write(sheet, mine.Sheets, own, e.logits, eval.FitTemperatures(mine.Likelihoods, kind, classes))
 	ownSheets := slices.Clone(mine.Sheets)
 	if err := reduce(ofSheets, mine.Sheets, bits, sheet.Wide); err != nil {
 		return err
@@ -178,10 +180,10 @@ func (e *Exchange) Take(logits mat.Dense) {
 func (e *Exchange) Used() comm.Counts { return e.used }
 
 // write writes to v the sheets of the validation and of the test nodes of s.
-func write(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, temperature float64) {
+func write(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, heat eval.Temperatures) {
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		if rows := s.NodesIn(split); !logits.Empty() {
-			sheet.Write(v[k*sheet.Size():], logits.Select(rows), s.Labels.Select(rows), temperature)
+			sheet.Write(v[k*sheet.Size():], logits.Select(rows), s.Labels.Select(rows), heat)
 		}
 	}
 }

@@ -182,6 +182,9 @@ func TestSameForAnyPeers(t *testing.T) {
 			if one := f.Threshold; one != nil && one.Goal != c.goal || (one != nil) != (c.goal != "" && !c.multi) {
 				t.Errorf("%+v: threshold %+v", c, one)
 			}
+			if n := len(f.Temperatures); n != map[bool]int{true: c.classes}[c.multi] {
+				t.Errorf("%+v: %d temperatures", c, n)
+			}
 			if all := f.Thresholds; len(all) > 0 != (c.goal != "" && c.multi) || len(all) > 0 && (len(all) != c.classes || all[0].Goal != c.goal || !all[0].Reached) {
 				t.Errorf("%+v: thresholds %+v", c, all)
 			}
@@ -195,7 +198,7 @@ func TestBytes(t *testing.T) {
 		classes int
 		multi   bool
 		most    int64 // bytes of four peers
-	}{{7, false, 7_000}, {2, false, 10_000}, {4, true, 12_000}} {
+	}{{7, false, 7_000}, {2, false, 10_000}, {4, true, 13_000}} {
 		g, logits := example(t, 400, c.classes, c.multi, true)
 		all := exchanges(parts(t, g, 4), "accuracy", eval.Goal{})
 		together(t, all, logits, -1)

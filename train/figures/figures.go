@@ -40,17 +40,18 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 // Figures are what a model's predictions are worth, over the labelled validation and test nodes of all peers. They come from
 // the logits of predictions.csv, and do not depend on how the nodes are divided among peers.
 type Figures struct {
-	Metric      eval.Metric   `json:"metric"`      // by which the run chose
-	Majority    int           `json:"majority"`    // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
-	Temperature float64       `json:"temperature"` // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
-	Threshold   *Threshold    `json:"threshold,omitempty"`
-	Thresholds  []Threshold   `json:"thresholds,omitempty"` // of several classes a node: that of each class
-	Units       []target.Unit `json:"units,omitempty"`      // of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
-	Val         Set           `json:"val"`
-	Test        Set           `json:"test"`
-	Sites       []Site        `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
-	Published   []Published   `json:"published,omitempty"` // of other sites, which publish theirs
-	Told        *Published    `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
+	Metric       eval.Metric   `json:"metric"`                 // by which the run chose
+	Majority     int           `json:"majority"`               // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
+	Temperature  float64       `json:"temperature"`            // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
+	Temperatures []float64     `json:"temperatures,omitempty"` // of several classes a node: that of each class, in place of Temperature
+	Threshold    *Threshold    `json:"threshold,omitempty"`
+	Thresholds   []Threshold   `json:"thresholds,omitempty"` // of several classes a node: that of each class
+	Units        []target.Unit `json:"units,omitempty"`      // of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
+	Val          Set           `json:"val"`
+	Test         Set           `json:"test"`
+	Sites        []Site        `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
+	Published    []Published   `json:"published,omitempty"` // of other sites, which publish theirs
+	Told         *Published    `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
 
 	Sent  comm.Counts `json:"-"` // by all peers, before these figures were summed
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
@@ -87,7 +88,7 @@ type Set struct {
 	AP        Value `json:"ap"`  // the same
 
 	ECE        Value `json:"ece"`            // expected calibration error
-	Calibrated Value `json:"ece_calibrated"` // the same at the temperature
+	Calibrated Value `json:"ece_calibrated"` // the same at the temperatures
 }
 
 // Target are the figures of one column of numbers, in its units, and those of whoever predicts the mean of the training nodes.
@@ -131,7 +132,7 @@ func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 	own, counts := e.split(e.sums)
 	sheet := eval.NewSheet(own.Labels, e.Goal)
 	v := make([]int64, 2*sheet.Size())
-	write(sheet, v, own, e.logits, f.Temperature)
+	write(sheet, v, own, e.logits, f.Heat())
 	val, test, err := tables(sheet, v)
 	if err != nil {
 		return nil, err
@@ -145,8 +146,10 @@ func (e *Exchange) Logits() mat.Dense { return e.logits }
 
 // read returns what s says of the validation and test nodes. Numbers that no rows give are an error.
 func (e *Exchange) read(s *sums) (val, test *eval.Table, err error) {
-	if n := len(s.Labels) - labels.Len(e.Shard.Labels.Kind(), e.Shard.Labels.Classes); n != totals || len(s.Likelihoods) != eval.Likelihoods {
-		return nil, nil, fmt.Errorf("there must be %d totals and %d likelihoods (got %d and %d)", totals, eval.Likelihoods, n, len(s.Likelihoods))
+	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
+	likelihoods, _ := eval.Likelihoods(kind, classes)
+	if n := len(s.Labels) - labels.Len(kind, classes); n != totals || len(s.Likelihoods) != likelihoods {
+		return nil, nil, fmt.Errorf("there must be %d totals and %d likelihoods (got %d and %d)", totals, likelihoods, n, len(s.Likelihoods))
 	}
 	own, _ := e.split(s)
 	if val, test, err = tables(eval.NewSheet(own.Labels, e.Goal), s.Sheets); err != nil {
@@ -166,7 +169,8 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 	}
 	own, counts := e.split(s)
 	sent := s.Labels[labels.Len(own.Labels.Kind(), own.Labels.Classes):]
-	f := &Figures{Metric: e.Metric, Majority: -1, Temperature: eval.Temperature(s.Likelihoods),
+	heat := eval.FitTemperatures(s.Likelihoods, own.Labels.Kind(), own.Labels.Classes)
+	f := &Figures{Metric: e.Metric, Majority: -1, Temperature: heat.Shared, Temperatures: heat.Classes,
 		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}, Edges: sent[3]}
 	if own.Labels.Kind() == target.Single {
 		f.Majority = slices.Index(counts.Classes, slices.Max(counts.Classes))
@@ -197,6 +201,11 @@ func thresholds(val *eval.Table, g eval.Goal) (all []Threshold) {
 		all = append(all, Threshold{g.String(), edge, 1 / (1 + math.Exp(-edge)), ok[k]})
 	}
 	return all
+}
+
+// Heat returns what logits are divided by for probabilities.
+func (f *Figures) Heat() eval.Temperatures {
+	return eval.Temperatures{Shared: f.Temperature, Classes: f.Temperatures}
 }
 
 // Cuts returns the log-odds from which on classes are predicted; nil: the more probable class is predicted.
@@ -237,16 +246,16 @@ func (e *Exchange) set(t *eval.Table, f *Figures, counts labels.Counts) Set {
 }
 
 // Of returns the figures of the rows of logits [N×C] that l labels, of which all classes are predicted as a model file says:
-// at its temperature and from its cuts on. Of the labels in training, which the
+// at its temperatures and from its cuts on. Of the labels in training, which the
 // baseline needs, they know nothing: it is NaN.
-func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperature float64, cuts eval.Cuts) (Set, error) {
+func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, heat eval.Temperatures, cuts eval.Cuts) (Set, error) {
 	any := eval.Goal{}
 	if len(cuts) > 0 {
 		any.Best = "f1"
 	}
 	sheet := eval.NewSheet(l, any)
 	v := make([]int64, sheet.Size())
-	sheet.Write(v, logits, l, temperature)
+	sheet.Write(v, logits, l, heat)
 	t, err := sheet.Read(v)
 	if err != nil {
 		return Set{}, err

@@ -226,13 +226,9 @@ func (p Prediction) proved() ([]section, error) {
 	if len(p.Known) == 0 || math.IsNaN(p.Score) {
 		return nil, nil
 	}
-	temperature := p.Card.Temperature
-	if temperature == 0 {
-		temperature = 1
-	}
 	known := p.Labels.Select(p.Known)
 	known.Ordered = p.Card.Ordered
-	set, err := figures.Of(p.metric(), known, p.Predictions.Logits.Select(p.Known), temperature, p.Card.Cuts())
+	set, err := figures.Of(p.metric(), known, p.Predictions.Logits.Select(p.Known), p.Card.Heat(), p.Card.Cuts())
 	if err != nil {
 		return nil, err
 	}

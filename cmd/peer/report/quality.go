@@ -215,9 +215,9 @@ func measures(f *figures.Figures) section {
 		}
 	}
 	s := section{Title: "Other measures", Tables: []Table{t}}
-	if f.Temperature != 1 {
+	if by := divisors(f.Heat()); by != "" {
 		text := fmt.Sprintf("The calibration error is how far a probability is from how often it proves right, on average. "+
-			"For the probabilities in predictions.csv the model's scores are divided by %.3g, which was fitted on validation nodes.", f.Temperature)
+			"For the probabilities in predictions.csv the model's scores are divided by %s fitted on validation nodes.", by)
 		if f.Test.Calibrated > f.Test.ECE {
 			text += " On the test nodes that did not help."
 		}
@@ -235,6 +235,17 @@ func measures(f *figures.Figures) section {
 		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from a probability of its own on: chosen on validation nodes for %s.", f.Thresholds[0].Goal))
 	}
 	return s
+}
+
+// divisors says what scores are divided by; empty: they are as they were.
+func divisors(heat eval.Temperatures) string {
+	switch {
+	case heat.Classes != nil:
+		return fmt.Sprintf("a number for each class, %.3g to %.3g, which were", slices.Min(heat.Classes), slices.Max(heat.Classes))
+	case heat.Of(0) != 1:
+		return fmt.Sprintf("%.3g, which was", heat.Of(0))
+	}
+	return ""
 }
 
 // thresholds says from which probability on each of several classes is named.
