@@ -28,7 +28,7 @@ const (
 // Sheet is the layout of what the rows of a set add to the figures of a model, as whole numbers that peers sum exactly:
 // rows, right ones, the confusion matrix or, of more than 50 classes or several a node, TP, FP and FN of each class; of two
 // classes, or with a Goal of each of several, positives and negatives in bins of calibrated log-odds; reliability before and
-// after calibration. Each row
+// after calibration, of several classes a node of each. Each row
 // is rounded by itself, so the sums do not depend on which peer has which rows. Of numbers these are rows and sums of errors
 // (numbers), which add up within the rounding of float64.
 type Sheet struct {
@@ -37,6 +37,7 @@ type Sheet struct {
 	curves         int // rankings: of two classes 1, of several a node with a Goal one a class
 	cells          int // of the matrix, or of the classes
 	curveAt, trust int // where these begin
+	reliable       int // tables of reliability, before calibration and after: of several classes a node one a class, else one
 	size           int
 }
 
@@ -55,7 +56,10 @@ func NewSheet(labels graph.Labels, g Goal) Sheet {
 	}
 	s.curveAt = perRow + s.cells
 	s.trust = s.curveAt + 2*CurveBins*s.curves
-	s.size = s.trust + 2*3*reliabilityBins
+	if s.reliable = 1; labels.Multi() {
+		s.reliable = c
+	}
+	s.size = s.trust + 2*3*reliabilityBins*s.reliable
 	return s
 }
 
@@ -68,7 +72,7 @@ func (s Sheet) Wide(i int) bool {
 		return i%s.size > 0
 	}
 	k := i%s.size - s.trust
-	return k >= 0 && (s.none.Multi() || k%3 == 2)
+	return k >= 0 && k%3 == 2
 }
 
 // Write writes to v what the rows of logits (N×C), labelled by labels, add to the figures at those temperatures. A row
@@ -103,13 +107,13 @@ func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, heat Temp
 		}
 		for k, t := range []Temperatures{{}, heat} {
 			Probabilities(p, row, bits != nil, t)
-			trust := v[s.trust+3*reliabilityBins*k:]
+			trust := v[s.trust+3*reliabilityBins*s.reliable*k:]
 			if bits == nil {
 				note(trust, p[said], class == said)
 				continue
 			}
 			for j, x := range p {
-				note(trust, x, bits[j] != 0)
+				note(trust[3*reliabilityBins*j:], x, bits[j] != 0)
 			}
 		}
 	})
@@ -251,20 +255,17 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 			return nil, fmt.Errorf("eval: ranking %d must have %d rows (got %d)", k, n[0], all)
 		}
 	}
-	decisions := n[0]
-	if t.multi {
-		decisions *= int64(s.none.Classes)
-	}
-	for k, trust := range []*[]int64{&t.before, &t.after} {
-		*trust = slices.Clone(v[s.trust+3*reliabilityBins*k:][:3*reliabilityBins])
-		all := int64(0)
-		for b := 0; b < len(*trust); b += 3 {
-			all += (*trust)[b]
+	for k := range 2 * s.reliable {
+		trust, all := v[s.trust+3*reliabilityBins*k:][:3*reliabilityBins], int64(0)
+		for b := 0; b < len(trust); b += 3 {
+			all += trust[b]
 		}
-		if all != decisions {
-			return nil, fmt.Errorf("eval: the probabilities of %d decisions must be counted (got %d)", decisions, all)
+		if all != n[0] {
+			return nil, fmt.Errorf("eval: the probabilities of %d decisions must be counted (got %d)", n[0], all)
 		}
 	}
+	after := s.trust + 3*reliabilityBins*s.reliable
+	t.before, t.after = slices.Clone(v[s.trust:after]), slices.Clone(v[after:])
 	return t, nil
 }
 
@@ -385,8 +386,9 @@ func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 }
 
 // Errors returns the expected calibration error before and after calibration: the mean, over ten bins of the probability of
-// the predicted class (of rows with several classes, of each class), of the distance between that probability and the
-// fraction that is right (Guo et al., On Calibration of Modern Neural Networks, ICML 2017, eq. 3). NaN: there are no rows.
+// the predicted class, of the distance between that probability and the fraction that is right (Guo et al., On Calibration of
+// Modern Neural Networks, ICML 2017, eq. 3). Of rows with several classes it is the mean over classes, so that one that is
+// too sure does not make up for another that is not sure enough. NaN: there are no rows.
 func (t *Table) Errors() (before, after float64) { return expected(t.before), expected(t.after) }
 
 func expected(trust []int64) float64 {

@@ -167,7 +167,7 @@ func TestTemperaturesOfSeveral(t *testing.T) {
 			t.Errorf("class %d has temperature %v, must be the shared %v", k, heat.Of(k), heat.Shared)
 		}
 	}
-	calibrated := func(h Temperatures) float64 {
+	calibrated := func(h Temperatures) (after float64) {
 		s := NewSheet(labels, Goal{})
 		v := make([]int64, s.Size())
 		s.Write(v, logits, labels, h)
@@ -175,7 +175,21 @@ func TestTemperaturesOfSeveral(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, after := table.Errors()
+		_, after = table.Errors()
+		p, by := make([]float64, len(scales)), 0.0
+		for k := range scales { // the definition, class by class
+			var apart [reliabilityBins]float64
+			for i := range logits.Rows {
+				Probabilities(p, logits.Row(i), true, h)
+				apart[min(int(10*p[k]), 9)] += float64(labels.Bits[i*len(scales)+k]) - p[k]
+			}
+			for _, x := range apart {
+				by += math.Abs(x) / float64(len(scales)*logits.Rows)
+			}
+		}
+		if math.Abs(after-by) > 1e-4 {
+			t.Errorf("calibration error is %v, must be %v", after, by)
+		}
 		return after
 	}
 	if own, shared := calibrated(heat), calibrated(Temperatures{Shared: heat.Shared}); own >= shared {

@@ -198,7 +198,7 @@ func TestBytes(t *testing.T) {
 		classes int
 		multi   bool
 		most    int64 // bytes of four peers
-	}{{7, false, 7_000}, {2, false, 10_000}, {4, true, 13_000}} {
+	}{{7, false, 7_000}, {2, false, 10_000}, {4, true, 19_000}} {
 		g, logits := example(t, 400, c.classes, c.multi, true)
 		all := exchanges(parts(t, g, 4), "accuracy", eval.Goal{})
 		together(t, all, logits, -1)
