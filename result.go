@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -149,7 +150,10 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 	// What differs between peers, or after a resume, stays out: all of them write the same file.
 	r.Card = modelfile.Card{Dataset: own.Name, Nodes: own.Nodes, Mode: p.Mode, Peers: own.Parts, Seed: p.Seed,
 		Setting: setting, Sums: r.Sums.Trust,
-		Ordered: p.Ordered(), Metric: string(metric), Val: finite(r.Val), Test: finite(r.Test), Classes: own.Labels.Names, Encoding: own.Encoding}
+		Ordered: p.Ordered(), Metric: string(metric), Val: finite(r.Val), Test: finite(r.Test), Encoding: own.Encoding}
+	if model.Spec.Kind() != target.Links { // links have no classes, whatever their nodes have
+		r.Card.Classes = own.Labels.Names
+	}
 	return r, nil
 }
 

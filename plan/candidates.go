@@ -82,8 +82,8 @@ type Candidate struct {
 // fitTo is c for nodes of such data, or why it is not tried there. Where a node has one class and many features, rows of
 // few plans may cross, all of them of one target.
 func (c Candidate) fitTo(t task) (Candidate, error) {
-	if t.Kind == target.Numbers {
-		c = c.ofNumbers()
+	if t.Kind != target.Single {
+		c = c.ofOwnResiduals()
 	}
 	many := t.Kind == target.Single && t.Features > mostNarrow && !t.Numbered
 	switch {
@@ -122,8 +122,8 @@ func (p Plan) Candidates() (all []Candidate) {
 	return all
 }
 
-// ofNumbers is c where nodes have numbers: own rows alone have no classes for labels to be means of.
-func (c Candidate) ofNumbers() Candidate {
+// ofOwnResiduals is c where nodes have numbers or several classes: own rows alone have no means of labels there.
+func (c Candidate) ofOwnResiduals() Candidate {
 	if c.Plan.Encoder.Kind == "classes" && c.Plan.Hops == 0 {
 		c.Plan.ClassTarget = Auto
 		c.Sets = strings.Replace(c.Sets, " class_target=labels", "", 1)

@@ -106,9 +106,10 @@ func TestCandidatesInherit(t *testing.T) {
 	}
 }
 
-// TestOwnRowsOfNumbers: own rows alone are tried of classes and of numbers, and sums of labels of classes only.
-func TestOwnRowsOfNumbers(t *testing.T) {
-	for name, labels := range map[string]graph.Labels{"classes": {Classes: 2, Class: []int32{0}}, "numbers": {Classes: 1, Values: []float32{2}}} {
+// TestOwnRowsOfAnyLabels: own rows alone are tried of any labels, and sums of labels of one class a node only.
+func TestOwnRowsOfAnyLabels(t *testing.T) {
+	for name, labels := range map[string]graph.Labels{"classes": {Classes: 2, Class: []int32{0}}, "several": {Classes: 2, Bits: []uint8{1, 1}},
+		"numbers": {Classes: 1, Values: []float32{2}}} {
 		own := shard.Whole(&graph.Graph{Name: "small", Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}},
 			X: graph.Features{Dense: mat.New(1, 300)}, Labels: labels, Split: []graph.Split{graph.Train}})
 		all, err := read(t, "preset: auto", nil).CandidatesFor(own)

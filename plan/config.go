@@ -84,7 +84,8 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	if goal, err := eval.ParseGoal(p.Threshold); err != nil {
 		errs = append(errs, err)
 	} else if k := first.Labels.Kind(); goal != (eval.Goal{}) && (p.Task == links || k != target.Several && (first.Labels.Classes != 2 || k != target.Single)) {
-		errs.add("threshold must be empty (got %s): %s has neither two classes, one a node, nor several a node", p.Threshold, first.Name)
+		errs.add("threshold must be empty (got %s): %s", p.Threshold, map[bool]string{true: "links have no classes",
+			false: first.Name + " has neither two classes, one a node, nor several a node"}[p.Task == links])
 	} else if k == target.Several && goal != (eval.Goal{}) && p.Metric == "accuracy" {
 		errs.add("metric must be micro-f1, macro-f1, auc or ap with threshold where nodes have several classes (got accuracy): " +
 			"a threshold of each class is chosen by sums of single classes, which do not say which of them are right at the same node")

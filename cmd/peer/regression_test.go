@@ -132,7 +132,7 @@ func TestRegressionRefuses(t *testing.T) {
 	} {
 		refuse(t, 2, []string{want}, append([]string{"train", "--data", data, "--out", filepath.Join(dir, "run")}, strings.Fields(flags)...)...)
 	}
-	refuse(t, 2, []string{"loss must be auto where nodes have classes"}, "train", "--data", sites(t), "--mode", "standalone", "--loss", "huber")
+	refuse(t, 2, []string{"loss must be auto without numbers to predict"}, "train", "--data", sites(t), "--mode", "standalone", "--loss", "huber")
 	refuse(t, 2, []string{"comparing needs nodes with classes (got a numeric target)"}, "compare", "--data", data, "--peers", "2", "--out", filepath.Join(dir, "compared"))
 	table := filepath.Join(dir, "odd.csv")
 	f, err := os.Create(table)

@@ -82,7 +82,7 @@ func pairsOf(given, relations []string) (all []pair, err error) {
 		case p.reverse < 0 && ok:
 			return nil, fmt.Errorf("the reverse of relation %q must be one of %q (got %q)", name, relations, reverse)
 		case p.reverse < 0:
-			return nil, fmt.Errorf("link_relations must name the relation that runs the other way as %s, as in %s=REVERSE: it would tell what is held out (got %q)", name, name, text)
+			return nil, fmt.Errorf("link_relations must name the relation that runs the other way as %s, as in %s=REVERSE: it would tell what is held out (got %q); edges that are --directed in or out have none", name, name, text)
 		}
 		all = append(all, p)
 	}

@@ -199,7 +199,7 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 	if err := card.check(spec); err != nil {
 		return nil, Card{}, err
 	}
-	if _, ok := a.meta["classes"]; ok {
+	if _, ok := a.meta["classes"]; ok && spec.Kind() != target.Links { // files of before may name those of the nodes
 		if err := parse(a.meta, "classes", &card.Classes, true); err != nil {
 			return nil, Card{}, err
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/pairs"
 )
 
 // specs are models of every convolution, encoder and carry.
@@ -213,6 +214,27 @@ func TestCardOfSeveral(t *testing.T) {
 		case c.want == "" && card.Heat().Of(2) != map[bool]float64{true: 4, false: 2}[c.card.Temperatures != nil]:
 			t.Errorf("%s: class 2 has temperature %v", text, card.Heat().Of(2))
 		}
+	}
+}
+
+// TestLinksHaveNoClasses: a file of a model of links that names the classes of its nodes, as programs of before wrote it, is
+// read without them.
+func TestLinksHaveNoClasses(t *testing.T) {
+	spec, err := nn.Preset("gcn", "multi", 5, 8, 8, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Task, spec.Decoder = "links", &pairs.Spec{Kind: "dot", Width: 8, Relations: []string{""}}
+	m, err := nn.New(spec, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "m")
+	if err := Write(path, m, Card{Classes: []string{"well", "ill"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, card, err := Read(path); err != nil || card.Classes != nil {
+		t.Errorf("classes %q, error %v", card.Classes, err)
 	}
 }
 

@@ -32,7 +32,7 @@ func (l Loss) Validate(k target.Kind) error {
 	case l.Kind == "ordinal" && k != target.Single:
 		return fmt.Errorf("loss must be auto where nodes have not one class each (got ordinal)")
 	case l.Kind != "" && l.Kind != "ordinal" && k != target.Numbers:
-		return fmt.Errorf("loss must be auto where nodes have classes (got %s): it is that of a regression", l.Kind)
+		return fmt.Errorf("loss must be auto without numbers to predict (got %s): it is that of a regression", l.Kind)
 	case l.Kind == "huber" && !(l.Delta > 0 && l.Delta <= 1e6):
 		return fmt.Errorf("huber_delta must be above 0 and at most 1e6 (got %g)", l.Delta)
 	case l.Kind == "quantile" && !(l.Quantile > 0 && l.Quantile < 1):
