@@ -101,7 +101,7 @@ func inferring(what string, p Plan, s *Site, m *nn.Model, card modelfile.Card, f
 	if err = errors.Join(err, CheckMembers(p)); err == nil {
 		err = seated(p, s.Shard, rank)
 	}
-	if err = errors.Join(err, infer.Fits(m, s.Shard), fault, modelfile.SameColumns(card.Encoding, s.Shard.Encoding)); err != nil {
+	if err = errors.Join(err, infer.Fits(m, s.Shard), fault, modelfile.SameColumns(m.Spec, card.Encoding, s.Shard.Encoding)); err != nil {
 		return one, c, input(err)
 	}
 	print, err := modelfile.Fingerprint(m, card)

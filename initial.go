@@ -42,7 +42,7 @@ func (i *Initial) check(p Plan, own *shard.Shard) error {
 	if print != p.Init {
 		return fmt.Errorf("the model file that training starts from must be that of SHA-256 %s (got %s)", p.Init, print)
 	}
-	return errors.Join(sameClasses(i.Card.Classes, own), modelfile.SameColumns(i.Card.Encoding, own.Encoding))
+	return errors.Join(sameClasses(i.Card.Classes, own), modelfile.SameColumns(i.Model.Spec, i.Card.Encoding, own.Encoding))
 }
 
 // begin copies the parameters of i to a model that is to be trained, unless i is nil.

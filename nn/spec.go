@@ -21,6 +21,11 @@ func (s Spec) ReadsEdges() bool {
 	})
 }
 
+// ReadsEdgeColumns reports whether a layer reads the columns of edges.
+func (s Spec) ReadsEdgeColumns() bool {
+	return slices.ContainsFunc(s.Layers, func(l LayerSpec) bool { return l.EdgeColumns > 0 })
+}
+
 // Kind returns what the labels are that the model predicts.
 func (s Spec) Kind() target.Kind {
 	k, _ := target.Named(s.Task)

@@ -109,6 +109,9 @@ func (q question) answer(stdout, text io.Writer) error {
 	}
 	defer of.done()
 	g := of.Graph
+	if err := modelfile.SameColumns(m.Spec, card.Encoding, g.Encoding); err != nil {
+		return cli.Invalidf("%s: %w (peer import --like %s reads tables as the model does)", cmp.Or(q.data, q.shard, q.nodes), err, q.model)
+	}
 	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
 		return err
 	}

@@ -86,6 +86,8 @@ func TestSeveralTables(t *testing.T) {
 	model := filepath.Join(one, "model.safetensors")
 	contains(t, must(t, append([]string{"import", "--like", model, "--out", at("again")}, tables...)...), "140 nodes of 2 types")
 	must(t, "predict", "--model", model, "--data", at("again"), "--out", at("predictions.csv"))
+	must(t, append([]string{"import", "--out", at("other")}, tables...)...)
+	refuse(t, 2, []string{"as in the model", `"patient.outcome"`, "peer import --like"}, "predict", "--model", model, "--data", at("other"), "--out", at("no.csv"))
 	for _, path := range []string{at("predictions.csv"), filepath.Join(one, "predictions.csv")} {
 		text := string(contents(t, path))
 		contains(t, text, "patient/17,")

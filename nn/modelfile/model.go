@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -88,48 +87,6 @@ func Fingerprint(m *nn.Model, card Card) ([32]byte, error) {
 		return [32]byte{}, fmt.Errorf("modelfile: %w", err)
 	}
 	return sha256.Sum256(b), nil
-}
-
-// SameColumns returns an error that names the first column whose encoding differs from that of a model: graph.Graph.Encoding
-// of its card and of other data. Where either has none there is nothing to compare.
-func SameColumns(model, other []byte) error {
-	if len(model) == 0 || len(other) == 0 {
-		return nil
-	}
-	var encodings [2]struct {
-		Columns []json.RawMessage `json:"columns"`
-	}
-	var columns [2][]string
-	var names [2][]string
-	for k, text := range [][]byte{model, other} {
-		if err := json.Unmarshal(text, &encodings[k]); err != nil {
-			return fmt.Errorf("modelfile: encoding of columns: %w", err)
-		}
-		for _, c := range encodings[k].Columns {
-			var one struct {
-				Name string `json:"name"`
-			}
-			var plain bytes.Buffer
-			if err := errors.Join(json.Unmarshal(c, &one), json.Compact(&plain, c)); err != nil {
-				return fmt.Errorf("modelfile: encoding of columns: %w", err)
-			}
-			columns[k], names[k] = append(columns[k], plain.String()), append(names[k], one.Name)
-		}
-	}
-	for i, name := range names[0] {
-		switch {
-		case i >= len(names[1]):
-			return fmt.Errorf("column %d must be %q, as in the model (got no more columns)", i+1, name)
-		case names[1][i] != name:
-			return fmt.Errorf("column %d must be %q, as in the model (got %q)", i+1, name, names[1][i])
-		case columns[1][i] != columns[0][i]:
-			return fmt.Errorf("column %q must become features as in the model, by %.200s (got %.200s)", name, columns[0][i], columns[1][i])
-		}
-	}
-	if n := len(names[0]); len(names[1]) > n {
-		return fmt.Errorf("there must be %d columns, as in the model (got %q as another)", n, names[1][n])
-	}
-	return nil
 }
 
 // Read makes the model of a file of Write again. The error names the tensor that is missing,

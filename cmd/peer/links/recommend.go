@@ -89,7 +89,7 @@ func (q request) answer(c *cobra.Command) error {
 		return err
 	}
 	defer done()
-	if err := modelfile.SameColumns(card.Encoding, g.Encoding); err != nil {
+	if err := modelfile.SameColumns(m.Spec, card.Encoding, g.Encoding); err != nil {
 		return cli.Invalid(err)
 	}
 	nodes, err := q.wanted(g)
