@@ -2,6 +2,7 @@ package typed
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,6 +25,9 @@ func (r *reader) profile() error {
 	}
 	target, err := r.target(columns)
 	if err != nil {
+		return err
+	}
+	if err := r.ofLabels(target, columns); err != nil {
 		return err
 	}
 	for _, name := range r.config.Embed {
@@ -123,22 +127,50 @@ func (r *reader) columns(path string, edges bool) ([]string, error) {
 	return t.Columns, t.Close()
 }
 
-// everyColumn refuses a column that the user names and no table has.
+// everyColumn refuses a column that the user names and no table that may have it has.
 func (r *reader) everyColumn(columns map[string][]string) error {
 	c := &r.config.Tables
-	edge := slices.DeleteFunc(slices.Clone(c.EdgeColumns), func(text string) bool { return text == "all" })
-	for _, role := range []struct {
+	type role struct {
 		name string
 		list []string
+	}
+	edge := slices.DeleteFunc(slices.Clone(c.EdgeColumns), func(text string) bool { return text == "all" })
+	nodes, edges := r.tableNames()
+	for _, kind := range []struct {
+		tables  []string
+		of, how string
+		roles   []role
 	}{
-		{"numeric", c.Numeric}, {"categorical", c.Categorical}, {"ignored", c.Ignore}, {"text", c.Text}, {"date", c.Date}, {"age", c.Age},
-		{"ID", []string{c.ID}}, {"label", []string{c.Label}}, {"split", []string{c.Split}}, {"split time", []string{c.SplitTime}},
-		{"site", []string{c.Site}}, {"source", []string{c.Source}}, {"target", []string{c.Target}}, {"weight", []string{c.Weight}}, {"edge", edge},
+		{nodes, "nodes", "TYPE.COLUMN", []role{
+			{"numeric", c.Numeric}, {"categorical", c.Categorical}, {"ignored", c.Ignore}, {"text", c.Text}, {"date", c.Date}, {"age", c.Age},
+			{"ID", []string{c.ID}}, {"label", []string{c.Label}}, {"split", []string{c.Split}}, {"split time", []string{c.SplitTime}}, {"site", []string{c.Site}}}},
+		{edges, "edges", "SOURCE-RELATION-TARGET.COLUMN", []role{
+			{"source", []string{c.Source}}, {"target", []string{c.Target}}, {"weight", []string{c.Weight}}, {"edge", edge}}},
 	} {
-		for _, text := range role.list {
-			if text != "" && !slices.ContainsFunc(r.tableNames(), func(name string) bool { _, ok := r.at(text, name, columns[name]); return ok }) {
-				return fmt.Errorf("typed: %s column %s must be in a table, as COLUMN, TYPE.COLUMN or SOURCE-RELATION-TARGET.COLUMN", role.name, text)
+		for _, role := range kind.roles {
+			for _, text := range role.list {
+				if text != "" && !slices.ContainsFunc(kind.tables, func(name string) bool { _, ok := r.at(text, name, columns[name]); return ok }) {
+					return fmt.Errorf("typed: %s column %s must be in a table of %s, as COLUMN or %s", role.name, text, kind.of, kind.how)
+				}
 			}
+		}
+	}
+	return nil
+}
+
+// ofLabels refuses what is said of labels where the type at target, −1: none, has none of it.
+func (r *reader) ofLabels(target int, columns map[string][]string) error {
+	c := &r.config.Tables
+	if target < 0 {
+		if c.Multi || c.Regression || len(c.ClassOrder) > 0 || c.Split != "" || c.SplitTime != "" {
+			return errors.New("typed: a column of labels must be named where their kind, order or split is")
+		}
+		return nil
+	}
+	name := r.Encoding.Nodes[target].Type
+	for _, text := range []string{c.Split, c.SplitTime} {
+		if _, ok := r.at(text, name, columns[name]); text != "" && !ok {
+			return fmt.Errorf("typed: the split must be by a column of %s, whose nodes have labels (got %s)", name, text)
 		}
 	}
 	return nil
@@ -159,9 +191,6 @@ func (r *reader) target(columns map[string][]string) (int, error) {
 				r.config.Tables.Label, r.Encoding.Nodes[target].Type, n.Type)
 		}
 		target = k
-	}
-	if target < 0 {
-		return -1, fmt.Errorf("typed: column %s of labels must be in a table of nodes", r.config.Tables.Label)
 	}
 	return target, nil
 }

@@ -58,6 +58,11 @@ func (c Config) Site() (*Tables, error) {
 	if err != nil {
 		return nil, err
 	}
+	if target >= 0 { // a site without the type whose nodes have labels is told of them as the others are
+		if err := r.ofLabels(target, columns); err != nil {
+			return nil, err
+		}
+	}
 	t := &Tables{Encoding: &r.Encoding}
 	for k := range r.Encoding.Nodes {
 		n := &r.Encoding.Nodes[k]

@@ -320,7 +320,8 @@ func (r *reader) at(text, name string, columns []string) (string, bool) {
 		short, _, _ := strings.Cut(text, ":")
 		return slices.Contains(columns, text) || slices.Contains(columns, short)
 	}
-	for _, other := range r.tableNames() {
+	nodes, edges := r.tableNames()
+	for _, other := range slices.Concat(nodes, edges) {
 		if rest, ok := strings.CutPrefix(text, other+"."); ok {
 			return rest, other == name && (has(rest) || columns == nil) // a list's columns have no names
 		}
@@ -329,12 +330,12 @@ func (r *reader) at(text, name string, columns []string) (string, bool) {
 }
 
 // tableNames are those of types and relations.
-func (r *reader) tableNames() (names []string) {
+func (r *reader) tableNames() (nodes, edges []string) {
 	for _, n := range r.Encoding.Nodes {
-		names = append(names, n.Type)
+		nodes = append(nodes, n.Type)
 	}
 	for _, e := range r.Encoding.Edges {
-		names = append(names, e.Name())
+		edges = append(edges, e.Name())
 	}
-	return names
+	return nodes, edges
 }

@@ -139,16 +139,22 @@ func TestTablesRoundTrip(t *testing.T) {
 // TestTablesRefused: what is wrong is named with the table, column or relation.
 func TestTablesRefused(t *testing.T) {
 	for what, edit := range map[string]func(c *Config){
-		"nodes of several types must be given as TYPE=FILE":      func(c *Config) { c.Nodes[0] = "patients.csv" },
-		"edges between types must be given as SOURCE-RELATION":   func(c *Config) { c.Edges[0] = "takes=" + "takes.csv" },
-		`must join types that have a table of nodes (got "pet")`: func(c *Config) { c.Edges[0] = "patient-has-pet=takes.csv" },
-		"each type of nodes must have one table":                 func(c *Config) { c.Nodes = append(c.Nodes, c.Nodes[0]) },
-		"two of patient-takes-drug":                              func(c *Config) { c.Edges = append(c.Edges, c.Edges[0]) },
-		"letters, digits and _":                                  func(c *Config) { c.Nodes[0] = "a b=patients.csv" },
-		"label column none must be in a table":                   func(c *Config) { c.Tables.Label = "none" },
-		"column id must be in the table of one type":             func(c *Config) { c.Tables.Label = "id" },
-		"column drug.dose":                                       func(c *Config) { c.Tables.EdgeColumns = []string{"drug.dose"} },
-		"fractions must be 0 or more":                            func(c *Config) { c.Tables.Train = 2 },
+		"nodes of several types must be given as TYPE=FILE":                             func(c *Config) { c.Nodes[0] = "patients.csv" },
+		"edges between types must be given as SOURCE-RELATION":                          func(c *Config) { c.Edges[0] = "takes=" + "takes.csv" },
+		`must join types that have a table of nodes (got "pet")`:                        func(c *Config) { c.Edges[0] = "patient-has-pet=takes.csv" },
+		"each type of nodes must have one table":                                        func(c *Config) { c.Nodes = append(c.Nodes, c.Nodes[0]) },
+		"two of patient-takes-drug":                                                     func(c *Config) { c.Edges = append(c.Edges, c.Edges[0]) },
+		"letters, digits and _":                                                         func(c *Config) { c.Nodes[0] = "a b=patients.csv" },
+		"label column none must be in a table":                                          func(c *Config) { c.Tables.Label = "none" },
+		"column id must be in the table of one type":                                    func(c *Config) { c.Tables.Label = "id" },
+		"label column dose must be in a table of nodes":                                 func(c *Config) { c.Tables.Label = "dose" },
+		"target column age must be in a table of edges":                                 func(c *Config) { c.Tables.Target = "age" },
+		"weight column drug.weight must be in a table of":                               func(c *Config) { c.Tables.Weight = "drug.weight" },
+		"split time column doctor-treats-patient.since:1:2 must be in a table of nodes": func(c *Config) { c.Tables.SplitTime = "doctor-treats-patient.since:1:2" },
+		"by a column of patient, whose nodes have labels (got drug.weight)":             func(c *Config) { c.Tables.Split = "drug.weight" },
+		"a column of labels must be named":                                              func(c *Config) { c.Tables.Label, c.Tables.Regression = "", true },
+		"column drug.dose":                                                              func(c *Config) { c.Tables.EdgeColumns = []string{"drug.dose"} },
+		"fractions must be 0 or more":                                                   func(c *Config) { c.Tables.Train = 2 },
 	} {
 		_, c := tables(t, prescriptions)
 		edit(&c)
