@@ -141,7 +141,11 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err := writeEmbeddings(q.embeddings, []guessed{all}); err != nil {
 		return err
 	}
-	fmt.Fprintf(text, "%s: %d nodes\n", q.out, g.N())
+	written := all.told()
+	if filepath.Ext(q.out) == ".npz" { // arrays are of all nodes, whatever their type
+		written = g.N()
+	}
+	fmt.Fprintf(text, "%s: %d nodes\n", q.out, written)
 	if of.unseen != "" {
 		fmt.Fprintln(text, of.unseen)
 	}

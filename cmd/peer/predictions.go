@@ -27,7 +27,7 @@ type guessed struct {
 	labels graph.Labels
 	p      heddle.Predictions
 	hidden mat.Dense // the rows that they are made of; empty: nobody asked for them
-	only   string    // type of nodes that have classes, in a data set of several types; empty: all have
+	only   string    // type of nodes that have labels, in a data set of several types; empty: all have
 }
 
 // guessedBy returns the predictions of the peers of this process for their own nodes, by shard; those of a peer that has
@@ -72,10 +72,23 @@ func (g guessed) name(i int) string {
 	return strconv.Itoa(i)
 }
 
+// tells reports whether node i is of the type that the predictions are about.
+func (g guessed) tells(i int) bool { return g.only == "" || strings.HasPrefix(g.name(i), g.only+"/") }
+
+// told returns how many nodes the predictions are about.
+func (g guessed) told() (n int) {
+	for i := range g.p.Logits.Rows {
+		if g.tells(i) {
+			n++
+		}
+	}
+	return n
+}
+
 // each calls do with every node that has a class.
 func (g guessed) each(names []string, do func(row nodePrediction, probability string) error) error {
 	for i := range g.p.Logits.Rows {
-		if g.only != "" && !strings.HasPrefix(g.name(i), g.only+"/") {
+		if !g.tells(i) {
 			continue
 		}
 		row := nodePrediction{ID: g.name(i), Site: g.site, Probabilities: g.p.Probabilities(i)}
@@ -100,13 +113,16 @@ func (g guessed) each(names []string, do func(row nodePrediction, probability st
 	return nil
 }
 
-// numbersOf returns predictions of numbers.
-func numbersOf(names []string, all []guessed) (t numbers.Table) {
+// numbersOf returns predictions of numbers, for nodes of every type or of that which has any.
+func numbersOf(names []string, all []guessed, every bool) (t numbers.Table) {
 	for k := range all[0].p.Logits.Cols {
 		t.Targets = append(t.Targets, className(names, k))
 	}
 	for _, g := range all {
 		for i := range g.p.Logits.Rows {
+			if !every && !g.tells(i) {
+				continue
+			}
 			row := numbers.Row{ID: g.name(i), Site: g.site, Node: int64(i)}
 			if g.global != nil {
 				row.Node = g.global[i]
@@ -159,7 +175,7 @@ func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
 // all with a probability above one half.
 func writeCSV(w io.Writer, names []string, all []guessed) error {
 	if len(all) > 0 && all[0].p.Kind() == target.Numbers {
-		return numbersOf(names, all).CSV(w, plainCell)
+		return numbersOf(names, all, false).CSV(w, plainCell)
 	}
 	c := csv.NewWriter(w)
 	head := []string{"id", "class", "probability", "split", "label"}
@@ -213,7 +229,7 @@ func plainCell(text string) string {
 // writeParquet writes one row per node.
 func writeParquet(w io.Writer, names []string, all []guessed) error {
 	if len(all) > 0 && all[0].p.Kind() == target.Numbers {
-		return numbersOf(names, all).Parquet(w)
+		return numbersOf(names, all, false).Parquet(w)
 	}
 	classes := 0
 	if len(all) > 0 {

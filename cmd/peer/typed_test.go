@@ -97,6 +97,25 @@ func TestSeveralTables(t *testing.T) {
 	}
 }
 
+// TestNumbersOfOneType: a regression on several types predicts for the nodes of the type that has the numbers.
+func TestNumbersOfOneType(t *testing.T) {
+	t.Parallel()
+	dir := care(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, "import", "--nodes", "patient="+at("patients.csv"), "--nodes", "drug="+at("drugs.csv"), "--edges", "patient-takes-drug="+at("takes.csv"),
+		"--label-column", "patient.age", "--regression", "--ignore", "admitted", "--out", at("data"))
+	mustTrain(t, at("run"), "--data", at("data"), "--mode", "standalone", "--model", "rgcn", "--encoder", "raw")
+	contains(t, must(t, "predict", "--model", at("run/model.safetensors"), "--data", at("data"), "--out", at("again.csv")), "120 nodes")
+	contains(t, must(t, "predict", "--model", at("run/model.safetensors"), "--data", at("data"), "--out", at("again.npz")), "140 nodes")
+	for _, path := range []string{at("again.csv"), at("run/predictions.csv")} {
+		text := string(contents(t, path))
+		contains(t, text, "patient/17,")
+		if n := strings.Count(text, "\n"); n != 121 || strings.Contains(text, "drug/") {
+			t.Errorf("%s has %d lines, must have one for each of 120 patients, and none for a drug", path, n)
+		}
+	}
+}
+
 // sameLosses compares the losses of one peer with those of three.
 func sameLosses[T ~float64](t *testing.T, what string, one, three []*T) {
 	t.Helper()

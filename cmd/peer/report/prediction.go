@@ -247,5 +247,5 @@ func (p Prediction) proved() ([]section, error) {
 		}
 	}
 	return append(all, section{Title: "Measures", Tables: []Table{t},
-		Notes: []string{"The calibration error is how far a probability is from how often it proves right, on average. The temperature for it comes from the validation nodes of the training."}}), nil
+		Notes: []string{"The calibration error is how far a probability is from how often it proves right, on average. What scores are divided by for it comes from the validation nodes of the training."}}), nil
 }
