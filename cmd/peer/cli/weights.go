@@ -24,6 +24,10 @@ func readClassWeights(path string) (string, error) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if errors.Is(err, csv.ErrFieldCount) {
+			line, _ := r.FieldPos(0)
+			return "", fmt.Errorf("%s, line %d must be CLASS,WEIGHT (got %q)", path, line, strings.Join(fields, ","))
+		}
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", path, err)
 		}

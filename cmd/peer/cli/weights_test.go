@@ -15,7 +15,7 @@ func TestClassWeightsOfAFile(t *testing.T) {
 		"class,weight\nfraud,5\n# others\nok, 0.5\n": {"fraud=5,ok=0.5", ""},
 		"\"a b\",2":      {"a b=2", ""},
 		"class,weight\n": {"", "must have lines CLASS,WEIGHT"},
-		"fraud,5\nok":    {"", "line 2"},
+		"fraud,5\nok":    {"", `line 2 must be CLASS,WEIGHT (got "ok")`},
 		"\"a,b\",2":      {"", "line 1: a class whose name has a comma"},
 	} {
 		path := filepath.Join(t.TempDir(), "weights.csv")
