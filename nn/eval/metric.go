@@ -50,7 +50,7 @@ func (m Metric) Fits(k target.Kind) error {
 		case target.Numbers:
 			names = "r2, mae, rmse or pinball@0.9 where nodes have numbers"
 		case target.Links:
-			names = "mrr, hits@K or auc for task links"
+			names = "mrr, hits@10 or auc for task links"
 		}
 		return fmt.Errorf("metric must be %s (got %s)", names, m)
 	}
