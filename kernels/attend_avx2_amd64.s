@@ -15,22 +15,30 @@ DATA masks<>+48(SB)/8, $0
 DATA masks<>+56(SB)/8, $0
 GLOBL masks<>(SB), RODATA|NOPTR, $64
 
-// The sums of rows: R8 the column of the edge, R9 its weights by heads, R14 on from there those of the slope, CX the row's
-// end; BX and R12 X and its stride, DI and R13 those of Y. A weight reaches the columns of its head by a permutation.
+DATA ones<>+0(SB)/8, $0x3f8000003f800000
+DATA ones<>+8(SB)/8, $0x3f8000003f800000
+DATA ones<>+16(SB)/8, $0x3f8000003f800000
+DATA ones<>+24(SB)/8, $0x3f8000003f800000
+DATA ones<>+32(SB)/8, $0x3f8000003f800000
+DATA ones<>+40(SB)/8, $0x3f8000003f800000
+DATA ones<>+48(SB)/8, $0x3f8000003f800000
+DATA ones<>+56(SB)/8, $0x3f8000003f800000
+GLOBL ones<>(SB), RODATA|NOPTR, $64
+
+// The sums of rows: R8 the column of the edge, R9 its weights by heads, CX the row's end; BX and R12 X and its stride, DI
+// and R13 those of Y. A weight reaches the columns of its head by a permutation.
 
 #define LOADARGS \
 	MOVQ rows+0(FP), DX    \
 	MOVQ rowPtr+8(FP), SI  \
 	MOVQ col+16(FP), R8    \
-	MOVQ w0+24(FP), R9     \
-	MOVQ w1+32(FP), R14    \
-	SUBQ R9, R14           \
-	MOVQ step+40(FP), R10  \
-	MOVQ x+48(FP), BX      \
-	MOVQ ldx+56(FP), R12   \
-	MOVQ y+64(FP), DI      \
-	MOVQ ldy+72(FP), R13   \
-	MOVQ far+112(FP), R15  \
+	MOVQ w+24(FP), R9      \
+	MOVQ step+32(FP), R10  \
+	MOVQ x+40(FP), BX      \
+	MOVQ ldx+48(FP), R12   \
+	MOVQ y+56(FP), DI      \
+	MOVQ ldy+64(FP), R13   \
+	MOVQ far+88(FP), R15   \
 	SHLQ $2, R12           \
 	SHLQ $2, R13           \
 	LEAQ (R8)(R15*4), R15
@@ -54,111 +62,100 @@ GLOBL masks<>(SB), RODATA|NOPTR, $64
 	CMPQ R8, CX   \
 	JB   loop
 
-// SLOPE points AX at the row of the slope; SLOPED moves on to the next.
-#define SLOPE MOVQ slope+80(FP), AX
-
-#define SLOPED \
-	MOVQ lds+88(FP), R11    \
-	LEAQ (AX)(R11*4), AX    \
-	MOVQ AX, slope+80(FP)
+// Products by heads: likewise, but DI and R13 are the rows that each edge's row of X is multiplied with, DX what is written,
+// R10 a head's whole vectors and R9 the bytes of what is left of it.
+#define LOADDOTS \
+	MOVQ rowPtr+8(FP), SI  \
+	MOVQ col+16(FP), R8    \
+	MOVQ dots+24(FP), DX   \
+	MOVQ x+40(FP), BX      \
+	MOVQ ldx+48(FP), R12   \
+	MOVQ z+56(FP), DI      \
+	MOVQ ldz+64(FP), R13   \
+	MOVQ dim+80(FP), R10   \
+	MOVQ far+88(FP), R15   \
+	SHLQ $2, R12           \
+	SHLQ $2, R13           \
+	LEAQ (R8)(R15*4), R15
 
 #define EDGE \
 	MOVLQSX (R8), AX        \
 	IMULQ   R12, AX         \
 	ADDQ    BX, AX          \
-	VMOVUPS (R9), Y12      \
-	VMOVUPS (R9)(R14*1), Y13
+	VMOVUPS (R9), Y14
 
-// func attend32AVX2(rows int, rowPtr, col, w0, w1 unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, slope unsafe.Pointer, lds int, head unsafe.Pointer, cols, far int)
-TEXT ·attend32AVX2(SB), NOSPLIT, $0-120
+// func attend48AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
+TEXT ·attend48AVX2(SB), NOSPLIT, $0-96
 	LOADARGS
-	MOVQ head+96(FP), AX
-	VMOVDQU (AX), Y8
-	VMOVDQU 32(AX), Y9
-	VMOVDQU 64(AX), Y10
-	VMOVDQU 96(AX), Y11
+	MOVQ head+72(FP), AX
+	VMOVDQU (AX), Y6
+	VMOVDQU 32(AX), Y7
+	VMOVDQU 64(AX), Y8
+	VMOVDQU 96(AX), Y9
+	VMOVDQU 128(AX), Y10
+	VMOVDQU 160(AX), Y11
 
 row:
 	ROWEND
 	CMPQ R8, CX
-	JAE  none
-	SLOPE
+	JAE  next
 	VMOVUPS (DI), Y0
 	VMOVUPS 32(DI), Y1
 	VMOVUPS 64(DI), Y2
 	VMOVUPS 96(DI), Y3
-	VMOVUPS (AX), Y4
-	VMOVUPS 32(AX), Y5
-	VMOVUPS 64(AX), Y6
-	VMOVUPS 96(AX), Y7
+	VMOVUPS 128(DI), Y4
+	VMOVUPS 160(DI), Y5
 
 edge:
 	AHEAD(here)
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
 
 here:
 	EDGE
-	VMOVUPS (AX), Y14
-	VPERMPS Y12, Y8, Y15
-	VFMADD231PS Y14, Y15, Y0
-	VPERMPS Y13, Y8, Y15
-	VFMADD231PS Y14, Y15, Y4
-	VMOVUPS 32(AX), Y14
-	VPERMPS Y12, Y9, Y15
-	VFMADD231PS Y14, Y15, Y1
-	VPERMPS Y13, Y9, Y15
-	VFMADD231PS Y14, Y15, Y5
-	VMOVUPS 64(AX), Y14
-	VPERMPS Y12, Y10, Y15
-	VFMADD231PS Y14, Y15, Y2
-	VPERMPS Y13, Y10, Y15
-	VFMADD231PS Y14, Y15, Y6
-	VMOVUPS 96(AX), Y14
-	VPERMPS Y12, Y11, Y15
-	VFMADD231PS Y14, Y15, Y3
-	VPERMPS Y13, Y11, Y15
-	VFMADD231PS Y14, Y15, Y7
+	VPERMPS Y14, Y6, Y15
+	VFMADD231PS (AX), Y15, Y0
+	VPERMPS Y14, Y7, Y15
+	VFMADD231PS 32(AX), Y15, Y1
+	VPERMPS Y14, Y8, Y15
+	VFMADD231PS 64(AX), Y15, Y2
+	VPERMPS Y14, Y9, Y15
+	VFMADD231PS 96(AX), Y15, Y3
+	VPERMPS Y14, Y10, Y15
+	VFMADD231PS 128(AX), Y15, Y4
+	VPERMPS Y14, Y11, Y15
+	VFMADD231PS 160(AX), Y15, Y5
 	NEXT(edge)
-	SLOPE
 	VMOVUPS Y0, (DI)
 	VMOVUPS Y1, 32(DI)
 	VMOVUPS Y2, 64(DI)
 	VMOVUPS Y3, 96(DI)
-	VMOVUPS Y4, (AX)
-	VMOVUPS Y5, 32(AX)
-	VMOVUPS Y6, 64(AX)
-	VMOVUPS Y7, 96(AX)
+	VMOVUPS Y4, 128(DI)
+	VMOVUPS Y5, 160(DI)
 
 next:
 	ADDQ R13, DI
-	SLOPED
 	DECQ DX
 	JNZ  row
 	VZEROUPPER
 	RET
 
-none:
-	SLOPE
-	JMP next
-
-// func attend8AVX2(rows int, rowPtr, col, w0, w1 unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, slope unsafe.Pointer, lds int, head unsafe.Pointer, cols, far int)
-TEXT ·attend8AVX2(SB), NOSPLIT, $0-120
+// func attend8AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
+TEXT ·attend8AVX2(SB), NOSPLIT, $0-96
 	LOADARGS
-	MOVQ head+96(FP), AX
-	VMOVDQU (AX), Y8
+	MOVQ head+72(FP), AX
+	VMOVDQU (AX), Y6
 	MOVQ $8, AX
-	SUBQ cols+104(FP), AX
+	SUBQ cols+80(FP), AX
 	LEAQ masks<>(SB), R11
-	VMOVUPS (R11)(AX*4), Y9
+	VMOVUPS (R11)(AX*4), Y12
 
 row:
 	ROWEND
 	CMPQ R8, CX
-	JAE  none
-	SLOPE
-	VMASKMOVPS (DI), Y9, Y0
-	VMASKMOVPS (AX), Y9, Y1
+	JAE  next
+	VMASKMOVPS (DI), Y12, Y0
 
 edge:
 	AHEAD(here)
@@ -166,27 +163,518 @@ edge:
 
 here:
 	EDGE
-	VMASKMOVPS (AX), Y9, Y14
-	VPERMPS Y12, Y8, Y15
-	VFMADD231PS Y14, Y15, Y0
-	VPERMPS Y13, Y8, Y15
-	VFMADD231PS Y14, Y15, Y1
+	VPERMPS Y14, Y6, Y15
+	VMASKMOVPS (AX), Y12, Y13
+	VFMADD231PS Y13, Y15, Y0
 	NEXT(edge)
-	SLOPE
-	VMASKMOVPS Y0, Y9, (DI)
-	VMASKMOVPS Y1, Y9, (AX)
+	VMASKMOVPS Y0, Y12, (DI)
 
 next:
 	ADDQ R13, DI
-	SLOPED
 	DECQ DX
 	JNZ  row
 	VZEROUPPER
 	RET
 
-none:
-	SLOPE
-	JMP next
+// func headDots8AVX2(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+TEXT ·headDots8AVX2(SB), NOSPLIT, $0-96
+	LOADDOTS
+	MOVQ R10, R9
+	ANDQ $7, R9
+	SHRQ $3, R10
+	MOVQ $8, AX
+	SUBQ R9, AX
+	LEAQ masks<>(SB), R11
+	VMOVUPS (R11)(AX*4), Y15
+	SHLQ $2, R9
+
+row:
+	ROWEND
+	CMPQ R8, CX
+	JAE  next
+
+edge:
+	AHEAD(here)
+	MOVQ R12, AX
+
+ahead:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	SUBQ $64, AX
+	JGT  ahead
+
+here:
+	MOVLQSX (R8), AX
+	IMULQ R12, AX
+	ADDQ BX, AX
+	MOVQ DI, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	CMPQ heads+72(FP), $0
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail0
+
+whole0:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y0
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole0
+
+tail0:
+	TESTQ R9, R9
+	JZ   done0
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y0
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done0:
+	CMPQ heads+72(FP), $1
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail1
+
+whole1:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y1
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole1
+
+tail1:
+	TESTQ R9, R9
+	JZ   done1
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y1
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done1:
+	CMPQ heads+72(FP), $2
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail2
+
+whole2:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y2
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole2
+
+tail2:
+	TESTQ R9, R9
+	JZ   done2
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y2
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done2:
+	CMPQ heads+72(FP), $3
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail3
+
+whole3:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y3
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole3
+
+tail3:
+	TESTQ R9, R9
+	JZ   done3
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y3
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done3:
+	CMPQ heads+72(FP), $4
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail4
+
+whole4:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y4
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole4
+
+tail4:
+	TESTQ R9, R9
+	JZ   done4
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y4
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done4:
+	CMPQ heads+72(FP), $5
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail5
+
+whole5:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y5
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole5
+
+tail5:
+	TESTQ R9, R9
+	JZ   done5
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y5
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done5:
+	CMPQ heads+72(FP), $6
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail6
+
+whole6:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y6
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole6
+
+tail6:
+	TESTQ R9, R9
+	JZ   done6
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y6
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done6:
+	CMPQ heads+72(FP), $7
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail7
+
+whole7:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y7
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole7
+
+tail7:
+	TESTQ R9, R9
+	JZ   done7
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done7:
+
+fold:
+	VHADDPS Y1, Y0, Y0
+	VHADDPS Y3, Y2, Y2
+	VHADDPS Y2, Y0, Y0
+	VHADDPS Y5, Y4, Y4
+	VHADDPS Y7, Y6, Y6
+	VHADDPS Y6, Y4, Y4
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y9
+	VADDPS Y9, Y8, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ step+32(FP), DX
+	ADDQ $4, R8
+	CMPQ R8, CX
+	JB   edge
+
+next:
+	ADDQ R13, DI
+	DECQ rows+0(FP)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func headDots4AVX2(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+TEXT ·headDots4AVX2(SB), NOSPLIT, $0-96
+	LOADDOTS
+	MOVQ R10, R9
+	ANDQ $7, R9
+	SHRQ $3, R10
+	MOVQ $8, AX
+	SUBQ R9, AX
+	LEAQ masks<>(SB), R11
+	VMOVUPS (R11)(AX*4), Y15
+	SHLQ $2, R9
+
+row:
+	ROWEND
+	CMPQ R8, CX
+	JAE  next
+
+edge:
+	AHEAD(here)
+	MOVQ R12, AX
+
+ahead:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	SUBQ $64, AX
+	JGT  ahead
+
+here:
+	MOVLQSX (R8), AX
+	IMULQ R12, AX
+	ADDQ BX, AX
+	MOVQ DI, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	CMPQ heads+72(FP), $0
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail0
+
+whole0:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y0
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole0
+
+tail0:
+	TESTQ R9, R9
+	JZ   done0
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y0
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done0:
+	CMPQ heads+72(FP), $1
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail1
+
+whole1:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y1
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole1
+
+tail1:
+	TESTQ R9, R9
+	JZ   done1
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y1
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done1:
+	CMPQ heads+72(FP), $2
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail2
+
+whole2:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y2
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole2
+
+tail2:
+	TESTQ R9, R9
+	JZ   done2
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y2
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done2:
+	CMPQ heads+72(FP), $3
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail3
+
+whole3:
+	VMOVUPS (AX), Y8
+	VFMADD231PS (R11), Y8, Y3
+	ADDQ $32, AX
+	ADDQ $32, R11
+	DECQ R14
+	JNZ  whole3
+
+tail3:
+	TESTQ R9, R9
+	JZ   done3
+	VMASKMOVPS (AX), Y15, Y8
+	VMASKMOVPS (R11), Y15, Y9
+	VFMADD231PS Y9, Y8, Y3
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done3:
+
+fold:
+	VHADDPS Y1, Y0, Y0
+	VHADDPS Y3, Y2, Y2
+	VHADDPS Y2, Y0, Y0
+	VEXTRACTF128 $1, Y0, X8
+	VADDPS X8, X0, X0
+	VMOVUPS X0, (DX)
+	ADDQ step+32(FP), DX
+	ADDQ $4, R8
+	CMPQ R8, CX
+	JB   edge
+
+next:
+	ADDQ R13, DI
+	DECQ rows+0(FP)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func logitGradsAVX2(n int, slopes, keep, dots, base, out *float32, sum *headLanes)
+TEXT ·logitGradsAVX2(SB), NOSPLIT, $0-56
+	MOVQ n+0(FP), CX
+	MOVQ slopes+8(FP), SI
+	MOVQ keep+16(FP), R9
+	MOVQ dots+24(FP), BX
+	MOVQ base+32(FP), R10
+	MOVQ out+40(FP), DI
+	MOVQ sum+48(FP), R8
+	MOVQ $64, R11
+	TESTQ R9, R9
+	JNZ  kept
+	LEAQ ones<>(SB), R9
+	XORQ R11, R11
+
+kept:
+	VMOVUPS (R8), Y10
+	VMOVUPS 32(R8), Y11
+
+each:
+	CMPQ CX, $16
+	JLT  few
+	VMOVUPS (BX), Y0
+	VMOVUPS (R9), Y1
+	VMOVUPS (R10), Y2
+	VMOVUPS (SI), Y3
+	VMULPS Y1, Y0, Y0
+	VSUBPS Y2, Y0, Y0
+	VMULPS Y3, Y0, Y0
+	VMOVUPS Y0, (DI)
+	VADDPS Y0, Y10, Y10
+	VMOVUPS 32(BX), Y0
+	VMOVUPS 32(R9), Y1
+	VMOVUPS 32(R10), Y2
+	VMOVUPS 32(SI), Y3
+	VMULPS Y1, Y0, Y0
+	VSUBPS Y2, Y0, Y0
+	VMULPS Y3, Y0, Y0
+	VMOVUPS Y0, 32(DI)
+	VADDPS Y0, Y11, Y11
+	ADDQ $64, SI
+	ADDQ R11, R9
+	ADDQ $64, BX
+	ADDQ $64, R10
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  each
+
+few:
+	TESTQ CX, CX
+	JLE  done
+	XORQ R12, R12
+	MOVQ $8, AX
+	SUBQ CX, AX
+	CMOVQLT R12, AX
+	LEAQ masks<>(SB), R12
+	VMOVUPS (R12)(AX*4), Y15
+	VMASKMOVPS (BX), Y15, Y0
+	VMASKMOVPS (R9), Y15, Y1
+	VMASKMOVPS (R10), Y15, Y2
+	VMASKMOVPS (SI), Y15, Y3
+	VMULPS Y1, Y0, Y0
+	VSUBPS Y2, Y0, Y0
+	VMULPS Y3, Y0, Y0
+	VMASKMOVPS Y0, Y15, (DI)
+	VADDPS Y0, Y10, Y10
+	SUBQ $8, CX
+	TESTQ CX, CX
+	JLE  done
+	XORQ R12, R12
+	MOVQ $8, AX
+	SUBQ CX, AX
+	CMOVQLT R12, AX
+	LEAQ masks<>(SB), R12
+	VMOVUPS (R12)(AX*4), Y15
+	VMASKMOVPS 32(BX), Y15, Y0
+	VMASKMOVPS 32(R9), Y15, Y1
+	VMASKMOVPS 32(R10), Y15, Y2
+	VMASKMOVPS 32(SI), Y15, Y3
+	VMULPS Y1, Y0, Y0
+	VSUBPS Y2, Y0, Y0
+	VMULPS Y3, Y0, Y0
+	VMASKMOVPS Y0, Y15, 32(DI)
+	VADDPS Y0, Y11, Y11
+	SUBQ $8, CX
+
+done:
+	VMOVUPS Y10, (R8)
+	VMOVUPS Y11, 32(R8)
+	VZEROUPPER
+	RET
 
 // MIX is the hash of DropoutMask on z; t is scratch, a and b its factors.
 #define MIX(z, t, a, b) \

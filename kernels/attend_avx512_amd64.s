@@ -5,22 +5,30 @@
 // Edges of an attention, by heads: vectors of 16 values. Nothing is fused but the sums of rows.
 
 
-// The sums of rows: R8 the column of the edge, R9 its weights by heads, R14 on from there those of the slope, CX the row's
-// end; BX and R12 X and its stride, DI and R13 those of Y. A weight reaches the columns of its head by a permutation.
+DATA ones<>+0(SB)/8, $0x3f8000003f800000
+DATA ones<>+8(SB)/8, $0x3f8000003f800000
+DATA ones<>+16(SB)/8, $0x3f8000003f800000
+DATA ones<>+24(SB)/8, $0x3f8000003f800000
+DATA ones<>+32(SB)/8, $0x3f8000003f800000
+DATA ones<>+40(SB)/8, $0x3f8000003f800000
+DATA ones<>+48(SB)/8, $0x3f8000003f800000
+DATA ones<>+56(SB)/8, $0x3f8000003f800000
+GLOBL ones<>(SB), RODATA|NOPTR, $64
+
+// The sums of rows: R8 the column of the edge, R9 its weights by heads, CX the row's end; BX and R12 X and its stride, DI
+// and R13 those of Y. A weight reaches the columns of its head by a permutation.
 
 #define LOADARGS \
 	MOVQ rows+0(FP), DX    \
 	MOVQ rowPtr+8(FP), SI  \
 	MOVQ col+16(FP), R8    \
-	MOVQ w0+24(FP), R9     \
-	MOVQ w1+32(FP), R14    \
-	SUBQ R9, R14           \
-	MOVQ step+40(FP), R10  \
-	MOVQ x+48(FP), BX      \
-	MOVQ ldx+56(FP), R12   \
-	MOVQ y+64(FP), DI      \
-	MOVQ ldy+72(FP), R13   \
-	MOVQ far+112(FP), R15  \
+	MOVQ w+24(FP), R9      \
+	MOVQ step+32(FP), R10  \
+	MOVQ x+40(FP), BX      \
+	MOVQ ldx+48(FP), R12   \
+	MOVQ y+56(FP), DI      \
+	MOVQ ldy+64(FP), R13   \
+	MOVQ far+88(FP), R15   \
 	SHLQ $2, R12           \
 	SHLQ $2, R13           \
 	LEAQ (R8)(R15*4), R15
@@ -44,39 +52,45 @@
 	CMPQ R8, CX   \
 	JB   loop
 
-// SLOPE points AX at the row of the slope; SLOPED moves on to the next.
-#define SLOPE MOVQ slope+80(FP), AX
-
-#define SLOPED \
-	MOVQ lds+88(FP), R11    \
-	LEAQ (AX)(R11*4), AX    \
-	MOVQ AX, slope+80(FP)
+// Products by heads: likewise, but DI and R13 are the rows that each edge's row of X is multiplied with, DX what is written,
+// R10 a head's whole vectors and R9 the bytes of what is left of it.
+#define LOADDOTS \
+	MOVQ rowPtr+8(FP), SI  \
+	MOVQ col+16(FP), R8    \
+	MOVQ dots+24(FP), DX   \
+	MOVQ x+40(FP), BX      \
+	MOVQ ldx+48(FP), R12   \
+	MOVQ z+56(FP), DI      \
+	MOVQ ldz+64(FP), R13   \
+	MOVQ dim+80(FP), R10   \
+	MOVQ far+88(FP), R15   \
+	SHLQ $2, R12           \
+	SHLQ $2, R13           \
+	LEAQ (R8)(R15*4), R15
 
 #define EDGE \
 	MOVLQSX (R8), AX        \
 	IMULQ   R12, AX         \
 	ADDQ    BX, AX          \
-	VMOVUPS (R9), Y24      \
-	VMOVUPS (R9)(R14*1), Y25
+	VMOVUPS (R9), Y30
 
-// func attend128AVX512(rows int, rowPtr, col, w0, w1 unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, slope unsafe.Pointer, lds int, head unsafe.Pointer, cols, far int)
-TEXT ·attend128AVX512(SB), NOSPLIT, $0-120
+// func attend128AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
+TEXT ·attend128AVX512(SB), NOSPLIT, $0-96
 	LOADARGS
-	MOVQ head+96(FP), AX
-	VMOVDQU32 (AX), Z16
-	VMOVDQU32 64(AX), Z17
-	VMOVDQU32 128(AX), Z18
-	VMOVDQU32 192(AX), Z19
-	VMOVDQU32 256(AX), Z20
-	VMOVDQU32 320(AX), Z21
-	VMOVDQU32 384(AX), Z22
-	VMOVDQU32 448(AX), Z23
+	MOVQ head+72(FP), AX
+	VMOVDQU32 (AX), Z8
+	VMOVDQU32 64(AX), Z9
+	VMOVDQU32 128(AX), Z10
+	VMOVDQU32 192(AX), Z11
+	VMOVDQU32 256(AX), Z12
+	VMOVDQU32 320(AX), Z13
+	VMOVDQU32 384(AX), Z14
+	VMOVDQU32 448(AX), Z15
 
 row:
 	ROWEND
 	CMPQ R8, CX
-	JAE  none
-	SLOPE
+	JAE  next
 	VMOVUPS (DI), Z0
 	VMOVUPS 64(DI), Z1
 	VMOVUPS 128(DI), Z2
@@ -85,14 +99,6 @@ row:
 	VMOVUPS 320(DI), Z5
 	VMOVUPS 384(DI), Z6
 	VMOVUPS 448(DI), Z7
-	VMOVUPS (AX), Z8
-	VMOVUPS 64(AX), Z9
-	VMOVUPS 128(AX), Z10
-	VMOVUPS 192(AX), Z11
-	VMOVUPS 256(AX), Z12
-	VMOVUPS 320(AX), Z13
-	VMOVUPS 384(AX), Z14
-	VMOVUPS 448(AX), Z15
 
 edge:
 	AHEAD(here)
@@ -107,48 +113,23 @@ edge:
 
 here:
 	EDGE
-	VMOVUPS (AX), Z26
-	VPERMPS Z24, Z16, Z27
-	VPERMPS Z25, Z16, Z28
-	VFMADD231PS Z26, Z27, Z0
-	VFMADD231PS Z26, Z28, Z8
-	VMOVUPS 64(AX), Z26
-	VPERMPS Z24, Z17, Z27
-	VPERMPS Z25, Z17, Z28
-	VFMADD231PS Z26, Z27, Z1
-	VFMADD231PS Z26, Z28, Z9
-	VMOVUPS 128(AX), Z26
-	VPERMPS Z24, Z18, Z27
-	VPERMPS Z25, Z18, Z28
-	VFMADD231PS Z26, Z27, Z2
-	VFMADD231PS Z26, Z28, Z10
-	VMOVUPS 192(AX), Z26
-	VPERMPS Z24, Z19, Z27
-	VPERMPS Z25, Z19, Z28
-	VFMADD231PS Z26, Z27, Z3
-	VFMADD231PS Z26, Z28, Z11
-	VMOVUPS 256(AX), Z26
-	VPERMPS Z24, Z20, Z27
-	VPERMPS Z25, Z20, Z28
-	VFMADD231PS Z26, Z27, Z4
-	VFMADD231PS Z26, Z28, Z12
-	VMOVUPS 320(AX), Z26
-	VPERMPS Z24, Z21, Z27
-	VPERMPS Z25, Z21, Z28
-	VFMADD231PS Z26, Z27, Z5
-	VFMADD231PS Z26, Z28, Z13
-	VMOVUPS 384(AX), Z26
-	VPERMPS Z24, Z22, Z27
-	VPERMPS Z25, Z22, Z28
-	VFMADD231PS Z26, Z27, Z6
-	VFMADD231PS Z26, Z28, Z14
-	VMOVUPS 448(AX), Z26
-	VPERMPS Z24, Z23, Z27
-	VPERMPS Z25, Z23, Z28
-	VFMADD231PS Z26, Z27, Z7
-	VFMADD231PS Z26, Z28, Z15
+	VPERMPS Z30, Z8, Z31
+	VFMADD231PS (AX), Z31, Z0
+	VPERMPS Z30, Z9, Z31
+	VFMADD231PS 64(AX), Z31, Z1
+	VPERMPS Z30, Z10, Z31
+	VFMADD231PS 128(AX), Z31, Z2
+	VPERMPS Z30, Z11, Z31
+	VFMADD231PS 192(AX), Z31, Z3
+	VPERMPS Z30, Z12, Z31
+	VFMADD231PS 256(AX), Z31, Z4
+	VPERMPS Z30, Z13, Z31
+	VFMADD231PS 320(AX), Z31, Z5
+	VPERMPS Z30, Z14, Z31
+	VFMADD231PS 384(AX), Z31, Z6
+	VPERMPS Z30, Z15, Z31
+	VFMADD231PS 448(AX), Z31, Z7
 	NEXT(edge)
-	SLOPE
 	VMOVUPS Z0, (DI)
 	VMOVUPS Z1, 64(DI)
 	VMOVUPS Z2, 128(DI)
@@ -157,31 +138,18 @@ here:
 	VMOVUPS Z5, 320(DI)
 	VMOVUPS Z6, 384(DI)
 	VMOVUPS Z7, 448(DI)
-	VMOVUPS Z8, (AX)
-	VMOVUPS Z9, 64(AX)
-	VMOVUPS Z10, 128(AX)
-	VMOVUPS Z11, 192(AX)
-	VMOVUPS Z12, 256(AX)
-	VMOVUPS Z13, 320(AX)
-	VMOVUPS Z14, 384(AX)
-	VMOVUPS Z15, 448(AX)
 
 next:
 	ADDQ R13, DI
-	SLOPED
 	DECQ DX
 	JNZ  row
 	VZEROUPPER
 	RET
 
-none:
-	SLOPE
-	JMP next
-
-// func attend64AVX512(rows int, rowPtr, col, w0, w1 unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, slope unsafe.Pointer, lds int, head unsafe.Pointer, cols, far int)
-TEXT ·attend64AVX512(SB), NOSPLIT, $0-120
+// func attend64AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
+TEXT ·attend64AVX512(SB), NOSPLIT, $0-96
 	LOADARGS
-	MOVQ  cols+104(FP), CX
+	MOVQ  cols+80(FP), CX
 	MOVQ  $-1, AX
 	NEGQ  CX
 	SHRQ  CX, AX
@@ -192,25 +160,20 @@ TEXT ·attend64AVX512(SB), NOSPLIT, $0-120
 	KMOVW AX, K3
 	SHRQ  $16, AX
 	KMOVW AX, K4
-	MOVQ head+96(FP), AX
-	VMOVDQU32 (AX), Z16
-	VMOVDQU32 64(AX), Z17
-	VMOVDQU32 128(AX), Z18
-	VMOVDQU32 192(AX), Z19
+	MOVQ head+72(FP), AX
+	VMOVDQU32 (AX), Z8
+	VMOVDQU32 64(AX), Z9
+	VMOVDQU32 128(AX), Z10
+	VMOVDQU32 192(AX), Z11
 
 row:
 	ROWEND
 	CMPQ R8, CX
-	JAE  none
-	SLOPE
+	JAE  next
 	VMOVUPS.Z (DI), K1, Z0
 	VMOVUPS.Z 64(DI), K2, Z1
 	VMOVUPS.Z 128(DI), K3, Z2
 	VMOVUPS.Z 192(DI), K4, Z3
-	VMOVUPS.Z (AX), K1, Z4
-	VMOVUPS.Z 64(AX), K2, Z5
-	VMOVUPS.Z 128(AX), K3, Z6
-	VMOVUPS.Z 192(AX), K4, Z7
 
 edge:
 	AHEAD(here)
@@ -221,48 +184,525 @@ edge:
 
 here:
 	EDGE
-	VMOVUPS.Z (AX), K1, Z26
-	VPERMPS Z24, Z16, Z27
-	VPERMPS Z25, Z16, Z28
-	VFMADD231PS Z26, Z27, Z0
-	VFMADD231PS Z26, Z28, Z4
-	VMOVUPS.Z 64(AX), K2, Z26
-	VPERMPS Z24, Z17, Z27
-	VPERMPS Z25, Z17, Z28
-	VFMADD231PS Z26, Z27, Z1
-	VFMADD231PS Z26, Z28, Z5
-	VMOVUPS.Z 128(AX), K3, Z26
-	VPERMPS Z24, Z18, Z27
-	VPERMPS Z25, Z18, Z28
-	VFMADD231PS Z26, Z27, Z2
-	VFMADD231PS Z26, Z28, Z6
-	VMOVUPS.Z 192(AX), K4, Z26
-	VPERMPS Z24, Z19, Z27
-	VPERMPS Z25, Z19, Z28
-	VFMADD231PS Z26, Z27, Z3
-	VFMADD231PS Z26, Z28, Z7
+	VPERMPS Z30, Z8, Z31
+	VMOVUPS.Z (AX), K1, Z29
+	VFMADD231PS Z29, Z31, Z0
+	VPERMPS Z30, Z9, Z31
+	VMOVUPS.Z 64(AX), K2, Z29
+	VFMADD231PS Z29, Z31, Z1
+	VPERMPS Z30, Z10, Z31
+	VMOVUPS.Z 128(AX), K3, Z29
+	VFMADD231PS Z29, Z31, Z2
+	VPERMPS Z30, Z11, Z31
+	VMOVUPS.Z 192(AX), K4, Z29
+	VFMADD231PS Z29, Z31, Z3
 	NEXT(edge)
-	SLOPE
 	VMOVUPS Z0, K1, (DI)
 	VMOVUPS Z1, K2, 64(DI)
 	VMOVUPS Z2, K3, 128(DI)
 	VMOVUPS Z3, K4, 192(DI)
-	VMOVUPS Z4, K1, (AX)
-	VMOVUPS Z5, K2, 64(AX)
-	VMOVUPS Z6, K3, 128(AX)
-	VMOVUPS Z7, K4, 192(AX)
 
 next:
 	ADDQ R13, DI
-	SLOPED
 	DECQ DX
 	JNZ  row
 	VZEROUPPER
 	RET
 
-none:
-	SLOPE
-	JMP next
+// func headDots8AVX512(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+TEXT ·headDots8AVX512(SB), NOSPLIT, $0-96
+	LOADDOTS
+	MOVQ R10, R9
+	ANDQ $15, R9
+	SHRQ $4, R10
+	MOVQ R9, CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+	SHLQ $2, R9
+
+row:
+	ROWEND
+	CMPQ R8, CX
+	JAE  next
+
+edge:
+	AHEAD(here)
+	MOVQ R12, AX
+
+ahead:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	SUBQ $64, AX
+	JGT  ahead
+
+here:
+	MOVLQSX (R8), AX
+	IMULQ R12, AX
+	ADDQ BX, AX
+	MOVQ DI, R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	CMPQ heads+72(FP), $0
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail0
+
+whole0:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z0
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole0
+
+tail0:
+	TESTQ R9, R9
+	JZ   done0
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z0
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done0:
+	CMPQ heads+72(FP), $1
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail1
+
+whole1:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z1
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole1
+
+tail1:
+	TESTQ R9, R9
+	JZ   done1
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z1
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done1:
+	CMPQ heads+72(FP), $2
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail2
+
+whole2:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z2
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole2
+
+tail2:
+	TESTQ R9, R9
+	JZ   done2
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z2
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done2:
+	CMPQ heads+72(FP), $3
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail3
+
+whole3:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z3
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole3
+
+tail3:
+	TESTQ R9, R9
+	JZ   done3
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z3
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done3:
+	CMPQ heads+72(FP), $4
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail4
+
+whole4:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z4
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole4
+
+tail4:
+	TESTQ R9, R9
+	JZ   done4
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z4
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done4:
+	CMPQ heads+72(FP), $5
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail5
+
+whole5:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z5
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole5
+
+tail5:
+	TESTQ R9, R9
+	JZ   done5
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z5
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done5:
+	CMPQ heads+72(FP), $6
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail6
+
+whole6:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z6
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole6
+
+tail6:
+	TESTQ R9, R9
+	JZ   done6
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z6
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done6:
+	CMPQ heads+72(FP), $7
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail7
+
+whole7:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z7
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole7
+
+tail7:
+	TESTQ R9, R9
+	JZ   done7
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z7
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done7:
+
+fold:
+	VEXTRACTF64X4 $1, Z0, Y10
+	VADDPS Y10, Y0, Y0
+	VEXTRACTF64X4 $1, Z1, Y10
+	VADDPS Y10, Y1, Y1
+	VEXTRACTF64X4 $1, Z2, Y10
+	VADDPS Y10, Y2, Y2
+	VEXTRACTF64X4 $1, Z3, Y10
+	VADDPS Y10, Y3, Y3
+	VEXTRACTF64X4 $1, Z4, Y10
+	VADDPS Y10, Y4, Y4
+	VEXTRACTF64X4 $1, Z5, Y10
+	VADDPS Y10, Y5, Y5
+	VEXTRACTF64X4 $1, Z6, Y10
+	VADDPS Y10, Y6, Y6
+	VEXTRACTF64X4 $1, Z7, Y10
+	VADDPS Y10, Y7, Y7
+	VHADDPS Y1, Y0, Y0
+	VHADDPS Y3, Y2, Y2
+	VHADDPS Y2, Y0, Y0
+	VHADDPS Y5, Y4, Y4
+	VHADDPS Y7, Y6, Y6
+	VHADDPS Y6, Y4, Y4
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y9
+	VADDPS Y9, Y8, Y0
+	VMOVUPS Y0, (DX)
+	ADDQ step+32(FP), DX
+	ADDQ $4, R8
+	CMPQ R8, CX
+	JB   edge
+
+next:
+	ADDQ R13, DI
+	DECQ rows+0(FP)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func headDots4AVX512(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+TEXT ·headDots4AVX512(SB), NOSPLIT, $0-96
+	LOADDOTS
+	MOVQ R10, R9
+	ANDQ $15, R9
+	SHRQ $4, R10
+	MOVQ R9, CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+	SHLQ $2, R9
+
+row:
+	ROWEND
+	CMPQ R8, CX
+	JAE  next
+
+edge:
+	AHEAD(here)
+	MOVQ R12, AX
+
+ahead:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	SUBQ $64, AX
+	JGT  ahead
+
+here:
+	MOVLQSX (R8), AX
+	IMULQ R12, AX
+	ADDQ BX, AX
+	MOVQ DI, R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	CMPQ heads+72(FP), $0
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail0
+
+whole0:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z0
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole0
+
+tail0:
+	TESTQ R9, R9
+	JZ   done0
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z0
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done0:
+	CMPQ heads+72(FP), $1
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail1
+
+whole1:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z1
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole1
+
+tail1:
+	TESTQ R9, R9
+	JZ   done1
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z1
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done1:
+	CMPQ heads+72(FP), $2
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail2
+
+whole2:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z2
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole2
+
+tail2:
+	TESTQ R9, R9
+	JZ   done2
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z2
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done2:
+	CMPQ heads+72(FP), $3
+	JLE  fold
+	MOVQ R10, R14
+	TESTQ R14, R14
+	JZ   tail3
+
+whole3:
+	VMOVUPS (AX), Z8
+	VFMADD231PS (R11), Z8, Z3
+	ADDQ $64, AX
+	ADDQ $64, R11
+	DECQ R14
+	JNZ  whole3
+
+tail3:
+	TESTQ R9, R9
+	JZ   done3
+	VMOVUPS.Z (AX), K1, Z8
+	VMOVUPS.Z (R11), K1, Z9
+	VFMADD231PS Z9, Z8, Z3
+	ADDQ R9, AX
+	ADDQ R9, R11
+
+done3:
+
+fold:
+	VEXTRACTF64X4 $1, Z0, Y10
+	VADDPS Y10, Y0, Y0
+	VEXTRACTF64X4 $1, Z1, Y10
+	VADDPS Y10, Y1, Y1
+	VEXTRACTF64X4 $1, Z2, Y10
+	VADDPS Y10, Y2, Y2
+	VEXTRACTF64X4 $1, Z3, Y10
+	VADDPS Y10, Y3, Y3
+	VHADDPS Y1, Y0, Y0
+	VHADDPS Y3, Y2, Y2
+	VHADDPS Y2, Y0, Y0
+	VEXTRACTF128 $1, Y0, X8
+	VADDPS X8, X0, X0
+	VMOVUPS X0, (DX)
+	ADDQ step+32(FP), DX
+	ADDQ $4, R8
+	CMPQ R8, CX
+	JB   edge
+
+next:
+	ADDQ R13, DI
+	DECQ rows+0(FP)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func logitGradsAVX512(n int, slopes, keep, dots, base, out *float32, sum *headLanes)
+TEXT ·logitGradsAVX512(SB), NOSPLIT, $0-56
+	MOVQ n+0(FP), CX
+	MOVQ slopes+8(FP), SI
+	MOVQ keep+16(FP), R9
+	MOVQ dots+24(FP), BX
+	MOVQ base+32(FP), R10
+	MOVQ out+40(FP), DI
+	MOVQ sum+48(FP), R8
+	MOVQ $64, R11
+	TESTQ R9, R9
+	JNZ  kept
+	LEAQ ones<>(SB), R9
+	XORQ R11, R11
+
+kept:
+	VMOVUPS (R8), Z10
+
+each:
+	CMPQ CX, $16
+	JLT  few
+	VMOVUPS (BX), Z0
+	VMOVUPS (R9), Z1
+	VMOVUPS (R10), Z2
+	VMOVUPS (SI), Z3
+	VMULPS Z1, Z0, Z0
+	VSUBPS Z2, Z0, Z0
+	VMULPS Z3, Z0, Z0
+	VMOVUPS Z0, (DI)
+	VADDPS Z0, Z10, Z10
+	ADDQ $64, SI
+	ADDQ R11, R9
+	ADDQ $64, BX
+	ADDQ $64, R10
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JMP  each
+
+few:
+	TESTQ CX, CX
+	JLE  done
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+	VMOVUPS.Z (BX), K1, Z0
+	VMOVUPS.Z (R9), K1, Z1
+	VMOVUPS.Z (R10), K1, Z2
+	VMOVUPS.Z (SI), K1, Z3
+	VMULPS Z1, Z0, Z0
+	VSUBPS Z2, Z0, Z0
+	VMULPS Z3, Z0, Z0
+	VMOVUPS Z0, K1, (DI)
+	VADDPS Z0, Z10, Z10
+	SUBQ $16, CX
+
+done:
+	VMOVUPS Z10, (R8)
+	VZEROUPPER
+	RET
 
 // MIX is the hash of DropoutMask on z; t is scratch, a and b its factors.
 #define MIX(z, t, a, b) \

@@ -2,6 +2,8 @@ package kernels
 
 import (
 	"fmt"
+	"math"
+	"runtime"
 	"sync"
 )
 
@@ -40,15 +42,13 @@ func PadHeads(heads int) int {
 // headGroup is how many heads are computed together.
 const headGroup = 8
 
-// Softmax is the running state of Forward, by rows: begin with Top at −Inf and the others at zero.
-// Blocks of columns may then come one after another. Y/Sum is the result.
+// Softmax is the running state of Forward, by rows. Blocks of columns may come one after another;
+// Y/Sum is the result.
 type Softmax struct {
 	Top, Sum []float32 // greatest logit, and the sum of exp(logit − Top)
 	Y        []float32 // Σ exp(logit − Top)·x_j, after dropout; rows of Heads·Dim values with stride LDY
 	LDY      int
-	// The derivatives of Sum and of Y by own, with the stride of Y; both nil where no gradient is
-	// needed.
-	SumSlope, YSlope []float32
+	Fresh    bool // no block has come: what is there is not read
 }
 
 // Forward takes the columns in: own has a row of values for each row, far for each row of X.
@@ -60,33 +60,89 @@ func (a *Attention) Forward(own, far, x []float32, ldx int, s *Softmax) {
 	checkLength("Top of "+name, len(s.Top), rows*ld)
 	checkLength("Sum of "+name, len(s.Sum), rows*ld)
 	checkMatrix("Y of "+name, rows, c.n, s.LDY, s.Y)
-	c.own, c.far, c.x, c.y, c.ldy, c.top, c.sum = own, far, x, s.Y, s.LDY, s.Top, s.Sum
-	if c.slanted = s.YSlope != nil; c.slanted {
-		checkLength("SumSlope of "+name, len(s.SumSlope), rows*ld)
-		checkMatrix("YSlope of "+name, rows, c.n, s.LDY, s.YSlope)
-		c.sumSlope, c.ySlope = s.SumSlope, s.YSlope
-	}
-	c.end(name)
+	c.own, c.far, c.x, c.y, c.ldy, c.top, c.sum, c.fresh = own, far, x, s.Y, s.LDY, s.Top, s.Sum, s.Fresh
+	c.do(c)
+	c.end()
+}
+
+// AttentionGrad is what Backward reads and writes. Its rows are those of Forward's X; the others are
+// Forward's rows.
+type AttentionGrad struct {
+	Log, Base []float32 // Top + ln Sum, and dY·Y/Sum of each head
+	DY        []float32 // the gradient of Y/Sum, rows with stride LDDY
+	LDDY      int
+	X         []float32 // the rows that Forward summed, with stride LDX
+	LDX       int
+	DX        []float32 // gets their gradient added, but for what goes through the logits
+	LDDX      int
+	Fresh     bool      // DX is written instead
+	DOwn      []float32 // the gradient of Backward's own, written
+	DFar      []float32 // gets that of Backward's far added
 }
 
 // Backward is the other way round: rows are what Forward had as columns, and Col what it had as
-// rows, of which far, log (Top + ln Sum) and base (dY·Y/Sum of each head) hold a row of values each
-// and dY the gradient of Y/Sum. X are the rows that Forward summed. It adds their gradient to dX,
-// but for what goes through the logits: that is written to dOwn, the gradient of own, which Forward
-// had as far.
-func (a *Attention) Backward(own, far, log, base, dy []float32, lddy int, x []float32, ldx int, dx []float32, lddx int, dOwn []float32) {
+// rows; own is what Forward had as far, and far what it had as own.
+//
+// The gradient of an edge's logit goes to both of its ends. Those of chunkValues at a time are kept
+// and then added to DFar in the order of the edges, by each worker to a range of its rows: bits do
+// not depend on the workers, and what is kept does not grow with the edges.
+func (a *Attention) Backward(own, far []float32, d *AttentionGrad) {
 	const name = "Attention.Backward"
-	c := a.begin(name, far, dy, lddy)
+	c := a.begin(name, far, d.DY, d.LDDY)
 	rows, ld := c.rows(), c.ld
 	checkLength("own of "+name, len(own), rows*ld)
-	checkLength("dOwn of "+name, len(dOwn), rows*ld)
-	checkLength("log of "+name, len(log), len(far))
-	checkLength("base of "+name, len(base), len(far))
-	checkMatrix("X of "+name, rows, c.n, ldx, x)
-	checkMatrix("dX of "+name, rows, c.n, lddx, dx)
-	c.backward, c.own, c.far, c.log, c.base, c.x, c.y, c.ldy = true, own, far, log, base, dy, dx, lddx
-	c.z, c.ldz, c.dOwn = x, ldx, dOwn
-	c.end(name)
+	checkLength("DOwn of "+name, len(d.DOwn), rows*ld)
+	checkLength("DFar of "+name, len(d.DFar), len(far))
+	checkLength("Log of "+name, len(d.Log), len(far))
+	checkLength("Base of "+name, len(d.Base), len(far))
+	checkMatrix("X of "+name, rows, c.n, d.LDX, d.X)
+	checkMatrix("DX of "+name, rows, c.n, d.LDDX, d.DX)
+	c.backward, c.far, c.log, c.base, c.x = true, far, d.Log, d.Base, d.DY
+	for from, e := 0, a.RowPtr[0]; from < rows && !c.broken.Load(); {
+		from, e = c.chunk(a, own, d, from, e)
+	}
+	c.rowPtr = a.RowPtr
+	c.end()
+}
+
+// chunkValues bounds the gradients of logits that are kept: 256 KiB, which L2 has room for.
+const chunkValues = 1 << 16
+
+// chunk does the edges from e on, the first of which is of row from or of one after it, and returns
+// where the next chunk begins. Where it ends depends on the CSR alone.
+func (c *attention) chunk(a *Attention, own []float32, d *AttentionGrad, from int, e int64) (int, int64) {
+	edges := int64(max(1, chunkValues/c.ld))
+	c.from, c.first, c.goesOn, c.chunkPtr = from, e, e > a.RowPtr[from], append(c.chunkPtr[:0], e)
+	to, stop := from, e+edges
+	for to < len(a.RowPtr)-1 && to-from < chunkValues/headGroup && e < stop {
+		if a.RowPtr[to+1] < a.RowPtr[to] || a.RowPtr[to+1] > int64(len(a.Col)) {
+			c.broken.Store(true)
+			return to, e
+		}
+		e = min(a.RowPtr[to+1], stop)
+		c.chunkPtr = append(c.chunkPtr, e)
+		to++
+	}
+	c.rowPtr = c.chunkPtr
+	c.own, c.dOwn = own[from*c.ld:], d.DOwn[from*c.ld:]
+	c.y, c.ldy, c.fresh = d.DX[from*d.LDDX:], d.LDDX, d.Fresh
+	c.z, c.ldz = d.X[from*d.LDX:], d.LDX
+	if n := int(e-c.first) * c.ld; cap(c.slopes) < n {
+		c.slopes = make([]float32, max(n, chunkValues))
+	}
+	c.do(c)
+	if e > c.first && !c.broken.Load() {
+		c.adding, c.dFar, c.parts = true, d.DFar, 1
+		if (e-c.first)*int64(c.ld) >= chunkValues/4 { // else too little to share
+			c.parts = runtime.GOMAXPROCS(0)
+		}
+		shared.do(c, c.parts)
+		c.adding = false
+	}
+	if e == stop && e < a.RowPtr[to] { // the row goes on
+		to--
+	}
+	return to, e
 }
 
 // attention is a call.
@@ -95,7 +151,7 @@ type attention struct {
 	Attention
 	name     string
 	backward bool
-	slanted  bool // Y's derivative is computed
+	fresh    bool // nothing is in y
 	ld       int  // of values of heads
 	limit    uint32
 	up       float32 // of dropout
@@ -104,10 +160,16 @@ type attention struct {
 	x, y     []float32
 	ldy      int
 
-	top, sum, sumSlope, ySlope []float32 // forward
+	top, sum []float32 // forward
 
-	log, base, z, dOwn []float32 // backward
-	ldz                int
+	log, base, z, dOwn, dFar []float32 // backward
+	ldz                      int
+	from                     int       // first row of the chunk
+	first                    int64     // its first edge
+	goesOn                   bool      // the chunk before had a part of the first row's edges
+	adding                   bool      // the chunk's gradients of logits are there
+	chunkPtr                 []int64   // row pointers of the chunk; its memory stays from call to call
+	slopes                   []float32 // gradients of the chunk's logits, edge by edge; likewise
 }
 
 var attentionCalls = sync.Pool{New: func() any { return new(attention) }}
@@ -124,21 +186,20 @@ func (a *Attention) begin(name string, far, x []float32, ldx int) *attention {
 	return c
 }
 
-func (c *attention) end(name string) {
-	c.do(c)
+func (c *attention) end() {
 	if c.broken.Load() {
-		c.explain(name)
+		c.explain(c.name)
 	}
-	*c = attention{}
+	*c = attention{chunkPtr: c.chunkPtr, slopes: c.slopes}
 	attentionCalls.Put(c)
 }
 
-// roomValues is how many values of heads one round has room for; roomRows and roomSums bound its
-// rows and their sums.
+// roomValues is how many values of heads one round has room for; roomRows bounds its rows. A
+// backward pass goes twice through the rows of X, nearValues of which stay in the nearest caches.
 const (
 	roomValues = 2048
 	roomRows   = 64
-	roomSums   = 1 << 14
+	nearValues = 1 << 14
 )
 
 // headLanes are 16 values that repeat with the heads of a group.
@@ -146,35 +207,36 @@ type headLanes [16]float32
 
 // room is what one worker computes in: for each edge of a round the values of a group of heads.
 type room struct {
-	group                  attentionGroup
-	q, keep, shift, factor [roomValues + 16]float32 // logits; dropout; what is subtracted; what the sum of slopes is times
-	w                      [2][roomValues + 16]float32
-	keys                   [roomValues + 16]uint64 // vectors read on
-	drop                   dropPattern
-	own, top, one          headLanes
-	sums                   [2]headLanes // of exp(logit − shift), and of its derivative times factor
-	rowPtr                 [roomRows + 1]int64
-	head                   [128]int32 // of columns from headFrom on, for heads of headDim columns
-	headFrom, headDim      int
-	unwanted               [128]float32
-	base                   [roomRows][headGroup]float32
-	slope                  []float32 // rows of Σ w[1]·x where they are not kept
+	group         attentionGroup
+	q, keep       [roomValues + 16]float32 // logits; dropout
+	shift, factor [roomValues + 16]float32 // what is subtracted from logits; what is from the gradient of a weight
+	w, slope      [roomValues + 16]float32 // weights; derivatives by the logit before LeakyReLU, without dropout
+	dots          [roomValues + 16]float32 // gradients of weights
+	keys          [roomValues + 16]uint64  // vectors read on
+	drop          dropPattern
+	own, top, sum headLanes
+	rowPtr        [roomRows + 1]int64
+	head          []int32 // of columns, for heads of headDim columns
+	headDim       int
 }
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
 
 func (c *attention) run(part int) {
-	r := rooms.Get().(*room)
-	for i := range r.one {
-		r.one[i] = 1
+	if c.adding {
+		c.add(part)
+		return
 	}
+	r := rooms.Get().(*room)
 	for lo, hi := c.part(part); lo < hi; {
 		end, ok := c.block(lo, hi)
 		if !ok {
 			c.broken.Store(true)
 			break
 		}
-		c.tell(lo, end)
+		if raceEnabled {
+			c.tell(lo, end, c.x, c.y, c.ldy)
+		}
 		for h := 0; h < c.Heads; h += headGroup {
 			c.group(r, lo, end, h)
 		}
@@ -184,29 +246,37 @@ func (c *attention) run(part int) {
 	rooms.Put(r)
 }
 
-// tell tells the race detector what assembly touches.
-func (c *attention) tell(lo, end int) {
-	if !raceEnabled {
-		return
+// add adds the gradients of the chunk's logits to those of one worker's range of DFar's rows.
+func (c *attention) add(part int) {
+	rows := len(c.dFar) / c.ld
+	lo, hi := rows*part/c.parts, rows*(part+1)/c.parts
+	col := c.col[c.first:c.rowPtr[c.rows()]]
+	pad := min(headGroup, c.ld)
+	for h0 := 0; h0 < c.Heads; h0 += headGroup {
+		active.addPicked(c.slopes[c.slopesAt(h0, c.first):][:len(col)*pad], c.dFar[h0:], c.ld, pad, col, lo, hi)
 	}
-	c.csr.tell(lo, end, c.x, c.y, c.ldy)
-	for i := lo; i < end && c.slanted; i++ {
-		writes(c.ySlope[i*c.ldy:][:c.n])
-	}
+}
+
+// slopesAt returns where the gradients of the logits of an edge's group of heads are.
+func (c *attention) slopesAt(h0 int, e int64) int {
+	edges := c.rowPtr[c.rows()] - c.first
+	return h0*int(edges) + int(e-c.first)*min(headGroup, c.ld)
 }
 
 // group computes the heads of one group, the first of which is h0, for rows [lo, end): some whole
 // rows at a time, or a part of a row that has too many edges. Where a row is cut depends on the row
-// alone.
+// alone, and on the chunk.
 func (c *attention) group(r *room, lo, end, h0 int) {
 	g := &r.group // not a variable here: what is passed to a function of the set would be allocated
 	g.attention, g.h0, g.heads, g.pad = c, h0, min(headGroup, c.Heads-h0), min(headGroup, c.ld)
 	g.width = g.heads * c.Dim
 	edges := roomValues / g.pad
-	rows := min(roomRows, max(1, roomSums/max(1, g.width)))
+	if c.backward {
+		edges = max(1, min(edges, nearValues/g.width))
+	}
 	for lo < end {
 		last := lo + 1
-		for last < end && last-lo < rows && c.rowPtr[last+1]-c.rowPtr[lo] <= int64(edges) {
+		for last < end && last-lo < roomRows && c.rowPtr[last+1]-c.rowPtr[lo] <= int64(edges) {
 			last++
 		}
 		g.round(r, lo, last, edges)
@@ -221,83 +291,110 @@ type attentionGroup struct {
 
 // round does the rows [lo, hi), whose edges there is room for, or one row in pieces.
 func (g *attentionGroup) round(r *room, lo, hi, edges int) {
-	g.scratchSlope(r, hi-lo)
+	for i := lo; i < hi; i++ {
+		g.start(i)
+	}
 	first, last := int(g.rowPtr[lo]), int(g.rowPtr[hi])
-	for e := first; e < last || e == first; e += edges {
+	for e := first; e < last; e += edges {
+		n := min(edges, last-e)
 		r.rowPtr[0] = 0
 		for i := lo; i < hi; i++ {
-			from, to := max(e, int(g.rowPtr[i])), min(e+edges, int(g.rowPtr[i+1]))
-			r.rowPtr[i-lo+1] = int64(to - e)
-			if from < to {
-				g.weigh(r, i, i-lo, from, to, from-e)
-			}
+			r.rowPtr[i-lo+1] = int64(min(e+n, int(g.rowPtr[i+1])) - e)
 		}
-		if e < last {
-			active.attend(g, r, lo, hi-lo, e, min(edges, last-e))
+		g.weigh(r, lo, hi-lo, e, n)
+		if g.backward {
+			g.logitGrads(r, lo, hi-lo, e, n)
 		}
-	}
-	if g.backward {
-		for i := lo; i < hi; i++ {
-			g.finish(r, i, i-lo)
-		}
+		active.attend(g, r, lo, hi-lo, e, n)
 	}
 }
 
-// scratchSlope makes room for the rows that are not kept.
-func (g *attentionGroup) scratchSlope(r *room, rows int) {
-	if !g.backward {
+// start makes what is added to for row i, unless something has been.
+func (g *attentionGroup) start(i int) {
+	if g.backward && !(i == 0 && g.goesOn) {
+		clear(g.dOwn[i*g.ld+g.h0:][:g.pad])
+	}
+	if !g.fresh || g.backward && i == 0 && g.goesOn {
 		return
 	}
-	if cap(r.slope) < rows*g.width {
-		r.slope = make([]float32, rows*g.width)
+	clear(g.y[i*g.ldy+g.h0*g.Dim:][:g.width])
+	if !g.backward {
+		at := i*g.ld + g.h0
+		clear(g.sum[at:][:g.pad])
+		for h := range g.pad {
+			g.top[at+h] = float32(math.Inf(-1))
+		}
 	}
-	r.slope = r.slope[:rows*g.width]
-	clear(r.slope)
-	clear(r.base[:rows])
 }
 
-// weigh computes the weights of the edges [from, to) of row i, which come at place at of the round.
-func (g *attentionGroup) weigh(r *room, i, row, from, to, at int) {
-	pad, col := g.pad, g.col[from:to]
-	lo, n := at*pad, (to-from)*pad
-	q := r.q[lo : lo+n]
-	active.pick(q, g.far[g.h0:], g.ld, pad, col)
-	r.own.repeat(g.own[i*g.ld+g.h0:], pad)
-	shift, factor, step := &r.top[0], &r.one[0], 0
-	if g.backward {
-		active.pick(r.shift[lo:lo+n], g.log[g.h0:], g.ld, pad, col)
-		active.pick(r.factor[lo:lo+n], g.base[g.h0:], g.ld, pad, col)
-		shift, factor, step = &r.shift[lo], &r.factor[lo], 64
-	} else {
-		r.top.repeat(g.top[i*g.ld+g.h0:], pad)
-	}
-	active.logits(q, g.Slope, &r.own, &r.top)
-	if !g.backward {
-		g.raise(r, i)
-	}
+// weigh computes the weights of the n edges from e on, which are those of some rows from lo on.
+func (g *attentionGroup) weigh(r *room, lo, rows, e, n int) {
+	pad := g.pad
+	col := g.col[e : e+n]
+	active.pick(r.q[:n*pad], g.far[g.h0:], g.ld, pad, col)
 	var keep *float32
 	if g.Dropout > 0 {
-		keep = &r.keep[lo]
-		g.drop(r, i, col, r.keep[lo:lo+n])
-	}
-	r.sums = [2]headLanes{}
-	active.weights(n, &q[0], shift, factor, step, keep, &r.w[0][lo], &r.w[1][lo], g.Slope, &r.sums)
-	r.sums[0].fold(pad)
-	r.sums[1].fold(pad)
-	if g.backward {
-		for h := range pad {
-			r.base[row][h] += r.sums[1][h]
+		for row := range rows {
+			if from, to := r.rowPtr[row], r.rowPtr[row+1]; from < to {
+				g.Keys.Keys(g.from+lo+row, col[from:to], r.keys[from:to])
+			}
 		}
-		return
+		r.drop.fill(g.h0, pad)
+		active.drop(r.keys[:n], &r.drop, g.limit, g.up, r.keep[:n*pad])
+		keep = &r.keep[0]
 	}
-	sum := g.sum[i*g.ld+g.h0:][:pad]
-	for h := range sum {
-		sum[h] += r.sums[0][h]
+	for row := range rows {
+		from, to := int(r.rowPtr[row])*pad, int(r.rowPtr[row+1])*pad
+		if from == to {
+			continue
+		}
+		i := lo + row
+		r.own.repeat(g.own[i*g.ld+g.h0:], pad)
+		if g.backward {
+			active.logits(r.q[from:to], g.Slope, &r.own, &r.top)
+			continue
+		}
+		r.top.repeat(g.top[i*g.ld+g.h0:], pad)
+		active.logits(r.q[from:to], g.Slope, &r.own, &r.top)
+		g.raise(r, i)
+		r.sum = headLanes{}
+		if keep != nil {
+			keep = &r.keep[from]
+		}
+		active.weights(to-from, &r.q[from], &r.top[0], 0, keep, &r.w[from], &r.slope[from], g.Slope, &r.sum)
+		r.sum.fold(pad)
+		sum := g.sum[i*g.ld+g.h0:][:pad]
+		for h := range sum {
+			sum[h] += r.sum[h]
+		}
 	}
-	if g.slanted {
-		slope := g.sumSlope[i*g.ld+g.h0:][:pad]
-		for h := range slope {
-			slope[h] += r.sums[1][h]
+	if g.backward {
+		active.pick(r.shift[:n*pad], g.log[g.h0:], g.ld, pad, col)
+		active.weights(n*pad, &r.q[0], &r.shift[0], 64, keep, &r.w[0], &r.slope[0], g.Slope, &r.sum)
+	}
+}
+
+// logitGrads computes the gradients of the logits of the n edges from e on, and adds those of a row.
+func (g *attentionGroup) logitGrads(r *room, lo, rows, e, n int) {
+	pad := g.pad
+	active.pick(r.factor[:n*pad], g.base[g.h0:], g.ld, pad, g.col[e:e+n])
+	active.headDots(g, r, lo, rows, e, n)
+	for row := range rows {
+		from, to := int(r.rowPtr[row])*pad, int(r.rowPtr[row+1])*pad
+		if from == to {
+			continue
+		}
+		var keep *float32
+		if g.Dropout > 0 {
+			keep = &r.keep[from]
+		}
+		r.sum = headLanes{}
+		out := g.slopes[g.slopesAt(g.h0, int64(e))+from:]
+		active.logitGrads(to-from, &r.slope[from], keep, &r.dots[from], &r.factor[from], &out[0], &r.sum)
+		r.sum.fold(pad)
+		down := g.dOwn[(lo+row)*g.ld+g.h0:][:pad]
+		for h := range g.heads {
+			down[h] += r.sum[h]
 		}
 	}
 }
@@ -316,25 +413,10 @@ func (g *attentionGroup) raise(r *room, i int) {
 			if h < g.heads {
 				active.scale(shrink, g.y[i*g.ldy+(g.h0+h)*g.Dim:][:g.Dim])
 			}
-			if g.slanted {
-				g.sumSlope[at+h] *= shrink
-				if h < g.heads {
-					active.scale(shrink, g.ySlope[i*g.ldy+(g.h0+h)*g.Dim:][:g.Dim])
-				}
-			}
 		}
 		top[h] = m
 	}
 	r.top.repeat(top, g.pad)
-}
-
-// drop writes the dropout of the edges of row i. Vectors may write past keep, where the next row's
-// comes later.
-func (g *attentionGroup) drop(r *room, i int, col []int32, keep []float32) {
-	keys := r.keys[:len(col)]
-	g.Keys.Keys(i, col, keys)
-	r.drop.fill(g.h0, g.pad)
-	active.drop(keys, &r.drop, g.limit, g.up, keep)
 }
 
 // dropPattern says for each of sixteen values where in the keys, in pieces of 32 bits, the halves
@@ -354,16 +436,6 @@ func (p *dropPattern) fill(h0, pad int) {
 	for c := range p.add {
 		p.lo[c], p.hi[c] = uint32(2*(c/pad)), uint32(2*(c/pad)+1)
 		p.add[c] = uint32(h0+c%pad) * golden // Dropout's of a column
-	}
-}
-
-// finish writes the gradient of own of row i.
-func (g *attentionGroup) finish(r *room, i, row int) {
-	z, slope := g.z[i*g.ldz+g.h0*g.Dim:][:g.width], r.slope[row*g.width:][:g.width]
-	out := g.dOwn[i*g.ld+g.h0:][:g.pad]
-	clear(out)
-	for h := range g.heads {
-		out[h] = dotShort(z[h*g.Dim:(h+1)*g.Dim], slope[h*g.Dim:(h+1)*g.Dim]) - r.base[row][h]
 	}
 }
 

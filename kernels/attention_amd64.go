@@ -1,6 +1,9 @@
 package kernels
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 //go:noescape
 func gather8AVX(q []float32, table []float32, ld int, col []int32)
@@ -20,16 +23,39 @@ func pickAVX(q, table []float32, ld, pad int, col []int32) {
 }
 
 //go:noescape
+func scatter8AVX(q []float32, table []float32, ld int, col []int32, lo, hi int)
+
+//go:noescape
+func scatter4AVX(q []float32, table []float32, ld int, col []int32, lo, hi int)
+
+func addPickedAVX(q, table []float32, ld, pad int, col []int32, lo, hi int) {
+	switch pad {
+	case 8:
+		scatter8AVX(q, table, ld, col, lo, hi)
+	case 4:
+		scatter4AVX(q, table, ld, col, lo, hi)
+	default:
+		addPickedGeneric(q, table, ld, pad, col, lo, hi)
+	}
+}
+
+//go:noescape
 func logitsAVX512(q []float32, slope float32, own, top *headLanes)
 
 //go:noescape
 func logitsAVX2(q []float32, slope float32, own, top *headLanes)
 
 //go:noescape
-func weightsAVX2(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes)
+func weightsAVX2(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes)
 
 //go:noescape
-func weightsAVX512(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes)
+func logitGradsAVX2(n int, slopes, keep, dots, base, out *float32, sum *headLanes)
+
+//go:noescape
+func weightsAVX512(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes)
+
+//go:noescape
+func logitGradsAVX512(n int, slopes, keep, dots, base, out *float32, sum *headLanes)
 
 // Masks of edges: bytes is how far 16 values reach in the keys.
 
@@ -55,23 +81,22 @@ func dropAVX2(keys []uint64, p *dropPattern, limit uint32, up float32, keep []fl
 	}
 }
 
-// Sums over edges: to cols columns of the rows of Y that the row pointers are of, Σ w0·x, and to those of its slope
-// Σ w1·x. Weights go on by step bytes an edge and head says which of them is a column's; the rows of X for the first far
-// edges are fetched 16 edges ahead.
+// Sums over edges: to cols columns of the rows of Y that the row pointers are of, Σ w·x. Weights go on by step bytes an edge
+// and head says which of them is a column's; the rows of X for the first far edges are fetched 16 edges ahead.
 
 //go:noescape
-func attend128AVX512(rows int, rowPtr, col, w0, w1 unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, slope unsafe.Pointer, lds int, head unsafe.Pointer, cols, far int)
+func attend128AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
 
 //go:noescape
-func attend64AVX512(rows int, rowPtr, col, w0, w1 unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, slope unsafe.Pointer, lds int, head unsafe.Pointer, cols, far int)
+func attend64AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
 
 //go:noescape
-func attend32AVX2(rows int, rowPtr, col, w0, w1 unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, slope unsafe.Pointer, lds int, head unsafe.Pointer, cols, far int)
+func attend48AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
 
 //go:noescape
-func attend8AVX2(rows int, rowPtr, col, w0, w1 unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, slope unsafe.Pointer, lds int, head unsafe.Pointer, cols, far int)
+func attend8AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
 
-type attendAsm func(rows int, rowPtr, col, w0, w1 unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, slope unsafe.Pointer, lds int, head unsafe.Pointer, cols, far int)
+type attendAsm func(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
 
 func attendAVX512(g *attentionGroup, r *room, lo, rows, e, n int) {
 	for j := 0; j < g.width; {
@@ -85,8 +110,8 @@ func attendAVX512(g *attentionGroup, r *room, lo, rows, e, n int) {
 
 func attendAVX2(g *attentionGroup, r *room, lo, rows, e, n int) {
 	for j := 0; j < g.width; {
-		if left := g.width - j; left >= 32 {
-			j = g.columns(attend32AVX2, r, lo, rows, e, n, j, 32)
+		if left := g.width - j; left >= 48 {
+			j = g.columns(attend48AVX2, r, lo, rows, e, n, j, 48)
 		} else {
 			j = g.columns(attend8AVX2, r, lo, rows, e, n, j, min(left, 8))
 		}
@@ -95,26 +120,61 @@ func attendAVX2(g *attentionGroup, r *room, lo, rows, e, n int) {
 
 // columns computes columns [j, j+cols) of the group for rows from lo on and n edges from e on, and returns j+cols.
 func (g *attentionGroup) columns(f attendAsm, r *room, lo, rows, e, n, j, cols int) int {
-	const ahead, cached = 16, 1 << 20 // edges; bytes of X that L2 has room for
-	if r.headDim != g.Dim || r.headFrom != j {
-		r.headDim, r.headFrom = g.Dim, j
-		for c := range r.head {
-			r.head[c] = int32((j + c) / g.Dim)
+	const vectors = 128 // values that f reads of head
+	if r.headDim != g.Dim || len(r.head) < j+vectors {
+		r.headDim, r.head = g.Dim, slices.Grow(r.head[:0], g.width+vectors)
+		for c := range g.width + vectors {
+			r.head = append(r.head, int32(c/g.Dim))
 		}
 	}
 	far := 0
-	if 4*len(g.x) > cached {
-		far = max(0, min(n, len(g.col)-e-ahead))
+	if !g.backward { // rows are those that headDots has just read
+		far = g.ahead(e, n)
 	}
 	at := lo*g.ldy + g.h0*g.Dim + j
-	slope, lds := unsafe.Pointer(&r.unwanted), 0
-	switch {
-	case g.backward:
-		slope, lds = unsafe.Pointer(&r.slope[j]), g.width
-	case g.slanted:
-		slope, lds = unsafe.Pointer(&g.ySlope[at]), g.ldy
-	}
-	f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.w[0]), unsafe.Pointer(&r.w[1]), 4*g.pad,
-		unsafe.Pointer(&g.x[g.h0*g.Dim+j]), g.ldx, unsafe.Pointer(&g.y[at]), g.ldy, slope, lds, unsafe.Pointer(&r.head), cols, far)
+	f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.w), 4*g.pad,
+		unsafe.Pointer(&g.x[g.h0*g.Dim+j]), g.ldx, unsafe.Pointer(&g.y[at]), g.ldy, unsafe.Pointer(&r.head[j]), cols, far)
 	return j + cols
+}
+
+// ahead returns for how many of n edges from e on rows of X are fetched ahead: none that L2 has room for.
+func (g *attentionGroup) ahead(e, n int) int {
+	const ahead, cached = 16, 1 << 20 // edges; bytes
+	if 4*len(g.x) <= cached {
+		return 0
+	}
+	return max(0, min(n, len(g.col)-e-ahead))
+}
+
+// Products by heads: to dots, step bytes an edge, Σ x·z of each head of dim columns, of up to eight or four heads.
+
+//go:noescape
+func headDots8AVX512(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+
+//go:noescape
+func headDots4AVX512(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+
+//go:noescape
+func headDots8AVX2(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+
+//go:noescape
+func headDots4AVX2(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+
+type headDotsAsm func(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+
+func headDotsAVX512(g *attentionGroup, r *room, lo, rows, e, n int) {
+	g.products(headDots8AVX512, headDots4AVX512, r, lo, rows, e, n)
+}
+
+func headDotsAVX2(g *attentionGroup, r *room, lo, rows, e, n int) {
+	g.products(headDots8AVX2, headDots4AVX2, r, lo, rows, e, n)
+}
+
+func (g *attentionGroup) products(eight, four headDotsAsm, r *room, lo, rows, e, n int) {
+	f := four
+	if g.pad > 4 {
+		f = eight
+	}
+	f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.dots), 4*g.pad, unsafe.Pointer(&g.x[g.h0*g.Dim]),
+		g.ldx, unsafe.Pointer(&g.z[lo*g.ldz+g.h0*g.Dim]), g.ldz, g.heads, g.Dim, g.ahead(e, n))
 }

@@ -6,7 +6,13 @@ import "unsafe"
 func logits16NEON(q []float32, slope float32, own, top *headLanes)
 
 //go:noescape
-func weights16NEON(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes)
+func weights16NEON(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes)
+
+//go:noescape
+func logitGrads16NEON(n int, slopes, keep, dots, base, out *float32, sum *headLanes)
+
+//go:noescape
+func dotsNEON(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim int)
 
 func logitsNEON(q []float32, slope float32, own, top *headLanes) {
 	n := len(q) &^ 15
@@ -14,20 +20,40 @@ func logitsNEON(q []float32, slope float32, own, top *headLanes) {
 	logitsGeneric(q[n:], slope, own, top)
 }
 
-func weightsNEON(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes) {
+func weightsNEON(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes) {
 	many := n &^ 15
-	weights16NEON(many, q, shift, factor, step, keep, w0, w1, slope, sums)
+	weights16NEON(many, q, shift, step, keep, w, slopes, slope, sum)
 	if many == n {
 		return
 	}
-	on := func(p *float32, by int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), by)) }
 	if step != 0 {
-		shift, factor = on(shift, 4*many), on(factor, 4*many)
+		shift = on(shift, many)
 	}
-	if keep != nil {
-		keep = on(keep, 4*many)
+	weightsGeneric(n-many, on(q, many), shift, step, on(keep, many), on(w, many), on(slopes, many), slope, sum)
+}
+
+func logitGradsNEON(n int, slopes, keep, dots, base, out *float32, sum *headLanes) {
+	many := n &^ 15
+	logitGrads16NEON(many, slopes, keep, dots, base, out, sum)
+	if many < n {
+		logitGradsGeneric(n-many, on(slopes, many), on(keep, many), on(dots, many), on(base, many), on(out, many), sum)
 	}
-	weightsGeneric(n-many, on(q, 4*many), shift, factor, step, keep, on(w0, 4*many), on(w1, 4*many), slope, sums)
+}
+
+// on returns where the value is that lies so many on, or nil where there are none.
+func on(p *float32, by int) *float32 {
+	if p == nil {
+		return nil
+	}
+	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*by))
+}
+
+func headDotsNEON(g *attentionGroup, r *room, lo, rows, e, n int) {
+	if g.heads < g.pad {
+		clear(r.dots[:n*g.pad])
+	}
+	dotsNEON(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.dots), 4*g.pad, unsafe.Pointer(&g.x[g.h0*g.Dim]),
+		g.ldx, unsafe.Pointer(&g.z[lo*g.ldz+g.h0*g.Dim]), g.ldz, g.heads, g.Dim)
 }
 
 func dropEdgesNEON(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32) {
@@ -52,17 +78,8 @@ func attendNEON(g *attentionGroup, r *room, lo, rows, e, n int) {
 			case left >= 2:
 				f, cols = spmm2NEON, 2
 			}
-			sum := func(w *float32, y *float32, ldy int) {
-				f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(w), 4*g.pad,
-					unsafe.Pointer(&g.x[g.h0*g.Dim+j]), g.ldx, unsafe.Pointer(y), ldy, cols, 0, true)
-			}
-			sum(&r.w[0][h], &g.y[at], g.ldy)
-			switch {
-			case g.backward:
-				sum(&r.w[1][h], &r.slope[j], g.width)
-			case g.slanted:
-				sum(&r.w[1][h], &g.ySlope[at], g.ldy)
-			}
+			f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.w[h]), 4*g.pad,
+				unsafe.Pointer(&g.x[g.h0*g.Dim+j]), g.ldx, unsafe.Pointer(&g.y[at]), g.ldy, cols, 0, true)
 			j += cols
 		}
 	}

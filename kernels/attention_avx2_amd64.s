@@ -75,7 +75,7 @@ done:
 	VZEROUPPER
 	RET
 
-#define WEIGHTS(off, p, slopes) \
+#define WEIGHTS(off, p) \
 	VMASKMOVPS off(SI), Y15, Y1      \
 	VCMPPS     $0x11, Y9, Y1, Y2     \
 	VMOVUPS    384(R14), Y5          \
@@ -86,27 +86,21 @@ done:
 	VANDPS     Y15, Y1, Y1           \
 	VADDPS     Y1, p, p              \
 	VMULPS     Y5, Y1, Y2            \
-	VMASKMOVPS off(DX), Y15, Y3      \
-	VMULPS     Y3, Y2, Y2            \
-	VANDPS     Y15, Y2, Y2           \
-	VADDPS     Y2, slopes, slopes    \
+	VMASKMOVPS Y2, Y15, off(R11)     \
 	VMASKMOVPS off(R9), Y15, Y3      \
 	VMULPS     Y3, Y1, Y1            \
-	VMASKMOVPS Y1, Y15, off(DI)      \
-	VMULPS     Y5, Y1, Y1            \
-	VMASKMOVPS Y1, Y15, off(R11)
+	VMASKMOVPS Y1, Y15, off(DI)
 
-// func weightsAVX2(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes)
-TEXT ·weightsAVX2(SB), NOSPLIT, $0-80
+// func weightsAVX2(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes)
+TEXT ·weightsAVX2(SB), NOSPLIT, $0-72
 	MOVQ n+0(FP), CX
 	MOVQ q+8(FP), SI
 	MOVQ shift+16(FP), BX
-	MOVQ factor+24(FP), DX
-	MOVQ step+32(FP), R8
-	MOVQ keep+40(FP), R9
+	MOVQ step+24(FP), R8
+	MOVQ keep+32(FP), R9
 	MOVQ $64, R10
-	MOVQ w0+48(FP), DI
-	MOVQ w1+56(FP), R11
+	MOVQ w+40(FP), DI
+	MOVQ slopes+48(FP), R11
 	LEAQ exps<>(SB), R14
 	LEAQ masks<>(SB), R13
 	TESTQ R9, R9
@@ -115,40 +109,33 @@ TEXT ·weightsAVX2(SB), NOSPLIT, $0-80
 	XORQ R10, R10
 
 kept:
-	VBROADCASTSS slope+64(FP), Y10
+	VBROADCASTSS slope+56(FP), Y10
 	VXORPS Y9, Y9, Y9
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y11, Y11, Y11
 
 each:
 	TESTQ CX, CX
 	JLE   done
 	MASK(R13)
-	WEIGHTS(0, Y6, Y8)
+	WEIGHTS(0, Y6)
 	SUBQ  $8, CX
 	JLE   done
 	MASK(R13)
-	WEIGHTS(32, Y7, Y11)
+	WEIGHTS(32, Y7)
 	SUBQ  $8, CX
 	ADDQ  $64, SI
 	ADDQ  R8, BX
-	ADDQ  R8, DX
 	ADDQ  R10, R9
 	ADDQ  $64, DI
 	ADDQ  $64, R11
 	JMP   each
 
 done:
-	MOVQ sums+72(FP), R12
+	MOVQ sum+64(FP), R12
 	VADDPS (R12), Y6, Y6
 	VADDPS 32(R12), Y7, Y7
-	VADDPS 64(R12), Y8, Y8
-	VADDPS 96(R12), Y11, Y11
 	VMOVUPS Y6, (R12)
 	VMOVUPS Y7, 32(R12)
-	VMOVUPS Y8, 64(R12)
-	VMOVUPS Y11, 96(R12)
 	VZEROUPPER
 	RET

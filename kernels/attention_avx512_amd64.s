@@ -62,18 +62,17 @@ DATA ones<>+48(SB)/8, $0x3f8000003f800000
 DATA ones<>+56(SB)/8, $0x3f8000003f800000
 GLOBL ones<>(SB), RODATA|NOPTR, $64
 
-// func weightsAVX512(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes)
-TEXT ·weightsAVX512(SB), NOSPLIT, $0-80
+// func weightsAVX512(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes)
+TEXT ·weightsAVX512(SB), NOSPLIT, $0-72
 	MOVQ n+0(FP), CX
 	MOVQ q+8(FP), SI
 	MOVQ shift+16(FP), BX
-	MOVQ factor+24(FP), DX
-	MOVQ step+32(FP), R8
-	MOVQ keep+40(FP), R9
+	MOVQ step+24(FP), R8
+	MOVQ keep+32(FP), R9
 	MOVQ $64, R10
-	MOVQ w0+48(FP), DI
-	MOVQ w1+56(FP), R11
-	MOVQ sums+72(FP), R12
+	MOVQ w+40(FP), DI
+	MOVQ slopes+48(FP), R11
+	MOVQ sum+64(FP), R12
 	TESTQ R9, R9
 	JNZ  kept
 	LEAQ ones<>(SB), R9
@@ -81,10 +80,9 @@ TEXT ·weightsAVX512(SB), NOSPLIT, $0-80
 
 kept:
 	EXPS512
-	VBROADCASTSS slope+64(FP), Z10
+	VBROADCASTSS slope+56(FP), Z10
 	VPXORD Z25, Z25, Z25
 	VPXORD Z26, Z26, Z26 // sums of p
-	VPXORD Z27, Z27, Z27 // and of s·p·factor
 	ALL
 
 each:
@@ -102,15 +100,11 @@ next:
 	VMULPS.Z Z2, Z3, K1, Z3 // p
 	VADDPS Z3, Z26, Z26
 	VMULPS Z5, Z3, Z1
-	VMULPS.Z (DX), Z1, K1, Z1
-	VADDPS Z1, Z27, Z27
+	VMOVUPS Z1, K1, (R11)
 	VMULPS.Z (R9), Z3, K1, Z3
 	VMOVUPS Z3, K1, (DI)
-	VMULPS Z5, Z3, Z3
-	VMOVUPS Z3, K1, (R11)
 	ADDQ $64, SI
 	ADDQ R8, BX
-	ADDQ R8, DX
 	ADDQ R10, R9
 	ADDQ $64, DI
 	ADDQ $64, R11
@@ -120,8 +114,6 @@ next:
 done:
 	VADDPS (R12), Z26, Z26
 	VMOVUPS Z26, (R12)
-	VADDPS 64(R12), Z27, Z27
-	VMOVUPS Z27, 64(R12)
 	VZEROUPPER
 	RET
 

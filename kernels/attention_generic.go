@@ -43,68 +43,87 @@ func logitsGeneric(q []float32, slope float32, own, top *headLanes) {
 }
 
 // weightsGeneric computes for n logits q, with p = exp(q − shift) and s the slope of LeakyReLU
-// there, w0 = p·keep and w1 = s·w0, and adds p and s·p·factor to sums, lane by lane. shift and
-// factor have n values where step is 64, and 16 that repeat where it is 0. keep may be nil: ones.
-func weightsGeneric(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes) {
+// there, w = p·keep and slopes = s·p, and adds p to sum, lane by lane. shift has n values where step
+// is 64, and 16 that repeat where it is 0. keep may be nil: ones.
+func weightsGeneric(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes) {
 	own := 16
 	if step != 0 {
 		own = n
 	}
-	shifts, factors := unsafe.Slice(shift, own), unsafe.Slice(factor, own)
+	shifts := unsafe.Slice(shift, own)
 	for c, v := range unsafe.Slice(q, n) {
-		at := c % own
-		p := exp(v - shifts[at])
+		p := exp(v - shifts[c%own])
 		s := float32(1)
 		if v < 0 {
 			s = slope
 		}
-		w := p
+		sum[c%16] += p
+		unsafe.Slice(slopes, n)[c] = p * s
 		if keep != nil {
-			w *= unsafe.Slice(keep, n)[c]
+			p *= unsafe.Slice(keep, n)[c]
 		}
-		unsafe.Slice(w0, n)[c], unsafe.Slice(w1, n)[c] = w, w*s
-		sums[0][c%16] += p
-		sums[1][c%16] += float32(float32(p*s) * factors[at])
+		unsafe.Slice(w, n)[c] = p
 	}
 }
 
-// attendGeneric adds to rows of Y, from lo on, Σ w[0]·x over the n edges of a round, which are from
-// e on, and Σ w[1]·x to the rows of its slope.
+// attendGeneric adds to rows of Y, from lo on, Σ w·x over the n edges of a round, which are from e
+// on.
 func attendGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 	col := g.col[e : e+n]
 	for row := range rows {
-		y, slope := g.sums(r, lo, row)
+		y := g.y[(lo+row)*g.ldy+g.h0*g.Dim:][:g.width]
 		for k := r.rowPtr[row]; k < r.rowPtr[row+1]; k++ {
 			x := g.x[int(col[k])*g.ldx+g.h0*g.Dim:][:g.width]
 			for h := range g.heads {
 				lo, hi := h*g.Dim, (h+1)*g.Dim
-				axpyGeneric(r.w[0][int(k)*g.pad+h], x[lo:hi], y[lo:hi])
-				if slope != nil {
-					axpyGeneric(r.w[1][int(k)*g.pad+h], x[lo:hi], slope[lo:hi])
-				}
+				axpyGeneric(r.w[int(k)*g.pad+h], x[lo:hi], y[lo:hi])
 			}
 		}
 	}
 }
 
-// sums returns the group's columns of row lo+row of Y, and of its slope, or nil where that is not
-// computed.
-func (g *attentionGroup) sums(r *room, lo, row int) (y, slope []float32) {
-	at := (lo+row)*g.ldy + g.h0*g.Dim
-	y = g.y[at:][:g.width]
-	switch {
-	case g.backward:
-		slope = r.slope[row*g.width:][:g.width]
-	case g.slanted:
-		slope = g.ySlope[at:][:g.width]
+// headDotsGeneric writes to r.dots, for the edges of a round and each head, Σ x·z over the head's
+// columns, z being those of the edge's row.
+func headDotsGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
+	col := g.col[e : e+n]
+	for row := range rows {
+		z := g.z[(lo+row)*g.ldz+g.h0*g.Dim:][:g.width]
+		for k := r.rowPtr[row]; k < r.rowPtr[row+1]; k++ {
+			x := g.x[int(col[k])*g.ldx+g.h0*g.Dim:][:g.width]
+			dots := r.dots[int(k)*g.pad:][:g.pad]
+			clear(dots)
+			for h := range g.heads {
+				lo, hi := h*g.Dim, (h+1)*g.Dim
+				dots[h] = dotGeneric(x[lo:hi], z[lo:hi])
+			}
+		}
 	}
-	return y, slope
 }
 
-// dotShort is Σ x·y of the few columns of a head.
-func dotShort(x, y []float32) float32 {
-	if len(x) >= 32 {
-		return active.dot(x, y)
+// logitGradsGeneric writes out = slopes·(dots·keep − base) of n values, and adds it to sum, lane by
+// lane. keep may be nil: ones.
+func logitGradsGeneric(n int, slopes, keep, dots, base, out *float32, sum *headLanes) {
+	bases, to := unsafe.Slice(base, n), unsafe.Slice(out, n)
+	for c, d := range unsafe.Slice(dots, n) {
+		if keep != nil {
+			d = float32(d * unsafe.Slice(keep, n)[c])
+		}
+		d = float32(unsafe.Slice(slopes, n)[c] * (d - bases[c]))
+		to[c] = d
+		sum[c%16] += d
 	}
-	return dotGeneric(x, y)
+}
+
+// addPickedGeneric adds place k of q to the first pad values of row col[k] of table, where that is
+// one of [lo, hi).
+func addPickedGeneric(q, table []float32, ld, pad int, col []int32, lo, hi int) {
+	for k, j := range col {
+		if int(j) < lo || int(j) >= hi {
+			continue
+		}
+		to := table[int(j)*ld:][:pad]
+		for h, v := range q[k*pad : (k+1)*pad] {
+			to[h] += v
+		}
+	}
 }

@@ -44,11 +44,10 @@ each:
 done:
 	RET
 
-// WEIGHTS does four values; V(p) and V(slopes) are their sums.
-#define WEIGHTS(p, slopes) \
+// WEIGHTS does four values; V(p) is their sum.
+#define WEIGHTS(p) \
 	FMOVQ.P 16(R1), F2  \
 	FMOVQ.P 16(R3), F3  \
-	FMOVQ.P 16(R4), F14 \
 	FCMLT0(13, 2)       \
 	VORR    V28.B16, V28.B16, V12.B16 \
 	BIT(12, 30, 13)     \
@@ -56,51 +55,153 @@ done:
 	EXP(2)              \
 	FADD(p, p, 2)       \
 	FMUL(3, 2, 12)      \
-	FMUL(3, 3, 14)      \
-	FADD(slopes, slopes, 3) \
-	CBZ     R6, 5(PC)   \
+	FMOVQ.P F3, 16(R8)  \
+	CBZ     R6, 3(PC)   \
 	FMOVQ.P 16(R6), F3  \
 	FMUL(2, 2, 3)       \
-	FMOVQ.P F2, 16(R7)  \
-	B       2(PC)       \
-	FMOVQ.P F2, 16(R7)  \
-	FMUL(2, 2, 12)      \
-	FMOVQ.P F2, 16(R8)
+	FMOVQ.P F2, 16(R7)
 
-// func weights16NEON(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes)
-TEXT ·weights16NEON(SB), NOSPLIT, $0-80
+// func weights16NEON(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes)
+TEXT ·weights16NEON(SB), NOSPLIT, $0-72
 	MOVD  n+0(FP), R2
 	MOVD  q+8(FP), R1
 	MOVD  shift+16(FP), R3
-	MOVD  factor+24(FP), R4
-	MOVD  step+32(FP), R5
-	MOVD  keep+40(FP), R6
-	MOVD  w0+48(FP), R7
-	MOVD  w1+56(FP), R8
-	MOVWU slope+64(FP), R9
+	MOVD  step+24(FP), R5
+	MOVD  keep+32(FP), R6
+	MOVD  w+40(FP), R7
+	MOVD  slopes+48(FP), R8
+	MOVWU slope+56(FP), R9
 	VDUP  R9, V30.S4
-	MOVD  sums+72(FP), R10
+	MOVD  sum+64(FP), R10
 	CBZ   R2, done
-	SUB   $64, R5 // the pointers have moved on by 64 already
+	SUB   $64, R5 // the pointer has moved on by 64 already
 	EXPS(R9)
 	FLDPQ (R10), (F4, F5)
 	FLDPQ 32(R10), (F6, F7)
-	FLDPQ 64(R10), (F8, F9)
-	FLDPQ 96(R10), (F10, F11)
 
 each:
-	WEIGHTS(4, 8)
-	WEIGHTS(5, 9)
-	WEIGHTS(6, 10)
-	WEIGHTS(7, 11)
+	WEIGHTS(4)
+	WEIGHTS(5)
+	WEIGHTS(6)
+	WEIGHTS(7)
 	ADD   R5, R3
-	ADD   R5, R4
 	SUBS  $16, R2
 	BNE   each
 	FSTPQ (F4, F5), (R10)
 	FSTPQ (F6, F7), 32(R10)
-	FSTPQ (F8, F9), 64(R10)
-	FSTPQ (F10, F11), 96(R10)
 
 done:
+	RET
+
+// GRADS does four values; V(sum) is their sum.
+#define GRADS(sum) \
+	FMOVQ.P 16(R4), F0 \
+	CBZ     R3, 3(PC)  \
+	FMOVQ.P 16(R3), F1 \
+	FMUL(0, 0, 1)      \
+	FMOVQ.P 16(R5), F1 \
+	FSUB(0, 0, 1)      \
+	FMOVQ.P 16(R1), F1 \
+	FMUL(0, 0, 1)      \
+	FADD(sum, sum, 0)  \
+	FMOVQ.P F0, 16(R6)
+
+// func logitGrads16NEON(n int, slopes, keep, dots, base, out *float32, sum *headLanes)
+TEXT ·logitGrads16NEON(SB), NOSPLIT, $0-56
+	MOVD n+0(FP), R2
+	MOVD slopes+8(FP), R1
+	MOVD keep+16(FP), R3
+	MOVD dots+24(FP), R4
+	MOVD base+32(FP), R5
+	MOVD out+40(FP), R6
+	MOVD sum+48(FP), R10
+	CBZ  R2, done
+	FLDPQ (R10), (F4, F5)
+	FLDPQ 32(R10), (F6, F7)
+
+each:
+	GRADS(4)
+	GRADS(5)
+	GRADS(6)
+	GRADS(7)
+	SUBS  $16, R2
+	BNE   each
+	FSTPQ (F4, F5), (R10)
+	FSTPQ (F6, F7), 32(R10)
+
+done:
+	RET
+
+// Products of two rows by heads: R2 the column of the edge, R12 the row's end, R3 what is written, R5 and R6 X and its stride,
+// R7 and R8 those of the rows that each edge's row of X is multiplied with; of a head R10 vectors and R11 values that are left.
+
+// func dotsNEON(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim int)
+TEXT ·dotsNEON(SB), NOSPLIT, $0-88
+	MOVD rows+0(FP), R0
+	MOVD rowPtr+8(FP), R1
+	MOVD col+16(FP), R2
+	MOVD dots+24(FP), R3
+	MOVD step+32(FP), R4
+	MOVD x+40(FP), R5
+	MOVD ldx+48(FP), R6
+	MOVD z+56(FP), R7
+	MOVD ldz+64(FP), R8
+	MOVD heads+72(FP), R9
+	MOVD dim+80(FP), R10
+	LSL  $2, R6
+	LSL  $2, R8
+	AND  $3, R10, R11
+	LSR  $2, R10
+	MOVD R2, R20
+
+row:
+	ADD  $8, R1
+	MOVD (R1), R12
+	ADD  R12<<2, R20, R12
+
+more:
+	CMP  R12, R2
+	BHS  next
+	MOVW.P 4(R2), R13
+	MADD R13, R5, R6, R13
+	MOVD R7, R14
+	MOVD R3, R15
+	MOVD R9, R16
+
+head:
+	VEOR V0.B16, V0.B16, V0.B16
+	MOVD R10, R17
+	CBZ  R17, fold
+
+whole:
+	FMOVQ.P 16(R13), F1
+	FMOVQ.P 16(R14), F2
+	FMLA(0, 1, 2)
+	SUBS    $1, R17
+	BNE     whole
+
+fold:
+	FADDP(0, 0, 0)
+	FADDP(0, 0, 0)
+	MOVD R11, R17
+	CBZ  R17, put
+
+left:
+	FMOVS.P 4(R13), F1
+	FMOVS.P 4(R14), F2
+	FMADDS  F1, F0, F2, F0
+	SUBS    $1, R17
+	BNE     left
+
+put:
+	FMOVS.P F0, 4(R15)
+	SUBS    $1, R16
+	BNE     head
+	ADD     R4, R3
+	B       more
+
+next:
+	ADD  R8, R7
+	SUBS $1, R0
+	BNE  row
 	RET

@@ -51,21 +51,18 @@ func (c *attentionCase) edges() *Attention {
 
 func (c *attentionCase) start() *Softmax {
 	n := c.rows()
-	s := &Softmax{Top: make([]float32, n*c.ld), Sum: make([]float32, n*c.ld), SumSlope: make([]float32, n*c.ld),
-		Y: make([]float32, n*c.ldx), YSlope: make([]float32, n*c.ldx), LDY: c.ldx}
-	for i := range s.Top {
-		s.Top[i] = float32(math.Inf(-1))
-	}
-	return s
+	return &Softmax{Top: nans(n * c.ld), Sum: nans(n * c.ld), Y: make([]float32, n*c.ldx), LDY: c.ldx, Fresh: true}
 }
 
+func nans(n int) []float32 { return slices.Repeat([]float32{float32(math.NaN())}, n) }
+
 // attentionTruth is in float64, its sums divided.
-type attentionTruth struct{ log, y, ySlope, sumSlope, base, dx, dOwn []float64 }
+type attentionTruth struct{ log, y, base, dx, dOwn, dFar []float64 }
 
 func (c *attentionCase) truth() (t attentionTruth) {
 	n, w := c.rows(), c.ldx
-	t.log, t.sumSlope, t.base, t.dOwn = make([]float64, n*c.ld), make([]float64, n*c.ld), make([]float64, n*c.ld), make([]float64, c.tall*c.ld)
-	t.y, t.ySlope, t.dx = make([]float64, n*w), make([]float64, n*w), make([]float64, c.tall*w)
+	t.log, t.base, t.dFar, t.dOwn = make([]float64, n*c.ld), make([]float64, n*c.ld), make([]float64, n*c.ld), make([]float64, c.tall*c.ld)
+	t.y, t.dx = make([]float64, n*w), make([]float64, c.tall*w)
 	keep, key := make([]float32, c.heads), make([]uint64, 1)
 	for _, pass := range []int{0, 1, 2} {
 		for i := range n {
@@ -83,23 +80,21 @@ func (c *attentionCase) truth() (t attentionTruth) {
 						continue
 					}
 					p := math.Exp(e) / t.log[i*c.ld+h]
-					if pass == 1 {
-						t.sumSlope[i*c.ld+h] += slope * p
-					}
 					dot := 0.0
 					for d := h * c.dim; d < (h+1)*c.dim; d++ {
 						v, x, g := p*float64(keep[h]), float64(c.x[j*w+d]), float64(c.dy[i*w+d])
 						dot += float64(keep[h]) * x * g
 						if pass == 1 {
 							t.y[i*w+d] += v * x
-							t.ySlope[i*w+d] += slope * v * x
 							t.base[i*c.ld+h] += v * x * g
 						} else {
 							t.dx[j*w+d] += v * g
 						}
 					}
 					if pass == 2 {
-						t.dOwn[j*c.ld+h] += p * slope * (dot - t.base[i*c.ld+h])
+						d := p * slope * (dot - t.base[i*c.ld+h])
+						t.dOwn[j*c.ld+h] += d
+						t.dFar[i*c.ld+h] += d
 					}
 				}
 			}
@@ -127,15 +122,18 @@ func (c *attentionCase) transposed() (rowPtr []int64, col []int32) {
 	return rowPtr, col
 }
 
-// run returns the softmax of all columns, taken in as many blocks as are wanted, and both gradients.
-func (c *attentionCase) run(t *testing.T, blocks, offset int) (s *Softmax, dx, dOwn []float32) {
+// run returns the softmax of all columns, taken in as many blocks as are wanted, and its gradients.
+func (c *attentionCase) run(t *testing.T, blocks, offset int) (s *Softmax, dx, dOwn, dFar []float32) {
 	t.Helper()
 	s = c.start()
 	y, checkY := fenced(t, offset, len(s.Y))
-	slope, checkSlope := fenced(t, offset, len(s.Y))
-	clear(y)
-	clear(slope)
-	s.Y, s.YSlope = y, slope
+	clear(y) // and what lies between the rows
+	for i := range y {
+		if i%c.ldx < c.heads*c.dim {
+			y[i] = float32(math.NaN())
+		}
+	}
+	s.Y = y
 	e := c.edges()
 	for b := range blocks { // each has the columns of a range
 		part := *e
@@ -149,9 +147,9 @@ func (c *attentionCase) run(t *testing.T, blocks, offset int) (s *Softmax, dx, d
 			part.RowPtr = append(part.RowPtr, int64(len(part.Col)))
 		}
 		part.Forward(c.own, c.far, c.x, c.ldx, s)
+		s.Fresh = false
 	}
 	checkY()
-	checkSlope()
 	n := c.rows()
 	log, base := make([]float32, n*c.ld), make([]float32, n*c.ld)
 	for i := range n {
@@ -163,30 +161,45 @@ func (c *attentionCase) run(t *testing.T, blocks, offset int) (s *Softmax, dx, d
 			}
 			for d := h * c.dim; d < (h+1)*c.dim; d++ {
 				s.Y[i*c.ldx+d] /= s.Sum[at]
-				s.YSlope[i*c.ldx+d] /= s.Sum[at]
 				base[at] += c.dy[i*c.ldx+d] * s.Y[i*c.ldx+d]
 			}
-			s.SumSlope[at] /= s.Sum[at]
 		}
 	}
 	dx, checkX := fenced(t, offset, len(c.x))
 	clear(dx)
 	dOwn, checkOwn := fenced(t, offset, c.tall*c.ld)
+	dFar, checkFar := fenced(t, offset, n*c.ld)
+	clear(dFar)
 	back := *e
-	back.RowPtr, back.Col = c.transposed()
+	rowPtr, col := c.transposed()
 	back.Keys = edgeNames{true}
-	back.Backward(c.far, c.own, log, base, c.dy, c.ldx, c.x, c.ldx, dx, c.ldx, dOwn)
+	for b := range blocks { // each has the rows of a range
+		from, to := b*c.tall/blocks, (b+1)*c.tall/blocks
+		back.RowPtr, back.Col, back.Keys = rowPtr[from:to+1], col, edgesFrom{edgeNames{true}, from}
+		back.Backward(c.far[from*c.ld:to*c.ld], c.own, &AttentionGrad{Log: log, Base: base, DY: c.dy, LDDY: c.ldx, X: c.x[from*c.ldx:], LDX: c.ldx,
+			DX: dx[from*c.ldx:], LDDX: c.ldx, Fresh: offset%2 == 0, DOwn: dOwn[from*c.ld : to*c.ld], DFar: dFar})
+	}
 	checkX()
 	checkOwn()
-	return s, dx, dOwn
+	checkFar()
+	return s, dx, dOwn, dFar
 }
+
+// edgesFrom are the keys of rows from one on.
+type edgesFrom struct {
+	edgeNames
+	from int
+}
+
+func (e edgesFrom) Keys(row int, col []int32, keys []uint64) { e.edgeNames.Keys(e.from+row, col, keys) }
 
 // TestAttention compares with float64: the softmax, its derivatives, and gradients, with and without dropout, in one
 // block and in several.
 func TestAttention(t *testing.T) {
 	hub := slices.Repeat([]int{3}, 70) // and more rows than a round has
 	hub[40] = 2500
-	for _, lengths := range [][]int{{}, {0}, {1}, {0, 3, 0, 1, 17, 0, 40, 0}, hub} {
+	long := slices.Repeat([]int{700}, 70) // more edges than a chunk of gradients has
+	for _, lengths := range [][]int{{}, {0}, {1}, {0, 3, 0, 1, 17, 0, 40, 0}, hub, long} {
 		for k, d := range [][2]int{{1, 1}, {1, 7}, {2, 8}, {3, 5}, {4, 16}, {8, 8}, {8, 1}, {5, 33}, {9, 3}, {17, 4}, {1, 300}, {4, 50}} {
 			if len(lengths) > 10 && (k%3 > 0 || raceEnabled) {
 				continue
@@ -195,7 +208,7 @@ func TestAttention(t *testing.T) {
 			want := c.truth()
 			each(t, func(t *testing.T) {
 				for _, blocks := range []int{1, 3} {
-					s, dx, dOwn := c.run(t, blocks, k%7)
+					s, dx, dOwn, dFar := c.run(t, blocks, k%7)
 					near := func(what string, got []float32, want []float64, values, ld int) {
 						t.Helper()
 						for i := range got {
@@ -205,10 +218,9 @@ func TestAttention(t *testing.T) {
 						}
 					}
 					near("Y", s.Y, want.y, c.heads*c.dim, c.ldx)
-					near("YSlope", s.YSlope, want.ySlope, c.heads*c.dim, c.ldx)
-					near("SumSlope", s.SumSlope, want.sumSlope, c.heads, c.ld)
 					near("dX", dx, want.dx, c.heads*c.dim, c.ldx)
 					near("dOwn", dOwn, want.dOwn, c.heads, c.ld)
+					near("dFar", dFar, want.dFar, c.heads, c.ld)
 					for i := range s.Top {
 						got := float64(s.Top[i]) + math.Log(float64(s.Sum[i]))
 						if i%c.ld < c.heads && math.Abs(got-want.log[i]) > 1e-5 {
@@ -227,7 +239,7 @@ func TestAttention(t *testing.T) {
 }
 
 // TestAttentionBits holds that weights have the bits of plain Go on every set, that sums agree between the sets of
-// assembly, and that none depends on the workers or on whether derivatives are wanted.
+// assembly, and that none depends on the workers.
 func TestAttentionBits(t *testing.T) {
 	lengths := make([]int, 400)
 	for i := range lengths {
@@ -251,19 +263,31 @@ func TestAttentionBits(t *testing.T) {
 		s := forward(1)
 		same(t, set.name+" Top", s.Top, plain.Top)
 		same(t, set.name+" Sum", s.Sum, plain.Sum)
-		same(t, set.name+" SumSlope", s.SumSlope, plain.SumSlope)
 		if first == nil {
 			first = s
 		}
 		same(t, set.name+" Y", s.Y, first.Y)
-		same(t, set.name+" YSlope", s.YSlope, first.YSlope)
 		three := forward(3)
 		same(t, set.name+" with three workers", three.Y, s.Y)
-		alone := c.start()
-		alone.YSlope, alone.SumSlope = nil, nil
-		c.edges().Forward(c.own, c.far, c.x, c.ldx, alone)
-		same(t, set.name+" without derivatives", alone.Y, s.Y)
+		dx, dOwn, dFar := c.gradients(1)
+		dx3, dOwn3, dFar3 := c.gradients(3)
+		same(t, set.name+" dX with three workers", dx3, dx)
+		same(t, set.name+" dOwn with three workers", dOwn3, dOwn)
+		same(t, set.name+" dFar with three workers", dFar3, dFar)
 	}
+}
+
+// gradients returns those of made-up softmaxes.
+func (c *attentionCase) gradients(workers int) (dx, dOwn, dFar []float32) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
+	n := len(c.own)
+	dx, dOwn, dFar = make([]float32, len(c.x)), make([]float32, len(c.far)), make([]float32, n)
+	back := c.edges()
+	back.RowPtr, back.Col = c.transposed()
+	back.Keys = edgeNames{true}
+	back.Backward(c.far, c.own, &AttentionGrad{Log: noise(7, make([]float32, n)), Base: noise(8, make([]float32, n)), DY: c.dy, LDDY: c.ldx,
+		X: c.x, LDX: c.ldx, DX: dx, LDDX: c.ldx, DOwn: dOwn, DFar: dFar})
+	return dx, dOwn, dFar
 }
 
 // TestAttentionSpecial holds that NaN and infinities come out where they go in, and nowhere else.
@@ -304,15 +328,20 @@ func TestAttentionPanics(t *testing.T) {
 		panics(t, "dropout 1", run(func(a *Attention, s *Softmax) { a.Dropout = 1 }))
 		panics(t, "Top of", run(func(a *Attention, s *Softmax) { s.Top = s.Top[1:] }))
 		panics(t, "Y of", run(func(a *Attention, s *Softmax) { s.Y = s.Y[:5] }))
-		panics(t, "SumSlope of", run(func(a *Attention, s *Softmax) { s.SumSlope = nil }))
 		rowPtr, col := c.transposed()
 		back := &Attention{RowPtr: rowPtr, Col: col, Heads: 2, Dim: 3, Slope: 1}
-		panics(t, "column 1 of", func() {
-			back.Backward(c.far, c.own[:2], s.Top[:2], s.Sum[:2], c.dy, 6, c.x, 6, make([]float32, 24), 6, make([]float32, 8))
-		})
-		panics(t, "dX of", func() {
-			back.Backward(c.far, c.own, s.Top, s.Sum, c.dy, 6, c.x, 6, make([]float32, 23), 6, make([]float32, 8))
-		})
+		grad := func(change func(d *AttentionGrad)) func() {
+			d := &AttentionGrad{Log: s.Top, Base: s.Sum, DY: c.dy, LDDY: 6, X: c.x, LDX: 6, DX: make([]float32, 24), LDDX: 6,
+				DOwn: make([]float32, 8), DFar: make([]float32, 4)}
+			change(d)
+			return func() { back.Backward(c.far, c.own[:len(d.DFar)], d) }
+		}
+		panics(t, "column 1 of", grad(func(d *AttentionGrad) { d.DFar, d.Log, d.Base = d.DFar[:2], d.Log[:2], d.Base[:2] }))
+		panics(t, "DX of", grad(func(d *AttentionGrad) { d.DX = d.DX[:23] }))
+		panics(t, "DOwn of", grad(func(d *AttentionGrad) { d.DOwn = d.DOwn[:7] }))
+		panics(t, "Base of", grad(func(d *AttentionGrad) { d.Base = nil }))
+		back.RowPtr[2] = 9
+		panics(t, "row pointer 2", grad(func(d *AttentionGrad) {}))
 	})
 }
 
@@ -336,15 +365,26 @@ func FuzzAttention(f *testing.F) {
 		for _, s := range usable() {
 			active = s
 			y, check := fenced(t, int(dim)%7, rows*w)
-			func() {
-				defer func() {
-					if r := recover(); r != nil && !strings.HasPrefix(fmt.Sprint(r), "kernels: ") {
-						panic(r)
-					}
+			for _, f := range []func(){
+				func() {
+					a.Forward(own, far, x, w, &Softmax{Top: make([]float32, rows*ld), Sum: make([]float32, rows*ld), Y: y, LDY: w})
+				},
+				func() {
+					d := &AttentionGrad{Log: make([]float32, 20*ld), Base: make([]float32, 20*ld), DY: x, LDDY: w,
+						X: make([]float32, rows*w), LDX: w, DX: y, LDDX: w, DOwn: make([]float32, rows*ld), DFar: make([]float32, 20*ld)}
+					a.Backward(own, far, d)
+				},
+			} {
+				func() {
+					defer func() {
+						if r := recover(); r != nil && !strings.HasPrefix(fmt.Sprint(r), "kernels: ") {
+							panic(r)
+						}
+					}()
+					f()
 				}()
-				a.Forward(own, far, x, w, &Softmax{Top: make([]float32, rows*ld), Sum: make([]float32, rows*ld), Y: y, LDY: w})
-			}()
-			check()
+				check()
+			}
 		}
 	})
 }

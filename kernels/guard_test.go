@@ -122,10 +122,11 @@ func TestWalls(t *testing.T) {
 			for _, d := range [][2]int{{1, 5}, {2, 8}, {3, 7}, {4, 16}, {8, 20}, {9, 16}} {
 				w, ld := d[0]*d[1], PadHeads(d[0])
 				a := Attention{RowPtr: rowPtr, Col: walledCol, Heads: d[0], Dim: d[1], Slope: 0.2}
-				own, far, x, top, sum, sumSlope, y, slope := alloc(6*ld), alloc(30*ld), alloc(30*w), alloc(6*ld), alloc(6*ld), alloc(6*ld), alloc(6*w), alloc(6*w)
-				a.Forward(own, far, x, w, &Softmax{Top: top, Sum: sum, Y: y, LDY: w, SumSlope: sumSlope, YSlope: slope})
+				own, far, x, top, sum, y := alloc(6*ld), alloc(30*ld), alloc(30*w), alloc(6*ld), alloc(6*ld), alloc(6*w)
+				a.Forward(own, far, x, w, &Softmax{Top: top, Sum: sum, Y: y, LDY: w, Fresh: true})
 				a.Forward(own, far, x, w, &Softmax{Top: top, Sum: sum, Y: y, LDY: w})
-				a.Backward(own, far, alloc(30*ld), alloc(30*ld), x, w, y, w, slope, w, top)
+				a.Backward(own, far, &AttentionGrad{Log: alloc(30 * ld), Base: alloc(30 * ld), DY: x, LDDY: w, X: y, LDX: w,
+					DX: alloc(6 * w), LDDX: w, DOwn: top, DFar: alloc(30 * ld)})
 			}
 			tall, long := alloc(1<<19), slices.Repeat([]int{50}, 30) // past the size where rows are fetched ahead
 			rowPtr, col = sparse(2, long, len(tall)/64)

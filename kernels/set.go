@@ -56,11 +56,14 @@ type set struct {
 	fence func()
 
 	// Edges of an attention, by heads (see attention_generic.go).
-	pick    func(q, table []float32, ld, pad int, col []int32)
-	logits  func(q []float32, slope float32, own, top *headLanes)
-	weights func(n int, q, shift, factor *float32, step int, keep, w0, w1 *float32, slope float32, sums *[2]headLanes)
-	drop    func(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32)
-	attend  func(g *attentionGroup, r *room, lo, rows, e, n int)
+	pick       func(q, table []float32, ld, pad int, col []int32)
+	addPicked  func(q, table []float32, ld, pad int, col []int32, lo, hi int)
+	logits     func(q []float32, slope float32, own, top *headLanes)
+	weights    func(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes)
+	drop       func(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32)
+	attend     func(g *attentionGroup, r *room, lo, rows, e, n int)
+	headDots   func(g *attentionGroup, r *room, lo, rows, e, n int)
+	logitGrads func(n int, slopes, keep, dots, base, out *float32, sum *headLanes)
 
 	gemm  func(g *gemm, s *scratch, i0, i1, j0, j1 int) // the rectangle [i0,i1)×[j0,j1) of C
 	tiles tiles                                         // what gemm is made of where it is blocked

@@ -203,8 +203,8 @@ func (b *Backward) into() (grad mat.Dense, fresh bool) {
 		if width == 0 {
 			width = b.grad.Cols
 		}
-		if c.Agg.Properties().Sum {
-			return t.Raw(g.NumSrc, width), true
+		if p := c.Agg.Properties(); p.Sum || p.WritesGrad {
+			return aggregate.GradPlace(c.Agg, g.NumSrc, width, t), true
 		}
 		return t.Scratch(g.NumSrc, width), false
 	}

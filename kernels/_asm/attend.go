@@ -7,59 +7,149 @@ func (w *writer) writeAttend() {
 	w.textf("%s\n// Edges of an attention, by heads: vectors of %d values. Nothing is fused but the sums of rows.\n", generated, w.lanes())
 	w.text(either(w, masks+"\n", "") + attendMacros)
 	w.attend()
+	w.headDots()
+	w.logitGrads()
 	w.dropEdges()
 }
 
-const attendParameters = "(rows int, rowPtr, col, w0, w1 unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, slope unsafe.Pointer, lds int, head unsafe.Pointer, cols, far int)"
+const attendParameters = "(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)"
 
-// attend writes the sums of rows under two weights: those of many columns, and those of what is left of them.
+// attend writes the sums of rows: those of many columns, and those of what is left of them.
 func (w *writer) attend() {
-	w.textf(edge, either(w, "Y12", "Y24"), either(w, "Y13", "Y25")) // of eight heads
-	head := either(w, 8, 16)                                        // the first register of what tells columns their heads
-	for _, k := range either(w, []rows{{vectors: 4}, {vectors: 1, masked: true}}, []rows{{vectors: 8}, {vectors: 4, masked: true}}) {
+	w.textf(edge, either(w, "Y14", "Y30")) // the weights of eight heads
+	head := either(w, 6, 8)                // the first register of what tells columns their heads
+	for _, k := range either(w, []rows{{vectors: 6}, {vectors: 1, masked: true}}, []rows{{vectors: 8}, {vectors: 4, masked: true}}) {
 		mask := func(v int) string {
 			if !k.masked {
 				return ""
 			}
-			return either(w, "V9", fmt.Sprintf("K%d", v+1))
+			return either(w, "V12", fmt.Sprintf("K%d", v+1))
 		}
-		w.function(fmt.Sprintf("attend%d", k.vectors*w.lanes()), attendParameters, 120)
+		w.function(fmt.Sprintf("attend%d", k.vectors*w.lanes()), attendParameters, 96)
 		w.text("\tLOADARGS")
 		if k.masked && w.wide {
 			w.text(columnsAVX512)
 		}
-		w.text("\tMOVQ head+96(FP), AX")
+		w.text("\tMOVQ head+72(FP), AX")
 		for v := range k.vectors {
 			w.textf("\t%s %d(AX), V%d", either(w, "VMOVDQU", "VMOVDQU32"), v*w.bytes(), head+v)
 		}
 		if k.masked && !w.wide {
 			w.text(columnsAVX2)
 		}
-		w.text("\nrow:\n\tROWEND\n\tCMPQ R8, CX\n\tJAE  none\n\tSLOPE")
-		for i, pointer := range []string{"DI", "AX"} {
-			for v := range k.vectors {
-				w.load(mask(v), v*w.bytes(), pointer, i*k.vectors+v)
-			}
+		w.text("\nrow:\n\tROWEND\n\tCMPQ R8, CX\n\tJAE  next")
+		for v := range k.vectors {
+			w.load(mask(v), v*w.bytes(), "DI", v)
 		}
 		w.text("\nedge:\n\tAHEAD(here)")
 		for b := 0; b < k.vectors*w.bytes(); b += 64 {
 			w.textf("\tPREFETCHT0 %d(R11)", b)
 		}
 		w.text("\nhere:\n\tEDGE")
+		weights, weight, value := either(w, 14, 30), either(w, 15, 31), 13
 		for v := range k.vectors {
-			w.load(mask(v), v*w.bytes(), "AX", either(w, 14, 26))
-			order := either(w, "\tVPERMPS V12, V%d, V15\n\tVFMADD231PS V14, V15, V%d\n\tVPERMPS V13, V%[1]d, V15\n\tVFMADD231PS V14, V15, V%[3]d",
-				"\tVPERMPS V24, V%d, V27\n\tVPERMPS V25, V%[1]d, V28\n\tVFMADD231PS V26, V27, V%d\n\tVFMADD231PS V26, V28, V%d")
-			w.textf(order, head+v, v, k.vectors+v)
-		}
-		w.text("\tNEXT(edge)\n\tSLOPE")
-		for i, pointer := range []string{"DI", "AX"} {
-			for v := range k.vectors {
-				w.store(mask(v), i*k.vectors+v, v*w.bytes(), pointer)
+			w.textf("\tVPERMPS V%d, V%d, V%d", weights, head+v, weight)
+			if k.masked {
+				w.load(mask(v), v*w.bytes(), "AX", value+either(w, 0, 16))
+				w.textf("\tVFMADD231PS V%d, V%d, V%d", value+either(w, 0, 16), weight, v)
+			} else {
+				w.textf("\tVFMADD231PS %d(AX), V%d, V%d", v*w.bytes(), weight, v)
 			}
 		}
-		w.text("\nnext:\n\tADDQ R13, DI\n\tSLOPED\n\tDECQ DX\n\tJNZ  row\n\tVZEROUPPER\n\tRET\n\nnone:\n\tSLOPE\n\tJMP next")
+		w.text("\tNEXT(edge)")
+		for v := range k.vectors {
+			w.store(mask(v), v, v*w.bytes(), "DI")
+		}
+		w.text("\nnext:\n\tADDQ R13, DI\n\tDECQ DX\n\tJNZ  row\n\tVZEROUPPER\n\tRET")
 	}
+}
+
+const headDotsParameters = "(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)"
+
+// headDots writes the products of two rows by heads, of up to eight heads or up to four: a vector of sums for each head,
+// whose lanes are then added pair by pair, those of all heads at a time.
+func (w *writer) headDots() {
+	for _, heads := range []int{8, 4} {
+		w.function(fmt.Sprintf("headDots%d", heads), headDotsParameters, 96)
+		w.text("\tLOADDOTS" + either(w, dotsMaskAVX2, dotsMaskAVX512))
+		w.text("\nrow:\n\tROWEND\n\tCMPQ R8, CX\n\tJAE  next\n\nedge:\n\tAHEAD(here)\n\tMOVQ R12, AX\n\nahead:")
+		w.text("\tPREFETCHT0 (R11)\n\tADDQ $64, R11\n\tSUBQ $64, AX\n\tJGT  ahead")
+		w.text("\nhere:\n\tMOVLQSX (R8), AX\n\tIMULQ R12, AX\n\tADDQ BX, AX\n\tMOVQ DI, R11")
+		for h := range heads {
+			w.textf("\tZERO V%d", h)
+		}
+		for h := range heads {
+			w.textf("\tCMPQ heads+72(FP), $%d\n\tJLE  fold\n\tMOVQ R10, R14\n\tTESTQ R14, R14\n\tJZ   tail%[1]d\n\nwhole%[1]d:", h)
+			w.textf("\tVMOVUPS (AX), V8\n\tVFMADD231PS (R11), V8, V%d\n\tADDQ $BYTES, AX\n\tADDQ $BYTES, R11\n\tDECQ R14\n\tJNZ  whole%[1]d", h)
+			w.textf("\ntail%d:\n\tTESTQ R9, R9\n\tJZ   done%[1]d", h)
+			w.load(either(w, "V15", "K1"), 0, "AX", 8)
+			w.load(either(w, "V15", "K1"), 0, "R11", 9)
+			w.textf("\tVFMADD231PS V9, V8, V%d\n\tADDQ R9, AX\n\tADDQ R9, R11\n\ndone%[1]d:", h)
+		}
+		w.text("\nfold:")
+		for h := 0; h < heads && w.wide; h++ {
+			w.textf("\tVEXTRACTF64X4 $1, Z%d, Y10\n\tVADDPS Y10, Y%[1]d, Y%[1]d", h)
+		}
+		for h := 0; h < heads; h += 4 {
+			w.textf("\tVHADDPS Y%d, Y%d, Y%[2]d\n\tVHADDPS Y%d, Y%d, Y%[4]d\n\tVHADDPS Y%[4]d, Y%[2]d, Y%[2]d", h+1, h, h+3, h+2)
+		}
+		if heads == 8 {
+			w.text("\tVPERM2F128 $0x20, Y4, Y0, Y8\n\tVPERM2F128 $0x31, Y4, Y0, Y9\n\tVADDPS Y9, Y8, Y0\n\tVMOVUPS Y0, (DX)")
+		} else {
+			w.text("\tVEXTRACTF128 $1, Y0, X8\n\tVADDPS X8, X0, X0\n\tVMOVUPS X0, (DX)")
+		}
+		w.text("\tADDQ step+32(FP), DX\n\tADDQ $4, R8\n\tCMPQ R8, CX\n\tJB   edge")
+		w.text("\nnext:\n\tADDQ R13, DI\n\tDECQ rows+0(FP)\n\tJNZ  row\n\tVZEROUPPER\n\tRET")
+	}
+}
+
+// logitGrads writes the gradients of logits from those of weights: sixteen lanes of sums.
+func (w *writer) logitGrads() {
+	w.function("logitGrads", "(n int, slopes, keep, dots, base, out *float32, sum *headLanes)", 56)
+	w.text(`	MOVQ n+0(FP), CX
+	MOVQ slopes+8(FP), SI
+	MOVQ keep+16(FP), R9
+	MOVQ dots+24(FP), BX
+	MOVQ base+32(FP), R10
+	MOVQ out+40(FP), DI
+	MOVQ sum+48(FP), R8
+	MOVQ $64, R11
+	TESTQ R9, R9
+	JNZ  kept
+	LEAQ ones<>(SB), R9
+	XORQ R11, R11
+
+kept:`)
+	vectors := 64 / w.bytes()
+	for v := range vectors {
+		w.textf("\tVMOVUPS %d(R8), V%d", v*w.bytes(), 10+v)
+	}
+	w.text("\neach:\n\tCMPQ CX, $16\n\tJLT  few")
+	for v := range vectors {
+		w.logitGrad(v, "")
+	}
+	w.text("\tADDQ $64, SI\n\tADDQ R11, R9\n\tADDQ $64, BX\n\tADDQ $64, R10\n\tADDQ $64, DI\n\tSUBQ $16, CX\n\tJMP  each\n\nfew:")
+	for v := range vectors {
+		w.text("\tTESTQ CX, CX\n\tJLE  done" + either(w, lastAVX2, lastAVX512))
+		w.logitGrad(v, either(w, "V15", "K1"))
+		w.text("\tSUBQ $LANES, CX")
+	}
+	w.text("\ndone:")
+	for v := range vectors {
+		w.textf("\tVMOVUPS V%d, %d(R8)", 10+v, v*w.bytes())
+	}
+	w.text("\tVZEROUPPER\n\tRET")
+}
+
+// logitGrad does vector v of sixteen values, of which a mask may leave some out.
+func (w *writer) logitGrad(v int, mask string) {
+	at := v * w.bytes()
+	for k, pointer := range []string{"BX", "R9", "R10", "SI"} {
+		w.load(mask, at, pointer, k)
+	}
+	w.text("\tVMULPS V1, V0, V0\n\tVSUBPS V2, V0, V0\n\tVMULPS V3, V0, V0")
+	w.store(mask, 0, at, "DI")
+	w.textf("\tVADDPS V0, V%d, V%[1]d", 10+v)
 }
 
 func (w *writer) dropEdges() {
@@ -100,22 +190,30 @@ each:
 }
 
 const attendMacros = `
-// The sums of rows: R8 the column of the edge, R9 its weights by heads, R14 on from there those of the slope, CX the row's
-// end; BX and R12 X and its stride, DI and R13 those of Y. A weight reaches the columns of its head by a permutation.
+DATA ones<>+0(SB)/8, $0x3f8000003f800000
+DATA ones<>+8(SB)/8, $0x3f8000003f800000
+DATA ones<>+16(SB)/8, $0x3f8000003f800000
+DATA ones<>+24(SB)/8, $0x3f8000003f800000
+DATA ones<>+32(SB)/8, $0x3f8000003f800000
+DATA ones<>+40(SB)/8, $0x3f8000003f800000
+DATA ones<>+48(SB)/8, $0x3f8000003f800000
+DATA ones<>+56(SB)/8, $0x3f8000003f800000
+GLOBL ones<>(SB), RODATA|NOPTR, $64
+
+// The sums of rows: R8 the column of the edge, R9 its weights by heads, CX the row's end; BX and R12 X and its stride, DI
+// and R13 those of Y. A weight reaches the columns of its head by a permutation.
 
 #define LOADARGS \
 	MOVQ rows+0(FP), DX    \
 	MOVQ rowPtr+8(FP), SI  \
 	MOVQ col+16(FP), R8    \
-	MOVQ w0+24(FP), R9     \
-	MOVQ w1+32(FP), R14    \
-	SUBQ R9, R14           \
-	MOVQ step+40(FP), R10  \
-	MOVQ x+48(FP), BX      \
-	MOVQ ldx+56(FP), R12   \
-	MOVQ y+64(FP), DI      \
-	MOVQ ldy+72(FP), R13   \
-	MOVQ far+112(FP), R15  \
+	MOVQ w+24(FP), R9      \
+	MOVQ step+32(FP), R10  \
+	MOVQ x+40(FP), BX      \
+	MOVQ ldx+48(FP), R12   \
+	MOVQ y+56(FP), DI      \
+	MOVQ ldy+64(FP), R13   \
+	MOVQ far+88(FP), R15   \
 	SHLQ $2, R12           \
 	SHLQ $2, R13           \
 	LEAQ (R8)(R15*4), R15
@@ -139,13 +237,21 @@ const attendMacros = `
 	CMPQ R8, CX   \
 	JB   loop
 
-// SLOPE points AX at the row of the slope; SLOPED moves on to the next.
-#define SLOPE MOVQ slope+80(FP), AX
-
-#define SLOPED \
-	MOVQ lds+88(FP), R11    \
-	LEAQ (AX)(R11*4), AX    \
-	MOVQ AX, slope+80(FP)`
+// Products by heads: likewise, but DI and R13 are the rows that each edge's row of X is multiplied with, DX what is written,
+// R10 a head's whole vectors and R9 the bytes of what is left of it.
+#define LOADDOTS \
+	MOVQ rowPtr+8(FP), SI  \
+	MOVQ col+16(FP), R8    \
+	MOVQ dots+24(FP), DX   \
+	MOVQ x+40(FP), BX      \
+	MOVQ ldx+48(FP), R12   \
+	MOVQ z+56(FP), DI      \
+	MOVQ ldz+64(FP), R13   \
+	MOVQ dim+80(FP), R10   \
+	MOVQ far+88(FP), R15   \
+	SHLQ $2, R12           \
+	SHLQ $2, R13           \
+	LEAQ (R8)(R15*4), R15`
 
 // edge is what an edge begins with: AX points at its row of X, and its weights by heads are loaded.
 const edge = `
@@ -153,16 +259,15 @@ const edge = `
 	MOVLQSX (R8), AX        \
 	IMULQ   R12, AX         \
 	ADDQ    BX, AX          \
-	VMOVUPS (R9), %[1]s      \
-	VMOVUPS (R9)(R14*1), %[2]s`
+	VMOVUPS (R9), %s`
 
 // columnsAVX2 and columnsAVX512 make the masks of the columns there are.
 const columnsAVX2 = `	MOVQ $8, AX
-	SUBQ cols+104(FP), AX
+	SUBQ cols+80(FP), AX
 	LEAQ masks<>(SB), R11
-	VMOVUPS (R11)(AX*4), Y9`
+	VMOVUPS (R11)(AX*4), Y12`
 
-const columnsAVX512 = `	MOVQ  cols+104(FP), CX
+const columnsAVX512 = `	MOVQ  cols+80(FP), CX
 	MOVQ  $-1, AX
 	NEGQ  CX
 	SHRQ  CX, AX
@@ -173,6 +278,43 @@ const columnsAVX512 = `	MOVQ  cols+104(FP), CX
 	KMOVW AX, K3
 	SHRQ  $16, AX
 	KMOVW AX, K4`
+
+// dotsMaskAVX2 and dotsMaskAVX512 make the mask of what is left of a head.
+const dotsMaskAVX2 = `
+	MOVQ R10, R9
+	ANDQ $7, R9
+	SHRQ $3, R10
+	MOVQ $8, AX
+	SUBQ R9, AX
+	LEAQ masks<>(SB), R11
+	VMOVUPS (R11)(AX*4), Y15
+	SHLQ $2, R9`
+
+const dotsMaskAVX512 = `
+	MOVQ R10, R9
+	ANDQ $15, R9
+	SHRQ $4, R10
+	MOVQ R9, CX
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+	SHLQ $2, R9`
+
+// lastAVX2 and lastAVX512 make the mask of the next vector of the last CX values.
+const lastAVX2 = `
+	XORQ R12, R12
+	MOVQ $8, AX
+	SUBQ CX, AX
+	CMOVQLT R12, AX
+	LEAQ masks<>(SB), R12
+	VMOVUPS (R12)(AX*4), Y15`
+
+const lastAVX512 = `
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1`
 
 const hash = `// MIX is the hash of DropoutMask on z; t is scratch, a and b its factors.
 #define MIX(z, t, a, b) \

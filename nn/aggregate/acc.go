@@ -24,21 +24,21 @@ type Acc struct {
 	EdgeX    mat.Dense // rows of the edges' columns, which a block numbers (graph.CSR.Edge); set before Begin
 	State    any       // what an Aggregator of another package keeps from Begin on; it stays from step to step
 
-	key              rng.Key      // of attention dropout
-	sum              mat.Dense    // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
-	stat             mat.Dense    // R×heads: running maximum, then logarithm of the softmax's sum; of dacc, dh·h
-	norm             mat.Dense    // R×heads: running sum of the softmax
-	dst              mat.Dense    // R×heads: the destination's part of the logit; of dacc, its gradient
-	edges            mat.Dense    // mapped columns of the edges; of dacc, their gradient
-	slope, normSlope mat.Dense    // the derivatives of sum and norm by dst
-	arg              []int32      // R×width: place of the maximum, counted through the blocks
-	argNow           []int32      // the same within one block
-	blocks           []block      // added so far
-	added            int          // sources in them
-	buf              [6][]float32 // memory of the matrices
-	edge             []float32    // scratch of one Add or AddGrad
-	weight           mat.Dense    // matrices of relations; of dacc, their gradient
-	sums             [][]float32  // of each block: sums of its rows by relation
+	key    rng.Key      // of attention dropout
+	sum    mat.Dense    // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
+	stat   mat.Dense    // R×heads: running maximum, then logarithm of the softmax's sum; of dacc, dh·h
+	norm   mat.Dense    // R×heads: running sum of the softmax
+	dst    mat.Dense    // R×heads: the destination's part of the logit; of dacc, its gradient
+	edges  mat.Dense    // mapped columns of the edges; of dacc, their gradient
+	fresh  bool         // sum, stat and norm hold nothing yet; of dacc, the next gradient of sources is written, not added
+	arg    []int32      // R×width: place of the maximum, counted through the blocks
+	argNow []int32      // the same within one block
+	blocks []block      // added so far
+	added  int          // sources in them
+	buf    [6][]float32 // memory of the matrices
+	edge   []float32    // scratch of one Add or AddGrad
+	weight mat.Dense    // matrices of relations; of dacc, their gradient
+	sums   [][]float32  // of each block: sums of its rows by relation
 
 	messages *messageLoop
 
@@ -65,9 +65,14 @@ type block struct {
 
 // begin makes a running row of zeros for each of rows destinations.
 func (a *Acc) begin(rows, width int) {
+	a.room(rows, width)
+	a.sum.Zero()
+}
+
+// room is begin with rows of unknown contents.
+func (a *Acc) room(rows, width int) {
 	a.added, a.blocks = 0, a.blocks[:0]
 	a.sum = a.take(0, rows, width)
-	a.sum.Zero()
 }
 
 // Aggregate returns the aggregate where the aggregator keeps it.

@@ -9,8 +9,7 @@ import (
 )
 
 // attention is that of GAT: α is the softmax of LeakyReLU(src·z_j + dst·z_i) (Veličković et al.,
-// ICLR 2018, eqs. 3 and 4). With h_i comes its derivative by dst·z_i, so that both passes go
-// through the edges once.
+// ICLR 2018, eqs. 3 and 4). Both passes go through the edges once.
 type attention struct {
 	softmax
 	Src, Dst *tape.Param // heads×dim
@@ -23,6 +22,13 @@ func NewAttention(name string, heads, dim int, dropout float32, key rng.Key) Agg
 		Src:     tape.Glorot(name+".src", heads, dim, heads, dim, key),
 		Dst:     tape.Glorot(name+".dst", heads, dim, heads, dim, key),
 	}
+}
+
+// Properties returns those of a softmax, and that gradients need no zeros.
+func (a *attention) Properties() Properties {
+	p := a.softmax.Properties()
+	p.WritesGrad = true
+	return p
 }
 
 // Params returns the two vectors of every head.
@@ -64,15 +70,9 @@ func (a *attention) logitGrads(dz, ds, z, m, dm mat.Dense, v *tape.Param) {
 // Begin computes the destinations' part of the logits from their rows z.
 func (a *attention) Begin(acc *Acc, z mat.Dense) {
 	pad := a.pad()
-	a.begin(acc, z, pad)
+	a.room(acc, z, pad)
 	acc.dst = acc.take(3, z.Rows, pad)
 	a.logits(acc.dst, z, mat.View(z.Cols, pad, acc.takeEdges(z.Cols*pad)), a.Dst)
-	if !acc.Infer {
-		acc.slope = acc.take(4, z.Rows, z.Cols)
-		acc.slope.Zero()
-		acc.normSlope = acc.take(5, z.Rows, pad)
-		acc.normSlope.Zero()
-	}
 }
 
 // Add takes in a block of sources z.
@@ -88,9 +88,17 @@ func (a *attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	edges := a.edges(acc, g.RowPtr, g.Col)
 	edges.Keys = (*inKeys)(acc)
 	edges.Forward(acc.dst.Data, src.Data, z.Data, z.Stride, &kernels.Softmax{
-		Top: acc.stat.Data, Sum: acc.norm.Data, Y: acc.sum.Data, LDY: acc.sum.Stride,
-		SumSlope: acc.normSlope.Data, YSlope: acc.slope.Data,
+		Top: acc.stat.Data, Sum: acc.norm.Data, Y: acc.sum.Data, LDY: acc.sum.Stride, Fresh: acc.fresh,
 	})
+	acc.fresh = false
+}
+
+// End writes the aggregate to h and leaves in acc what the gradient needs.
+func (a *attention) End(h mat.Dense, acc *Acc) {
+	if acc.fresh {
+		a.clear(acc)
+	}
+	a.softmax.End(h, acc)
 }
 
 func (a *attention) edges(acc *Acc, rowPtr []int64, col []int32) kernels.Attention {
@@ -101,16 +109,22 @@ func (a *attention) edges(acc *Acc, rowPtr []int64, col []int32) kernels.Attenti
 	return e
 }
 
-// EndGrad computes dh_i·h_i and the gradient of the destinations' part of the logits.
+// EndGrad computes dh_i·h_i and makes room for the gradient of the destinations' part of the logits.
 func (a *attention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.dst = dacc.take(3, dh.Rows, a.pad())
+	dacc.dst.Zero()
 	a.endGrad(dacc, dh, acc)
 }
 
 // AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add.
 func (a *attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	checkBlock("attention", acc.sum.Rows, g, z)
+	fresh := dacc.fresh
+	dacc.fresh = false
 	if len(g.Col) == 0 {
+		if fresh {
+			dz.Zero()
+		}
 		return
 	}
 	pad := a.pad()
@@ -122,8 +136,10 @@ func (a *attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *
 	tr := acc.patterns().Transpose(g.RowPtr, g.Col, g.NumSrc)
 	edges, dh := a.edges(acc, tr.RowPtr, tr.Col), dacc.sum
 	edges.Keys = (*outKeys)(acc)
-	edges.Backward(src.Data, acc.dst.Data, acc.stat.Data, dacc.stat.Data,
-		dh.Data, dh.Stride, z.Data, z.Stride, dz.Data, dz.Stride, up.Data)
+	edges.Backward(src.Data, acc.dst.Data, &kernels.AttentionGrad{
+		Log: acc.stat.Data, Base: dacc.stat.Data, DY: dh.Data, LDDY: dh.Stride, X: z.Data, LDX: z.Stride,
+		DX: dz.Data, LDDX: dz.Stride, Fresh: fresh, DOwn: up.Data, DFar: dacc.dst.Data,
+	})
 	a.logitGrads(dz, up, z, m, dm, a.Src)
 }
 

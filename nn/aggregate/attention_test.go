@@ -40,8 +40,8 @@ func TestAttentionKeepsNoEdges(t *testing.T) {
 		return floats
 	}
 	few, many := memory(2), memory(500)
-	if few != many || few > 3*n*heads*dim+12*n*heads {
-		t.Errorf("%d values for 2 edges a node and %d for 500, want the same and at most those of three rows", few, many)
+	if few != many || few > n*heads*dim+9*n*heads {
+		t.Errorf("%d values for 2 edges a node and %d for 500, want the same and at most those of one row and of logits", few, many)
 	}
 }
 

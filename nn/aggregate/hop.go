@@ -82,7 +82,7 @@ type HopGrad struct {
 	G       *graph.CSR
 	DH      mat.Dense // gradient of the aggregate
 	Grad    mat.Dense // gradient of the near rows, to which this worker adds what others find of them after Near
-	Fresh   bool      // Grad holds nothing yet: Near writes it (of a sum only)
+	Fresh   bool      // Grad holds nothing yet: Near writes it (of a sum, or where WritesGrad)
 	OwnGrad mat.Dense // of the destinations' rows; empty: the first of Grad
 	Rows    mat.Dense // near rows, which others may read again; empty where NeedsSource is false
 
@@ -108,8 +108,20 @@ func (p *HopGrad) Begin(t *tape.Tape) (wanted bool) {
 		p.OwnGrad = p.Grad.RowRange(0, p.DH.Rows)
 	}
 	p.Rows, p.own, p.nodes, p.acc, p.dacc = e.X, e.Y, e.Nodes, e.State.(*Acc), newAcc(t)
+	p.dacc.fresh = p.Fresh
 	p.Agg.EndGrad(p.dacc, p.DH, p.acc)
 	return true
+}
+
+// GradPlace returns, before Begin, memory for a Grad that Near writes, so many rows of so many values:
+// that of an aggregate which nobody reads after Begin, if it has that shape.
+func GradPlace(agg Aggregator, rows, cols int, t *tape.Tape) mat.Dense {
+	if agg.Properties().KeepsAggregate {
+		if sum := t.Last(0).State.(*Acc).sum; sum.Rows == rows && sum.Cols == cols {
+			return sum
+		}
+	}
+	return t.Raw(rows, cols)
 }
 
 // NeedsSource reports whether Add reads the rows of its block.

@@ -32,25 +32,42 @@ func (s *softmax) Properties() Properties { return Properties{NeedsSource: true,
 // begin makes the running state for the rows z of destinations; a row of values of heads is pad
 // wide.
 func (s *softmax) begin(acc *Acc, z mat.Dense, pad int) {
+	s.room(acc, z, pad)
+	s.clear(acc)
+}
+
+// room is begin where nothing is in the state yet: its first block is written.
+func (s *softmax) room(acc *Acc, z mat.Dense, pad int) {
 	if z.Cols != s.width() {
 		panic(shapeFault("columns of attention's input", z.Cols, s.width()))
 	}
-	s.start(acc, z.Rows, pad)
+	s.take(acc, z.Rows, pad)
+	acc.fresh = true
 }
 
 // start is begin for so many destinations.
 func (s *softmax) start(acc *Acc, rows, pad int) {
-	acc.begin(rows, s.width())
+	s.take(acc, rows, pad)
+	s.clear(acc)
+}
+
+func (s *softmax) take(acc *Acc, rows, pad int) {
+	acc.room(rows, s.width())
 	if acc.Train {
 		acc.key = acc.Key.FoldString(s.key)
 	}
 	acc.stat = acc.take(1, rows, pad) // running maximum, then m + ln s
+	acc.norm = acc.take(2, rows, pad) // running sum
+}
+
+// clear makes the state that of no edges.
+func (s *softmax) clear(acc *Acc) {
+	acc.sum.Zero()
 	for i := range acc.stat.Data {
 		acc.stat.Data[i] = float32(math.Inf(-1))
 	}
-	acc.norm = acc.take(2, rows, pad) // running sum
 	acc.norm.Zero()
-	acc.slope, acc.normSlope = mat.Dense{}, mat.Dense{}
+	acc.fresh = false
 }
 
 // End writes the aggregate to h and leaves in acc what the gradient needs.
@@ -70,10 +87,6 @@ func (w *loop) end(i, _ int) {
 		}
 		stat[k] += float32(math.Log(float64(s)))
 		scale(1/s, out[k*dim:(k+1)*dim])
-		if !acc.slope.Empty() {
-			scale(1/s, acc.slope.Row(i)[k*dim:(k+1)*dim])
-			acc.normSlope.Row(i)[k] *= 1 / s
-		}
 	}
 	copy(w.h.Row(i), out)
 }
@@ -88,22 +101,13 @@ func (s *softmax) endGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	w.each((*loop).endGrad)
 }
 
-// endGrad computes dh·h of destination i and, where its slope is known, the gradient of its part of
-// the logits.
+// endGrad computes dh·h of destination i.
 func (w *loop) endGrad(i, _ int) {
-	acc, dacc, dim := w.acc, w.dacc, w.softmax.dim
-	dh, h, base := dacc.sum.Row(i), acc.sum.Row(i), dacc.stat.Row(i)
+	dim := w.softmax.dim
+	dh, h, base := w.dacc.sum.Row(i), w.acc.sum.Row(i), w.dacc.stat.Row(i)
 	clear(base)
 	for k := range w.softmax.heads {
 		base[k] = dot(dh[k*dim:(k+1)*dim], h[k*dim:(k+1)*dim])
-	}
-	if acc.slope.Empty() {
-		return
-	}
-	down, slope, norm := dacc.dst.Row(i), acc.slope.Row(i), acc.normSlope.Row(i)
-	clear(down)
-	for k := range w.softmax.heads {
-		down[k] = dot(dh[k*dim:(k+1)*dim], slope[k*dim:(k+1)*dim]) - float32(base[k]*norm[k])
 	}
 }
 
@@ -140,9 +144,14 @@ func (w *loop) Run(part int) {
 	}
 }
 
-// dot and scale are for the few columns of one head, for which a call of the kernels costs more
-// than the work.
+// dot and scale are for the columns of one head. Where there are few, a call of the kernels costs
+// more than the work.
+const few = 24
+
 func dot(x, y []float32) float32 {
+	if len(x) >= few {
+		return kernels.Dot(x, y)
+	}
 	y = y[:len(x)]
 	var s float32
 	for c, v := range x {
@@ -152,6 +161,10 @@ func dot(x, y []float32) float32 {
 }
 
 func scale(a float32, x []float32) {
+	if len(x) >= few {
+		kernels.Scale(a, x)
+		return
+	}
 	for c := range x {
 		x[c] *= a
 	}
