@@ -164,12 +164,18 @@ func (h *halo) grad(hop *aggregate.HopGrad) error {
 		}
 	}
 	for b, rows, ok := f.next(); ok; b, rows, ok = f.next() {
-		dzb, room := out.room(f.at, len(b.nodes)*dz.Cols)
-		if !room {
+		inPlace := f.wanted(b) && hop.TakesPlace()
+		if !out.wait() {
 			break
 		}
-		hop.Add(b.g, b.nodes, mat.View(len(b.nodes), dz.Cols, dzb), rows)
+		dzb := rows
+		if !inPlace {
+			dzb = mat.View(len(b.nodes), dz.Cols, out.zeros(len(b.nodes)*dz.Cols))
+		}
+		out.hold(f.at, dzb.Data)
+		hop.Add(b.g, b.nodes, dzb, rows)
 		switch {
+		case inPlace:
 		case f.wanted(b):
 			f.done(rows)
 		case reads:
@@ -181,6 +187,12 @@ func (h *halo) grad(hop *aggregate.HopGrad) error {
 		}
 		if out.left[f.at] == 0 {
 			out.release(f.at)
+		}
+		if inPlace { // the next block comes when there is room for it
+			if !out.wait() {
+				break
+			}
+			f.ask()
 		}
 	}
 	err = s.End()
@@ -360,22 +372,32 @@ type queue struct {
 	held   int
 }
 
-// room waits for room and returns n zeros for a block's gradient.
-func (o *queue) room(i, n int) ([]float32, bool) {
+// wait waits until there is room for one more gradient; false: the operation has failed.
+func (o *queue) wait() bool {
 	for o.held > o.ahead {
 		q, ok := o.stream.Sent(1)
 		if !ok {
-			return nil, false
+			return false
 		}
 		k := o.halo.of[q]
 		if o.left[k]--; o.left[k] == 0 {
 			o.release(k)
 		}
 	}
+	return true
+}
+
+// zeros returns memory for a gradient.
+func (o *queue) zeros(n int) []float32 {
+	b := o.take(n)
+	clear(b)
+	return b
+}
+
+// hold keeps the memory of block i's gradient until that has been sent.
+func (o *queue) hold(i int, b []float32) {
+	o.of[i] = b
 	o.held++
-	o.of[i] = o.take(n)
-	clear(o.of[i])
-	return o.of[i], true
 }
 
 func (o *queue) release(i int) {

@@ -356,7 +356,13 @@ func (g *attentionGroup) weigh(r *room, lo, rows, e, n int) {
 		}
 		r.top.repeat(g.top[i*g.ld+g.h0:], pad)
 		active.logits(r.q[from:to], g.Slope, &r.own, &r.top)
-		g.raise(r, i)
+		if g.fresh && e+from/pad == int(g.rowPtr[i]) {
+			r.top.foldMax(pad)
+			copy(g.top[i*g.ld+g.h0:][:pad], r.top[:])
+			r.top.repeat(g.top[i*g.ld+g.h0:], pad)
+		} else {
+			g.raise(r, i)
+		}
 		r.sum = headLanes{}
 		if keep != nil {
 			keep = &r.keep[from]

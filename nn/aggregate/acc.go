@@ -30,6 +30,8 @@ type Acc struct {
 	norm   mat.Dense    // R×heads: running sum of the softmax
 	dst    mat.Dense    // R×heads: the destination's part of the logit; of dacc, its gradient
 	edges  mat.Dense    // mapped columns of the edges; of dacc, their gradient
+	ofDst  []rng.Key    // keys of attention dropout by destination
+	from   int          // the source that the next band of gradients begins with
 	fresh  bool         // sum, stat and norm hold nothing yet; of dacc, the next gradient of sources is written, not added
 	arg    []int32      // R×width: place of the maximum, counted through the blocks
 	argNow []int32      // the same within one block
@@ -97,6 +99,14 @@ func (a *Acc) takeEdges(n int) []float32 {
 	return a.edge[:n]
 }
 
+// takeUntil returns scratch memory that the tape's next Release takes back.
+func (a *Acc) takeUntil(n int) []float32 {
+	if a.tape == nil {
+		return a.takeEdges(n)
+	}
+	return a.tape.Raw(1, n).Data
+}
+
 // takeSums returns memory for the sums of block k.
 func (a *Acc) takeSums(k, n int) []float32 {
 	for len(a.sums) <= k {
@@ -140,6 +150,7 @@ func (a *Acc) patterns() *tape.Patterns {
 // Bytes returns the memory that a holds beside that of its tape.
 func (a *Acc) Bytes() int64 {
 	n := cap(a.arg) + cap(a.argNow) + cap(a.edge)
+	n += 2 * cap(a.ofDst)
 	for _, b := range a.buf {
 		n += cap(b)
 	}

@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"slices"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
@@ -54,12 +56,15 @@ func (a *attention) logits(s, z, m mat.Dense, v *tape.Param) {
 	kernels.GemmNN(z.Rows, m.Cols, z.Cols, z.Data, z.Stride, m.Data, m.Stride, s.Data, s.Stride, false)
 }
 
-// logitGrads adds to dz and to v's gradient what ds, the gradient of logits, brings; m and dm are
-// scratch.
-func (a *attention) logitGrads(dz, ds, z, m, dm mat.Dense, v *tape.Param) {
-	a.vectors(m, v)
+// logitGrads adds to dz what ds, the gradient of logits, brings, and to dm, or writes there, that of
+// the vectors m.
+func logitGrads(dz, ds, z, m, dm mat.Dense, add bool) {
 	kernels.GemmNT(z.Rows, z.Cols, m.Cols, ds.Data, ds.Stride, m.Data, m.Stride, dz.Data, dz.Stride, true)
-	kernels.GemmTN(z.Cols, m.Cols, z.Rows, z.Data, z.Stride, ds.Data, ds.Stride, dm.Data, dm.Stride, false)
+	kernels.GemmTN(z.Cols, m.Cols, z.Rows, z.Data, z.Stride, ds.Data, ds.Stride, dm.Data, dm.Stride, add)
+}
+
+// learn adds dm, the gradient of the vectors one below another, to v's.
+func (a *attention) learn(v *tape.Param, dm mat.Dense) {
 	for h := range a.heads {
 		for c := range a.dim {
 			v.Grad.Row(h)[c] += dm.Row(h*a.dim + c)[h]
@@ -114,12 +119,24 @@ func (a *attention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.dst = dacc.take(3, dh.Rows, a.pad())
 	dacc.dst.Zero()
 	a.endGrad(dacc, dh, acc)
+	if acc.Train && a.dropout > 0 {
+		acc.ofDst = slices.Grow(acc.ofDst[:0], dh.Rows)
+		for i := range dh.Rows {
+			acc.ofDst = append(acc.ofDst, acc.key.Fold(tape.NodeID(acc.Dst, i)))
+		}
+	}
 }
 
-// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add.
+// bandValues is how many values of sources AddGrad works on at a time, so that a band is still in the
+// caches when the next kernel reads it.
+const bandValues = 1 << 16
+
+// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add. Where dz
+// is z, the gradient takes the rows' place.
 func (a *attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	checkBlock("attention", acc.sum.Rows, g, z)
-	fresh := dacc.fresh
+	over := len(z.Data) > 0 && &dz.Data[0] == &z.Data[0]
+	fresh := dacc.fresh || over
 	dacc.fresh = false
 	if len(g.Col) == 0 {
 		if fresh {
@@ -127,20 +144,42 @@ func (a *attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *
 		}
 		return
 	}
-	pad := a.pad()
-	scratch := acc.takeEdges(2 * (z.Rows + z.Cols) * pad)
-	src, scratch := mat.View(z.Rows, pad, scratch[:z.Rows*pad]), scratch[z.Rows*pad:]
-	up, scratch := mat.View(z.Rows, pad, scratch[:z.Rows*pad]), scratch[z.Rows*pad:] // the gradient of src
-	m, dm := mat.View(z.Cols, pad, scratch[:z.Cols*pad]), mat.View(z.Cols, pad, scratch[z.Cols*pad:])
-	a.logits(src, z, m, a.Src)
-	tr := acc.patterns().Transpose(g.RowPtr, g.Col, g.NumSrc)
-	edges, dh := a.edges(acc, tr.RowPtr, tr.Col), dacc.sum
-	edges.Keys = (*outKeys)(acc)
-	edges.Backward(src.Data, acc.dst.Data, &kernels.AttentionGrad{
-		Log: acc.stat.Data, Base: dacc.stat.Data, DY: dh.Data, LDDY: dh.Stride, X: z.Data, LDX: z.Stride,
-		DX: dz.Data, LDDX: dz.Stride, Fresh: fresh, DOwn: up.Data, DFar: dacc.dst.Data,
-	})
-	a.logitGrads(dz, up, z, m, dm, a.Src)
+	pad, band := a.pad(), min(z.Rows, max(1, bandValues/z.Cols))
+	values := 0 // of a gradient that does not lie in dz yet
+	if over {
+		values = band * z.Cols
+	}
+	mark := acc.tape.Mark() // layers share this memory
+	defer acc.tape.Release(mark)
+	scratch := acc.takeUntil(2*(band+z.Cols)*pad + values)
+	take := func(rows, cols int) mat.Dense {
+		m := mat.View(rows, cols, scratch[:rows*cols])
+		scratch = scratch[rows*cols:]
+		return m
+	}
+	src, up, m, dm := take(band, pad), take(band, pad), take(z.Cols, pad), take(z.Cols, pad) // up: the gradient of src
+	a.vectors(m, a.Src)
+	tr, dh := acc.patterns().Transpose(g.RowPtr, g.Col, g.NumSrc), dacc.sum
+	for lo := 0; lo < z.Rows; lo += band {
+		hi := min(lo+band, z.Rows)
+		src, up, z, dz := src.RowRange(0, hi-lo), up.RowRange(0, hi-lo), z.RowRange(lo, hi), dz.RowRange(lo, hi)
+		to := dz
+		if over {
+			to = mat.View(hi-lo, z.Cols, scratch[:(hi-lo)*z.Cols])
+		}
+		kernels.GemmNN(z.Rows, pad, z.Cols, z.Data, z.Stride, m.Data, m.Stride, src.Data, src.Stride, false)
+		edges := a.edges(acc, tr.RowPtr[lo:hi+1], tr.Col)
+		acc.from, edges.Keys = lo, (*outKeys)(acc)
+		edges.Backward(src.Data, acc.dst.Data, &kernels.AttentionGrad{
+			Log: acc.stat.Data, Base: dacc.stat.Data, DY: dh.Data, LDDY: dh.Stride, X: z.Data, LDX: z.Stride,
+			DX: to.Data, LDDX: to.Stride, Fresh: fresh, DOwn: up.Data, DFar: dacc.dst.Data,
+		})
+		logitGrads(to, up, z, m, dm, lo > 0)
+		if over {
+			dz.CopyFrom(to)
+		}
+	}
+	a.learn(a.Src, dm)
 }
 
 // BeginGrad adds to dz the gradient that reached the destinations' rows z as such.
@@ -148,7 +187,9 @@ func (a *attention) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
 	pad := a.pad()
 	scratch := acc.takeEdges(2 * z.Cols * pad)
 	m, dm := mat.View(z.Cols, pad, scratch[:z.Cols*pad]), mat.View(z.Cols, pad, scratch[z.Cols*pad:])
-	a.logitGrads(dz, dacc.dst, z, m, dm, a.Dst)
+	a.vectors(m, a.Dst)
+	logitGrads(dz, dacc.dst, z, m, dm, false)
+	a.learn(a.Dst, dm)
 }
 
 // inKeys names the edges to a destination, outKeys those from a source.
@@ -165,8 +206,9 @@ func (acc *inKeys) Keys(i int, sources []int32, keys []uint64) {
 }
 
 func (acc *outKeys) Keys(j int, destinations []int32, keys []uint64) {
-	source := tape.NodeID(acc.Src, j)
+	source := tape.NodeID(acc.Src, acc.from+j)
+	of := acc.ofDst
 	for k, i := range destinations {
-		keys[k] = uint64(acc.key.Fold(tape.NodeID(acc.Dst, int(i))).Fold(source))
+		keys[k] = uint64(of[i].Fold(source))
 	}
 }

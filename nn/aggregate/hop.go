@@ -127,6 +127,10 @@ func GradPlace(agg Aggregator, rows, cols int, t *tape.Tape) mat.Dense {
 // NeedsSource reports whether Add reads the rows of its block.
 func (p *HopGrad) NeedsSource() bool { return p.Agg.Properties().NeedsSource }
 
+// TakesPlace reports whether Add may be given the rows of its block as dz as well: the gradient is then
+// written in their place.
+func (p *HopGrad) TakesPlace() bool { return p.Agg.Properties().WritesGrad }
+
 // Near adds to the gradient of the near rows what the near block brings.
 func (p *HopGrad) Near() {
 	if p.acc == nil {
@@ -136,7 +140,8 @@ func (p *HopGrad) Near() {
 	p.Add(p.G, p.nodes, p.Grad, p.Rows)
 }
 
-// Add adds to dz the gradient of the rows z of a block of sources; z is empty where it is not read.
+// Add adds to dz the gradient of the rows z of a block of sources; z is empty where it is not read, and
+// may be dz where TakesPlace.
 func (p *HopGrad) Add(g *graph.CSR, nodes []int64, dz, z mat.Dense) {
 	if p.acc == nil {
 		sumGrad(dz, g, p.DH, p.t.Patterns(), true)

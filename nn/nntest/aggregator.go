@@ -106,13 +106,17 @@ func runParts(agg aggregate.Aggregator, parts []part, edges, z, weight mat.Dense
 	agg.End(h, acc)
 	dz = mat.New(z.Rows, z.Cols)
 	agg.EndGrad(dacc, weight, acc)
-	for _, p := range parts {
+	for k, p := range parts { // the gradient of every other one takes its rows' place, where it can
 		acc.Src = ids(p.src)
 		read := p.z
 		if !agg.Properties().NeedsSource {
 			read = mat.Dense{}
 		}
 		d := mat.New(p.z.Rows, p.z.Cols)
+		if inPlace := agg.Properties().WritesGrad && k%2 == 1; inPlace {
+			d.CopyFrom(p.z)
+			read = d
+		}
 		agg.AddGrad(d, p.g, read, acc, dacc)
 		for k := range d.Rows {
 			at := k
