@@ -37,6 +37,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	table := f.String("table", "accuracy", "table: accuracy, noise, edges, rows, labels or told")
 	names := f.String("graph", "facebook-pages,coauthor-cs,amazon-computers,cora", "graphs to measure")
 	runs := f.Int("runs", 5, "runs of each plan")
+	hops := f.Int("hops", 2, "accuracy: hops of the private plans, each of which is a sum with noise")
 	validation := f.Bool("validation", false, "accuracy, labels: by validation nodes, not test")
 	return func(ctx context.Context, p *page.Page) error {
 		of, judged := strings.Split(*names, ","), graph.Test
@@ -45,7 +46,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		}
 		switch *table {
 		case "accuracy":
-			return accuracy(ctx, p, *root, of, *runs, judged)
+			return accuracy(ctx, p, *root, of, *runs, *hops, judged)
 		case "noise":
 			return noise(p)
 		case "edges":
@@ -82,7 +83,7 @@ func private(epsilon float64, seed int) heddle.Plan {
 const quiet = dp.MaxEpsilon
 
 // accuracy compares plans that differ in ε alone, with one without edges and the preset without privacy.
-func accuracy(ctx context.Context, p *page.Page, root string, names []string, runs int, judged graph.Split) error {
+func accuracy(ctx context.Context, p *page.Page, root string, names []string, runs, hops int, judged graph.Split) error {
 	p.Text("Accuracy of %s nodes in %%, with the standard error of the mean over %d runs, of four peers; δ is %g.\n"+
 		"`frugal` is the preset without privacy; `no edges` is what the private runs have before they use\n"+
 		"edges: four rounds without hops, degrees or coarse rows. With ε %g the noise is hardly a fifth of a\n"+
@@ -90,6 +91,9 @@ func accuracy(ctx context.Context, p *page.Page, root string, names []string, ru
 	p.Table("graph %s", "frugal %s", "no edges %s", "ε 100 %s", "ε 8 %s", "ε 4 %s", "ε 2 %s", "ε 1 %s", "lost at ε 4 %s", "lost at ε 1 %s", "ε 4 above no edges %s")
 	for _, name := range names {
 		plans := []heddle.Plan{private(0, 0), private(0, 0), private(quiet, 0), private(8, 0), private(4, 0), private(2, 0), private(1, 0)}
+		for i := range plans[2:] {
+			plans[2+i].Hops = hops
+		}
 		alone := &plans[1]
 		alone.Hops, alone.ClassRounds, alone.HopsKept, alone.CoarseRows = 0, 4, "last", false
 		figures := make([]figure, len(plans)+3)
