@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -58,6 +59,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	data := f.String("data", "cora,citeseer,facebook-pages,amazon-photo", "data sets, separated by commas")
 	peers := f.Int("peers", 3, "number of sites")
 	seed := f.Uint64("seed", 1, "random seed of partition and training")
+	seeds := f.Int("seeds", 1, "seeds from that of -seed on, of guessed columns; rows are searched with the first")
 	rows := f.Int("rows", 200, "rows of components, and rows with guessed columns")
 	bags := f.Int("bags", 10, "rows of class means searched, of few values and above five")
 	only := f.String("only", "", "part of the names of the settings to attack; empty: all")
@@ -75,7 +77,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 					continue
 				}
 				m := measurement{root: *root, data: name, peers: *peers, seed: *seed, rows: *rows, bags: *bags, tries: *tries, plans: *plans}
-				if err := m.run(ctx, p, s); err != nil {
+				if err := m.over(ctx, p, s, max(*seeds, 1)); err != nil {
 					return fmt.Errorf("%s, %s: %w", name, s.name, err)
 				}
 			}
@@ -86,7 +88,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			"its class and its soft labels. *Columns guessed* are of as many columns as a node has, over evenly chosen rows. " +
 			"For class means the attacker has all rows of the node, the model, the sums, and its own nodes with their rows; it " +
 			"is given class, degree and number of values, and guesses by the best linear estimate and by a decoder that it " +
-			"learned of its own nodes: the better figure counts. The baseline has all of this but rows.")
+			"learned of its own nodes: the better figure counts. The baseline has all of this but rows. The standard error of the gap is " +
+			"that over seeds or, of one seed, over rows.")
 		return nil
 	}
 }
@@ -101,10 +104,52 @@ type measurement struct {
 	plans      string // those of preset auto, separated by commas; empty: all
 }
 
-func (m *measurement) run(ctx context.Context, p *page.Page, s setting) error {
+// found is what was recovered with one seed.
+type found struct {
+	name           string // of the setting, and of the plans that preset auto tried
+	few, many, sum string
+	guessed        float64
+	compared       bool // with what is guessed without a row, base
+	base           float64
+	gap, deviation float64
+}
+
+// over prints what is recovered over so many seeds.
+func (m *measurement) over(ctx context.Context, p *page.Page, s setting, seeds int) error {
+	var all []found
+	for range seeds {
+		one, err := m.run(ctx, s)
+		if err != nil {
+			return err
+		}
+		all = append(all, one)
+		m.seed, m.bags = m.seed+1, 0
+	}
+	f, n := all[0], float64(seeds)
+	f.guessed, f.base, f.gap = 0, 0, 0
+	for _, one := range all {
+		f.guessed, f.base, f.gap = f.guessed+one.guessed/n, f.base+one.base/n, f.gap+one.gap/n
+	}
+	if seeds > 1 {
+		square := 0.0
+		for _, one := range all {
+			square += (one.gap - f.gap) * (one.gap - f.gap)
+		}
+		f.deviation = math.Sqrt(square / (n - 1) / n)
+	}
+	base, gap := "–", "–"
+	if f.compared {
+		base, gap = fmt.Sprintf("%.3f", f.base), fmt.Sprintf("%.3f ± %.3f", f.gap, f.deviation)
+	}
+	p.Row(m.data, f.name, f.few, f.many, f.sum, f.guessed, base, gap)
+	return nil
+}
+
+// run attacks the victim of one seed.
+func (m *measurement) run(ctx context.Context, s setting) (f found, err error) {
 	g, err := graphs.Open(m.root, m.data)
 	if err != nil {
-		return err
+		return f, err
 	}
 	given := map[string]string{"exchange": "halo", "seed": fmt.Sprint(m.seed)}
 	for k, v := range s.given {
@@ -112,57 +157,62 @@ func (m *measurement) run(ctx context.Context, p *page.Page, s setting) error {
 	}
 	one, _, err := plan.Read(nil, given, nil)
 	if err != nil {
-		return err
+		return f, err
 	}
 	policy, err := partition.ParsePolicy("random")
 	if err != nil {
-		return err
+		return f, err
 	}
 	shards, err := partition.Partition(g.Numbered(), policy, m.peers, m.seed)
 	if err != nil {
-		return err
+		return f, err
 	}
 	if s.name == union {
-		return m.together(ctx, p, s, *one, shards)
+		return m.together(ctx, s, *one, shards)
 	}
 	r, err := attack.Train(ctx, *one, shards, 0)
 	if err != nil {
-		return err
+		return f, err
 	}
 	if one.Encoder.Kind == "pca" {
-		return m.components(ctx, p, s, r)
+		return m.components(ctx, s, r)
 	}
-	return m.classes(ctx, p, s, []*attack.Run{r})
+	return m.classes(ctx, s, []*attack.Run{r})
 }
 
 // components attacks rows of components and the sum that finds them.
-func (m *measurement) components(ctx context.Context, p *page.Page, s setting, r *attack.Run) error {
+func (m *measurement) components(ctx context.Context, s setting, r *attack.Run) (f found, err error) {
 	rows, err := r.ComponentRows(ctx, 1, m.rows)
 	if err != nil {
-		return err
+		return f, err
 	}
 	sum, err := r.ComponentSum(ctx, 1)
 	if err != nil {
-		return err
+		return f, err
 	}
-	share, _ := rows.Share()
-	without, gap := "–", "–"
+	f = found{name: s.name, few: fmt.Sprintf("%d/%d", rows.Exact-rows.Many, rows.Tried-rows.Tested),
+		many: fmt.Sprintf("%d/%d", rows.Many, rows.Tested), sum: fmt.Sprint(sum.Exact)}
+	f.guessed, _ = rows.Share()
 	if r.Model.Encoder.Classes != nil { // columns of classes cross beside
 		columns, err := r.ClassColumns(ctx, 1, m.rows)
 		if err != nil {
-			return err
+			return f, err
 		}
-		one, base := columns.Share()
-		share, without, gap = one, fmt.Sprintf("%.3f", base), fmt.Sprintf("%.3f", one-base)
+		f.compare(columns)
 	}
-	p.Row(m.data, s.name, fmt.Sprintf("%d/%d", rows.Exact-rows.Many, rows.Tried-rows.Tested),
-		fmt.Sprintf("%d/%d", rows.Many, rows.Tested), fmt.Sprint(sum.Exact), share, without, gap)
-	return nil
+	return f, nil
+}
+
+// compare takes over how many columns were guessed with rows and without.
+func (f *found) compare(r attack.Recovery) {
+	f.compared = true
+	f.guessed, f.base = r.Share()
+	f.gap, f.deviation = r.Gap()
 }
 
 // together attacks the rows of all plans in closed form by which rows cross where preset auto trains over shards. With plans it
 // attacks those, whether preset auto would try them or not.
-func (m *measurement) together(ctx context.Context, p *page.Page, s setting, auto plan.Plan, shards []*shard.Shard) error {
+func (m *measurement) together(ctx context.Context, s setting, auto plan.Plan, shards []*shard.Shard) (f found, err error) {
 	var tried []plan.Plan
 	var names []string
 	if m.plans != "" {
@@ -170,14 +220,14 @@ func (m *measurement) together(ctx context.Context, p *page.Page, s setting, aut
 		for _, name := range strings.Split(m.plans, ",") {
 			at := slices.IndexFunc(all, func(c plan.Candidate) bool { return c.Name == name })
 			if at < 0 {
-				return fmt.Errorf("plans must be candidates of preset auto (got %s)", name)
+				return f, fmt.Errorf("plans must be candidates of preset auto (got %s)", name)
 			}
 			tried, names = append(tried, all[at].Plan), append(names, name)
 		}
 	} else {
 		r, err := heddle.Local{Plan: auto, Shards: shards, OnEvent: func(heddle.Event) {}}.Train(ctx)
 		if err != nil {
-			return err
+			return f, err
 		}
 		for _, a := range r.Tried {
 			if a.Sent > 0 && a.Plan.InClosedForm() && a.Plan.Encoder.K == 0 && a.Plan.Hops > 0 {
@@ -185,7 +235,7 @@ func (m *measurement) together(ctx context.Context, p *page.Page, s setting, aut
 			}
 		}
 		if len(tried) == 0 {
-			return errors.New("preset auto must try a plan in closed form that sends rows")
+			return f, errors.New("preset auto must try a plan in closed form that sends rows")
 		}
 	}
 	var runs []*attack.Run
@@ -193,12 +243,12 @@ func (m *measurement) together(ctx context.Context, p *page.Page, s setting, aut
 		q.Exchange = "halo"
 		r, err := attack.Train(ctx, q, shards, 0)
 		if err != nil {
-			return fmt.Errorf("%s: %w", names[i], err)
+			return f, fmt.Errorf("%s: %w", names[i], err)
 		}
 		runs = append(runs, r)
 	}
 	s.name += ": " + strings.Join(names, ", ")
-	return m.classes(ctx, p, s, runs)
+	return m.classes(ctx, s, runs)
 }
 
 // searched searches rows of class means, of few values and of more, by the rows of all runs.
@@ -215,16 +265,14 @@ func (m *measurement) searched(ctx context.Context, runs []*attack.Run) (few, ma
 }
 
 // classes attacks rows of class means, of all runs together.
-func (m *measurement) classes(ctx context.Context, p *page.Page, s setting, runs []*attack.Run) error {
-	few, many, err := m.searched(ctx, runs)
-	if err != nil {
-		return err
+func (m *measurement) classes(ctx context.Context, s setting, runs []*attack.Run) (f found, err error) {
+	f = found{name: s.name, sum: "–"}
+	if f.few, f.many, err = m.searched(ctx, runs); err != nil {
+		return f, err
 	}
 	columns, err := attack.ClassColumns(ctx, runs, 1, m.rows)
-	if err != nil {
-		return err
+	if err == nil {
+		f.compare(columns)
 	}
-	share, base := columns.Share()
-	p.Row(m.data, s.name, few, many, "–", share, fmt.Sprintf("%.3f", base), fmt.Sprintf("%.3f", share-base))
-	return nil
+	return f, err
 }

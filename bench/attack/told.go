@@ -5,54 +5,72 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/privacy/attack/infer"
 )
 
 // told attacks the labels of training nodes by the rows that each site in turn receives of all others.
-func (b *inference) told(ctx context.Context, p *page.Page, graphs []*graph.Graph) error {
+func (b *inference) told(ctx context.Context, p *page.Page, all []*graph.Graph) error {
 	p.Text("Classes of training nodes guessed by the largest number of their rows, in %%, and in brackets those of test nodes of the\n"+
-		"same classes. Each site in turn attacks all others; mean over their views of %d seeds, weighted by training nodes. The\n"+
-		"*excess* is that of the round where it is largest over all views, with the standard error of the mean over training nodes.", b.seeds)
-	p.Table("data set %s", "setting %s", "sites %d", "training nodes a view %.0f", "round 1 %s", "round 2 %s", "round 3 %s", "excess, points %s")
-	for _, g := range graphs {
+		"same classes. Each site in turn attacks all others; mean over their views and %d seeds, each after the first with another split\n"+
+		"of as many training nodes of each class. The *excess* is that of the round where it is largest, with its standard error over seeds.", b.seeds)
+	p.Table("data set %s", "setting %s", "sites %d", "round 1 %s", "round 2 %s", "round 3 %s", "excess, points %s")
+	for _, g := range all {
 		for _, s := range []string{"preset=frugal", "preset=frugal leave_one_out=false", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128"} {
 			for _, parts := range []int{3, 8} {
-				all, err := b.views(ctx, g, s, parts)
+				rounds, err := b.views(ctx, g, s, parts)
 				if err != nil {
 					return fmt.Errorf("%s, %s: %w", g.Name, s, err)
 				}
-				row, most := []any{g.Name, s, parts, all[0].n / float64(parts*b.seeds)}, 0
-				for r, v := range all {
-					if v.n == 0 {
+				row, most := []any{g.Name, s, parts}, 0
+				for r, views := range rounds {
+					if len(views) == 0 {
 						row = append(row, "–")
 						continue
 					}
-					row = append(row, fmt.Sprintf("%.1f (%.1f)", 100*v.value/v.n, 100*v.base/v.n))
-					if v.excess() > all[most].excess() {
+					mean := views.mean()
+					row = append(row, fmt.Sprintf("%.1f (%.1f)", 100*mean.value, 100*mean.base))
+					if best := rounds[most].mean(); mean.value-mean.base > best.value-best.base {
 						most = r
 					}
 				}
-				share, nodes := all[most].value/all[most].n, all[most].n/float64(parts-1) // a node has a row at each other site at most
-				p.Row(append(row, fmt.Sprintf("%.1f ± %.1f", 100*all[most].excess(), 100*math.Sqrt(share*(1-share)/nodes)))...)
+				excess, deviation := rounds[most].excess()
+				p.Row(append(row, fmt.Sprintf("%.1f ± %.1f", 100*excess, 100*deviation))...)
 			}
 		}
 	}
 	return nil
 }
 
-// view is what the rows of a round tell, over several views.
-type view struct {
-	value float64 // training nodes guessed right
-	base  float64 // that would be at the rate of test nodes
-	n     float64 // training nodes
+// view is what the rows of a round tell, over all attackers of a seed: the fraction of training nodes guessed right, and what it
+// would be at the rate of test nodes.
+type view struct{ value, base float64 }
+
+// viewsOf are those of a round, by seed.
+type viewsOf []view
+
+func (all viewsOf) mean() (m view) {
+	for _, v := range all {
+		m.value, m.base = m.value+v.value/float64(len(all)), m.base+v.base/float64(len(all))
+	}
+	return m
 }
 
-func (v view) excess() float64 { return (v.value - v.base) / v.n }
+// excess returns the mean excess of training nodes over test nodes, and its standard error.
+func (all viewsOf) excess() (excess, deviation float64) {
+	mean, square := all.mean(), 0.0
+	excess = mean.value - mean.base
+	for _, v := range all {
+		square += (v.value - v.base - excess) * (v.value - v.base - excess)
+	}
+	n := float64(len(all))
+	return excess, math.Sqrt(square / max(n-1, 1) / n)
+}
 
-// views attacks by the view of each of so many sites in turn. It returns what each round tells, over the runs that have it.
-func (b *inference) views(ctx context.Context, g *graph.Graph, settings string, parts int) (all [3]view, err error) {
+// views attacks by the view of each of so many sites in turn. It returns what each round tells, of the seeds that have it.
+func (b *inference) views(ctx context.Context, g *graph.Graph, settings string, parts int) (all [3]viewsOf, err error) {
 	for k := range b.seeds {
 		one := *b
 		one.seed += uint64(k)
@@ -60,10 +78,15 @@ func (b *inference) views(ctx context.Context, g *graph.Graph, settings string, 
 		if err != nil {
 			return all, err
 		}
+		if k > 0 {
+			g = graphs.Resplit(g, one.seed)
+		}
 		shards, err := one.parts(g, parts, false)
 		if err != nil {
 			return all, err
 		}
+		var sums [3]view
+		var nodes [3]float64
 		for attacker := range parts {
 			run, err := infer.Train(ctx, plan, shards, attacker)
 			if err != nil {
@@ -75,7 +98,12 @@ func (b *inference) views(ctx context.Context, g *graph.Graph, settings string, 
 			}
 			for r, f := range found[:min(len(found), len(all))] {
 				n := float64(f.Tried)
-				all[r] = view{all[r].value + f.Value*n, all[r].base + f.Base*n, all[r].n + n}
+				sums[r], nodes[r] = view{sums[r].value + f.Value*n, sums[r].base + f.Base*n}, nodes[r]+n
+			}
+		}
+		for r, n := range nodes {
+			if n > 0 {
+				all[r] = append(all[r], view{sums[r].value / n, sums[r].base / n})
 			}
 		}
 	}

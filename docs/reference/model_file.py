@@ -458,7 +458,7 @@ class ClassMeans:
 
     def leave_out(self, r, z, logits):  # (21)
         s, train = self.s, self.data.train[:, None]
-        inverse, centre, (n, scale) = self.t["encoder.inverse"], self.t["encoder.centre"], self.t[f"round{r}.counts"]
+        inverse, centre, (n, scale, *lead) = self.t["encoder.inverse"], self.t["encoder.centre"], self.t[f"round{r}.counts"]
         quad = (self.x * self.x * inverse).sum(axis=1, keepdims=True)
         shift = (self.x * centre * inverse).sum(axis=1, keepdims=True)
         given = self.given[:, : self.width]
@@ -469,7 +469,8 @@ class ClassMeans:
         soft = softmax(8 * logits) if r > 1 and train.any() else np.zeros_like(logits)
         p = np.where(train, given, np.where(others, soft, 0))
         part = np.where(n - p > p, p / np.where(n - p > p, n - p, 1), 1)
-        return np.where((p > 0) & (n > 0), z + part * (z + scale * (shift - quad)), z)
+        left = z + part * (z + scale * (shift - quad)) - np.where(train, lead[0] if lead else 0, 0)
+        return np.where((p > 0) & (n > 0), left, z)
 
     def coarse(self, z, deviation, fine):
         """Rounds sparse rows, whose values have that deviation, to no finer steps than fine."""

@@ -34,6 +34,7 @@ type Layout struct {
 	Random      int  `json:"random,omitempty"`     // random Fourier features of each head
 	Residual    bool `json:"residual,omitempty"`   // rounds after the first learn from residuals, else from soft labels
 	LeaveOut    bool `json:"leave_out,omitempty"`  // a node's own part is taken out of the means that its row is compared with
+	TrainLead   bool `json:"train_lead,omitempty"` // in rounds after the first what Counts says is taken out of training nodes, too
 	Inductive   bool `json:"inductive,omitempty"`  // validation and test nodes were absent while training: they count to no mean
 	Numbers     bool `json:"numbers,omitempty"`    // labels are standardised numbers, not classes
 	Multi       bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
@@ -182,8 +183,10 @@ type Form struct {
 
 	// What LeaveOut needs; nil without it. With D the shrunken variances of the features and t/N their
 	// mean, the map of a class of mean m is scale·D⁻¹(m − t/N).
-	Inverse, Centre *tape.Param   // 1×F: D⁻¹ and t/N
-	Counts          []*tape.Param // [Rounds] 2×Width: nodes in the mean of each class, or its share of all labels; scale
+	Inverse, Centre *tape.Param // 1×F: D⁻¹ and t/N
+	// [Rounds] 2×Width: nodes in the mean of each class, or its share of all labels; scale. With TrainLead a third row: what
+	// the column of its own class is less for a training node.
+	Counts []*tape.Param
 }
 
 // Head makes logits of the D columns of all rounds so far.
@@ -212,7 +215,7 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 		at := func(name string) string { return fmt.Sprintf("round%d.%s", r+1, name) }
 		m.Means = append(m.Means, tape.NewParam(at("means"), features, s.Width(classes), 0))
 		if s.LeaveOut {
-			m.Counts = append(m.Counts, tape.NewParam(at("counts"), 2, s.Width(classes), 0))
+			m.Counts = append(m.Counts, tape.NewParam(at("counts"), s.countRows(), s.Width(classes), 0))
 		}
 		d += s.Columns(r, classes)
 		h := &Head{Weight: tape.NewParam(at("weight"), d+s.Random, classes, 0),
@@ -225,6 +228,14 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 		m.Heads = append(m.Heads, h)
 	}
 	return m
+}
+
+// countRows returns how many rows each of Counts has.
+func (s Layout) countRows() int {
+	if s.TrainLead {
+		return 3
+	}
+	return 2
 }
 
 // draw draws frequencies whose kernel has the width of the median distance of two rows: D columns of
@@ -421,24 +432,24 @@ const MaxResidual = 4
 // logits are above 0.
 const Half = 0.5
 
-// softmax writes the soft labels of a row of logits.
+// softmax writes the soft labels of a row of logits. All are less than 1, which training nodes have.
 func softmax(p, logits []float32) {
 	top, sum := float64(slices.Max(logits)), 0.0
 	for _, v := range logits {
 		sum += math.Exp(Sharpness * (float64(v) - top))
 	}
 	for c, v := range logits {
-		p[c] = float32(math.Exp(Sharpness*(float64(v)-top)) / sum)
+		p[c] = min(float32(math.Exp(Sharpness*(float64(v)-top))/sum), math.Nextafter32(1, 0))
 	}
 }
 
 // LeaveOwn makes of z = x·Means[r] what each node's row would be by means of all other nodes, given
 // the targets p of the round: a node with p(v,c) > 0 is a part of the mean that it is compared with, and
 // its row would tell its class. With the mean of the others m + p/(n−p)·(m − x), z(v,c) grows by
-// p/(n−p)·scale·(x·D⁻¹m − x·D⁻¹x). A node that is most of its class keeps a part: p/(n−p) is at most 1.
+// p/(n−p)·scale·(x·D⁻¹m − x·D⁻¹x). A node that is most of its class keeps a part (OwnPart).
 func (m *Form) LeaveOwn(r int, x graph.Features, z, p mat.Dense) {
 	inverse, centre := m.Inverse.Value.Data, m.Centre.Value.Data
-	n, scale := m.Counts[r].Value.Row(0), m.Counts[r].Value.Row(1)
+	scale := m.Counts[r].Value.Row(1)
 	for v := range z.Rows {
 		own := p.Row(v)
 		if !slices.ContainsFunc(own, func(w float32) bool { return w != 0 }) {
@@ -461,18 +472,26 @@ func (m *Form) LeaveOwn(r int, x graph.Features, z, p mat.Dense) {
 		}
 		row := z.Row(v)
 		for c, w := range own {
-			switch rest := float64(n[c]) - float64(w); {
-			case m.Spec.Residual:
+			if m.Spec.Residual {
 				row[c] -= float32(float64(w) * quad * float64(scale[c]))
-			case w > 0 && n[c] > 0:
-				part := 1.0
-				if rest > float64(w) {
-					part = float64(w) / rest
-				}
-				row[c] += float32(part * (float64(row[c]) + float64(scale[c])*(shift-quad)))
+			} else if part := m.OwnPart(r, c, w); part > 0 {
+				row[c] += float32(part*(float64(row[c])+float64(scale[c])*(shift-quad))) - m.Lead(r, c, w)
 			}
 		}
 	}
+}
+
+// OwnPart returns how much of a node is taken out of the mean of class c in round r, to which it counts w, in units of what
+// the others are: w/(n−w), and 1 at most.
+func (m *Form) OwnPart(r, c int, w float32) float64 {
+	n := float64(m.Counts[r].Value.At(0, c))
+	if w <= 0 || n <= 0 {
+		return 0
+	}
+	if rest := n - float64(w); rest > float64(w) {
+		return float64(w) / rest
+	}
+	return 1
 }
 
 // Before returns those columns of a round's logits that the round after aggregates.

@@ -129,6 +129,9 @@ func (e *exporter) leaveOut(s closed.Layout, o ownPart, r int, z, logits value) 
 	large := e.binary("Greater", rest, target)
 	part := e.add("Where", []value{large, e.binary("Div", target, e.add("Where", []value{large, rest, e.float(1)})), e.float(1)})
 	added := e.binary("Mul", part, e.binary("Add", z, e.binary("Mul", scale, e.binary("Sub", o.shift, o.quad))))
+	if s.TrainLead && r > 0 {
+		added = e.binary("Sub", added, e.add("Where", []value{o.train, e.floats(of.Row(2)), e.float(0)}))
+	}
 	counted := e.binary("And", e.binary("Greater", target, e.float(0)), e.binary("Greater", n, e.float(0)))
 	return e.binary("Add", z, e.add("Where", []value{counted, added, e.float(0)}))
 }

@@ -138,10 +138,11 @@ func ClassColumns(ctx context.Context, runs []*Run, victim, most int) (Recovery,
 		k := a.values(i)
 		sum.Tried++
 		sum.Values += k
-		sum.Base += a.hits(i, likeliest(without.estimate(i), k))
-		sum.BaseLearned += a.hits(i, outside.guess(without, i))
-		sum.Linear += a.hits(i, likeliest(estimate, k))
-		sum.Learned += a.hits(i, inside.guess(rows, i))
+		g := guessed{k, a.hits(i, likeliest(estimate, k)), a.hits(i, inside.guess(rows, i)),
+			a.hits(i, likeliest(without.estimate(i), k)), a.hits(i, outside.guess(without, i))}
+		sum.guesses = append(sum.guesses, g)
+		sum.Linear, sum.Learned = sum.Linear+g.linear, sum.Learned+g.learned
+		sum.Base, sum.BaseLearned = sum.Base+g.base, sum.BaseLearned+g.baseLearned
 	}
 	return sum, nil
 }
@@ -390,7 +391,7 @@ func (a *classAttack) guessSoftLabels() {
 		guess := mat.New(len(a.nodes), a.form.Counts[r].Value.Cols)
 		if r > 0 && !a.form.Spec.Residual {
 			for i, c := range a.class {
-				guess.Set(i, int(c), 1)
+				guess.Set(i, int(c), math.Nextafter32(1, 0)) // as of a node without a label
 			}
 		}
 		a.soft[r] = guess
@@ -463,8 +464,8 @@ func (a *classAttack) bag(i, k int) *Bag {
 			if s == 0 {
 				continue
 			}
-			v, step := float64(z.At(i, c)), s+factor*a.grid(r, c, k)
-			silent = silent && v == 0
+			v, step := float64(z.At(i, c))+factor*a.lead(i, r, c), s+factor*a.grid(r, c, k)
+			silent = silent && z.At(i, c) == 0
 			columns = append(columns, column{r, c, step})
 			b.Target = append(b.Target, v/step)
 		}
@@ -531,15 +532,15 @@ func (a *classAttack) own(i, r, c int) (part, scale float64) {
 			return 0, 1
 		}
 	}
-	p, n := float64(a.soft[r].At(i, c)), float64(a.form.Counts[r].Value.At(0, c))
-	scale = float64(a.form.Counts[r].Value.At(1, c))
-	switch {
-	case p <= 0 || n <= 0:
-		return 0, scale
-	case n-p > p:
-		return p / (n - p), scale
+	return a.form.OwnPart(r, c, a.soft[r].At(i, c)), float64(a.form.Counts[r].Value.At(1, c))
+}
+
+// lead returns by how much less the column is for a training node.
+func (a *classAttack) lead(i, r, c int) float64 {
+	if a.soft == nil || r == 0 {
+		return 0
 	}
-	return 1, scale
+	return float64(a.form.Lead(r, c, a.soft[r].At(i, c)))
 }
 
 // hits counts columns of a guess that boundary node i has.

@@ -29,6 +29,30 @@ type Recovery struct {
 	Learned      int // the same, by what the attacker learned of its own nodes beside
 	Base         int // the same without a row, guessed by column means of the node's class
 	BaseLearned  int // the same, by what the attacker learned of its own nodes beside
+
+	guesses []guessed // of each row whose columns were guessed with and without it
+}
+
+// guessed is how many columns of a row were guessed right, and how many it has.
+type guessed struct{ values, linear, learned, base, baseLearned int }
+
+// Gap returns by how much more of the columns the best of the guesses has than the baseline, and its standard error over rows.
+func (r Recovery) Gap() (gap, deviation float64) {
+	attack, base := r.Share()
+	gap = attack - base
+	square := 0.0
+	for _, g := range r.guesses {
+		with, without := g.linear, g.base
+		if r.Learned > r.Linear {
+			with = g.learned
+		}
+		if r.BaseLearned > r.Base {
+			without = g.baseLearned
+		}
+		left := float64(with-without) - gap*float64(g.values) // of the linearised ratio
+		square += left * left
+	}
+	return gap, math.Sqrt(square) / float64(max(r.Values, 1))
 }
 
 // Few is the number of values up to which enumeration finds a row from few measurements.

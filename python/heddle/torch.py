@@ -413,7 +413,7 @@ class _ClassMeans:
         for r in range(1, s["rounds"] + 1):
             z = self.x @ p(f"round{r}.means")  # (20)
             if given is not None:
-                z = self._leave_out(r, z, self._targets(r, given, train, others, logits))
+                z = self._leave_out(r, z, self._targets(r, given, train, others, logits), train)
             alone = r <= s.get("rounds_alone", 0)
             if not s.get("own_rounds") and (not alone or s.get("logit_hops")):
                 z = self._coarse(z, 1, 0)
@@ -447,17 +447,20 @@ class _ClassMeans:
         soft = torch.softmax(8 * logits, 1) if r > 1 else torch.zeros_like(given)
         return torch.where(train[:, None], given, torch.where(others[:, None], soft, torch.zeros_like(given)))
 
-    def _leave_out(self, r: int, z: torch.Tensor, target: torch.Tensor) -> torch.Tensor:  # (21)
+    def _leave_out(self, r: int, z: torch.Tensor, target: torch.Tensor, train: torch.Tensor) -> torch.Tensor:  # (21)
         p = self.m.get_parameter
         inverse, centre = p("encoder.inverse"), p("encoder.centre")
-        n, scale = p(f"round{r}.counts")
+        n, scale, *lead = p(f"round{r}.counts")
         quad = (self.x * self.x * inverse).sum(1, keepdim=True)
         shift = (self.x * centre * inverse).sum(1, keepdim=True)
         if self.s.get("residual"):
             return z - target * quad * scale
         rest = n - target
         part = torch.where(rest > target, target / torch.where(rest > target, rest, torch.ones_like(rest)), torch.ones_like(rest))
-        return torch.where((target > 0) & (n > 0), z + part * (z + scale * (shift - quad)), z)
+        left = z + part * (z + scale * (shift - quad))
+        if lead:
+            left = torch.where(train[:, None], left - lead[0], left)
+        return torch.where((target > 0) & (n > 0), left, z)
 
     def _coarse(self, z: torch.Tensor, deviation: float, fine: float) -> torch.Tensor:
         """Rounds the rows of sparse features of few values, whose deviation is given, to no finer a grid than fine."""

@@ -48,6 +48,11 @@ func atMost(what string, most float64) func(int) comm.Limit {
 	return func(int) comm.Limit { return comm.Limit{What: what, Least: 0, Most: most} }
 }
 
+// within returns a limit of sums of either sign.
+func within(what string, most float64) func(int) comm.Limit {
+	return func(int) comm.Limit { return comm.Limit{What: what, Least: -most, Most: most} }
+}
+
 // classRows returns how many rows of the other peers are in the sum of each class in round r, or of all classes.
 func (t *Trainer) classRows(r int) []float64 {
 	all, own := t.labels.Classes, t.shard.Labels.Select(t.train).Count()

@@ -89,7 +89,11 @@ func (c Config) Exchanges(residual bool, rounds int) []int {
 		if !residual {
 			means += width
 		}
-		all = append(all, means, 2*width+1, linear.PartLen(d, d, c.Classes), sets*len(c.Lambdas)+1)
+		all = append(all, means, 2*width+1)
+		if spec.TrainLead && r > 0 {
+			all = append(all, 4*width)
+		}
+		all = append(all, linear.PartLen(d, d, c.Classes), sets*len(c.Lambdas)+1)
 	}
 	none := graph.Labels{Classes: c.Classes, Class: []int32{}}
 	return append(all, 2*eval.NewAccumulator(c.Metric, none, resultBins).Size())

@@ -129,8 +129,8 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 		for k, v := range n {
 			counts.Set(0, k, float32(v))
 		}
-		if !without {
-			form.LeaveOwn(r, t.x, z, p)
+		if err := t.leaveOwn(ctx, r, z, p, without); err != nil {
+			return mat.Dense{}, err
 		}
 	}
 	form.Spec.Coarsen(r, t.x, z)
@@ -138,6 +138,35 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 		z = graph.Columns([]graph.Features{{Dense: closed.Times(t.x, form.Proj.Value)}, {Dense: z}}).Dense
 	}
 	return z, nil
+}
+
+// leaveOwn takes the own part of each node out of its columns z of round r, given the targets p. without says that this
+// peer's part is not in the means.
+func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without bool) error {
+	form := t.model.Closed
+	form.SetLead(r, 0) // that of an attempt before
+	if !without {
+		form.LeaveOwn(r, t.x, z, p)
+	}
+	if !form.Spec.TrainLead || r == 0 {
+		return nil
+	}
+	c := &comm.Contribution{ID: t.id("leads", r, 0)}
+	for _, nodes := range [][]int32{t.train, t.shard.NodesIn(graph.Val)} {
+		sums, counts := closed.Leads(z, t.shard.Labels.Class, nodes)
+		c.Update, c.Counts = append(c.Update, sums...), append(c.Counts, counts...)
+	}
+	if !t.Leaves {
+		c.UpdateLimit, c.CountLimit = within("the sum of the leads of a class", 2*mostCrossing*t.rest.Rows), atMost("the number of nodes of a class", t.rest.Rows)
+	}
+	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+		return err
+	}
+	lead := form.SetLead(r, closed.TrainLead(c.Update, c.Counts))
+	for _, i := range t.train {
+		z.Row(int(i))[t.shard.Labels.Class[i]] -= lead
+	}
+	return nil
 }
 
 // classSums returns the sums of the features of all peers over the columns of this one's targets p in round r, and over how

@@ -221,10 +221,10 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestRowsHideTrainingLabels: rows that cross tell the classes of training nodes at most 15 points better than those of test
+// TestRowsHideTrainingLabels: rows that cross tell the classes of training nodes at most 8 points better than those of test
 // nodes, as eight members see them together: our goal is 10. With own parts in, they tell nearly all.
 func TestRowsHideTrainingLabels(t *testing.T) {
-	for out, most := range map[string]float64{"true": 0.15, "false": 1} {
+	for out, most := range map[string]float64{"true": 0.08, "false": 1} {
 		value, base, n := 0.0, 0.0, 0.0
 		for attacker := range 8 {
 			run, err := Train(t.Context(), planOf(t, "preset=frugal leave_one_out="+out), cora(t, 8), attacker)
