@@ -163,14 +163,22 @@ func (h *halo) grad(hop *aggregate.HopGrad) error {
 			s.Ask(1, q)
 		}
 	}
+	f.grads(hop, &out)
+	err = s.End()
+	out.clear()
+	return err
+}
+
+// grads takes every block into the backward pass of a hop, and lets its gradient leave.
+func (f *fetching) grads(hop *aggregate.HopGrad, out *queue) {
 	for b, rows, ok := f.next(); ok; b, rows, ok = f.next() {
 		inPlace := f.wanted(b) && hop.TakesPlace()
 		if !out.wait() {
-			break
+			return
 		}
 		dzb := rows
 		if !inPlace {
-			dzb = mat.View(len(b.nodes), dz.Cols, out.zeros(len(b.nodes)*dz.Cols))
+			dzb = mat.View(len(b.nodes), hop.Grad.Cols, out.zeros(len(b.nodes)*hop.Grad.Cols))
 		}
 		out.hold(f.at, dzb.Data)
 		hop.Add(b.g, b.nodes, dzb, rows)
@@ -178,26 +186,23 @@ func (h *halo) grad(hop *aggregate.HopGrad) error {
 		case inPlace:
 		case f.wanted(b):
 			f.done(rows)
-		case reads:
+		case hop.NeedsSource():
 			f.drop(b.kept.Data)
 			b.kept = mat.Dense{}
 		}
 		for _, q := range b.from {
-			s.Give(1, q)
+			f.stream.Give(1, q)
 		}
 		if out.left[f.at] == 0 {
 			out.release(f.at)
 		}
 		if inPlace { // the next block comes when there is room for it
 			if !out.wait() {
-				break
+				return
 			}
 			f.ask()
 		}
 	}
-	err = s.End()
-	out.clear()
-	return err
 }
 
 // fetching is the rows of blocks on their way.
