@@ -3,11 +3,13 @@ package nn
 import (
 	"fmt"
 
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/pairs"
 )
 
 // Architecture describes a model that is trained end to end in a user's words: layers of one
-// convolution on raw features, the last one straight to the classes. Spec turns it into layers.
+// convolution on raw features, the last one straight to the classes; to numbers by a linear head, since
+// a mean over neighbours of one column says little of them. Spec turns it into layers.
 type Architecture struct {
 	Model    string      // the name of a Convolution
 	Task     string      // as in Spec
@@ -18,7 +20,7 @@ type Architecture struct {
 	Layers   int         // 1 to 1000
 	Hidden   int         // width of all layers but the last, all heads together
 	Hops     int         // aggregations of the first layer; of a convolution that propagates, of its layer; 0: 1
-	Norm     string      // after each layer but the last: "", "none", "layer" or "batch"
+	Norm     string      // after each layer that is not straight to the classes: "", "none", "layer" or "batch"
 	Residual bool        // a layer's input is added to its output
 	Dropout  float32
 
@@ -90,6 +92,9 @@ func (s *Spec) divide(blocks int) error {
 // layer returns a layer of in columns.
 func (a Architecture) layer(c Convolution, in int, last bool) LayerSpec {
 	l := LayerSpec{Conv: a.Model, In: in, Out: a.Hidden, Hops: 1, Act: "relu", Dropout: a.Dropout, Residual: a.Residual}
+	if last && c.Aggregates && c.arrange == nil && a.Task == target.Numbers.String() {
+		l.Head, last = []int{a.Classes}, false
+	}
 	l.Norm, l.BatchNorm = a.Norm == "layer" && !last, a.Norm == "batch" && !last
 	if c.Heads {
 		l.Act, l.Heads, l.AttentionDropout = "elu", a.Heads, a.AttentionDropout

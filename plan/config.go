@@ -520,6 +520,9 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 		errs.add("solver must be adam, adamw or sgd in mode %s (got ridge)", q.Mode)
 		q.Solver = "adam"
 	}
+	if t.Kind == target.Numbers && !t.Numbered {
+		q.numeric()
+	}
 	if t.Numbered {
 		q.bare()
 		if q.Task == links {

@@ -97,6 +97,15 @@ func (p *Plan) wide(features int) {
 	}
 }
 
+// numeric changes the settings of p that are the recipe's of its model to those that validate best for a numeric target
+// of nodes with features (docs/measurements/regression.md). Typed convolutions keep their recipe, of which the decay is larger.
+func (p *Plan) numeric() {
+	if conv, _ := nn.ConvolutionNamed(p.Model); !conv.Typed {
+		instead(&p.Decay, conv.Recipe.Decay, 5e-3)
+		instead(&p.Dropout, conv.Recipe.Dropout, 0)
+	}
+}
+
 // rowNorm returns the norm by which the features of t are divided.
 func (p Plan) rowNorm(t task) string {
 	switch {

@@ -74,7 +74,7 @@ type Plan struct {
 	Encoder Encoder `yaml:"encoder" default:"pca:128+classes" rule:"policy.encoders" help:"raw, mlp, pca:K[+classes], classes[+pca:K], embedding:K"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
 	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
-	// Number of graph layers.
+	// Number of graph layers. End to end, a linear layer follows them for a numeric target, except with appnp, sign and mlp.
 	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
 	// Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
 	// models rgcn and rsage take other values in place of their defaults: hidden 16, rounds 50, lr
@@ -125,7 +125,8 @@ type Plan struct {
 	WarmStart bool `yaml:"warm_start" to:"WarmStart" when:"mode=retexo solver=adam,adamw,sgd model=linear" default:"false" help:"layers initialised by ridge regression"`
 	// Learning rate before the schedule.
 	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"solver=adam,adamw,sgd" default:"0.01" bounds:"(0, )" help:"learning rate"`
-	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights.
+	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. Where a model without typed edges is
+	// trained end to end for a numeric target of nodes with features, 0.005 takes the place of the default.
 	Decay float32 `yaml:"decay" to:"Optimizer.Decay" when:"solver=adam,adamw,sgd" default:"0.005" bounds:"[0, )" help:"weight decay"`
 	// Momentum of sgd.
 	Momentum float32 `yaml:"momentum" to:"Optimizer.Momentum" when:"solver=sgd" default:"0" bounds:"[0, 1)" help:"momentum"`
@@ -138,7 +139,8 @@ type Plan struct {
 	// Steps at the start over which the learning rate rises; of mode minibatch an epoch has several.
 	Warmup int `yaml:"warmup" to:"Schedule.Warmup" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"steps of rising learning rate"`
 	// Probability that a value of a layer's input is left out of a step. Solver ridge has no dropout. Of task links it
-	// is by default 0.5 with decoder dot where nodes have features, else 0.
+	// is by default 0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is trained
+	// end to end for a numeric target of nodes with features, 0 takes the place of the default.
 	Dropout float32 `yaml:"dropout" when:"solver=adam,adamw,sgd" default:"0.3" bounds:"[0, 1)" help:"dropout probability"`
 	// Probability that an attention weight is left out of a step.
 	AttentionDropout float32 `yaml:"attention_dropout" when:"model=attention" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
