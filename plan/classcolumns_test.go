@@ -48,3 +48,26 @@ func TestClassColumns(t *testing.T) {
 		}
 	}
 }
+
+// TestDecayOfManyLabels: the default decay beside columns of classes is for few labels; any other is taken as it is.
+func TestDecayOfManyLabels(t *testing.T) {
+	for given, want := range map[string]int{
+		"model: gat":                    enoughLabels,
+		"encoder: pca:7+classes":        enoughLabels,
+		"model: gat\ndecay: 0.0005":     0,
+		"encoder: pca:7":                0,
+		"encoder: raw":                  0,
+		"preset: retexo":                0,
+		"inductive: true":               0, // components alone
+		"solver: ridge\nlayers: 1":      0,
+		"encoder: pca:7+classes\nlr: 1": enoughLabels,
+	} {
+		c, err := read(t, given, nil).layerwise(task{Features: 30, Classes: 4})
+		if err != nil {
+			t.Fatalf("%s: %v", given, err)
+		}
+		if c.EnoughLabels != want {
+			t.Errorf("%s: no weight decays from %d labels on, must be from %d", given, c.EnoughLabels, want)
+		}
+	}
+}

@@ -403,7 +403,9 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
 	}
 	c.Rows, c.Survival = q.coding(), q.survival()
-	c.Classes, c.WithoutClasses = columns, without
+	if c.Classes, c.WithoutClasses = columns, without; columns != nil && q.Decay == Defaults(Plan{}).Decay {
+		c.EnoughLabels = enoughLabels
+	}
 	for _, format := range []*string{&c.Sums, &c.Updates} {
 		if *format == "float32" {
 			*format = ""

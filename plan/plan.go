@@ -125,8 +125,9 @@ type Plan struct {
 	WarmStart bool `yaml:"warm_start" to:"WarmStart" when:"mode=retexo solver=adam,adamw,sgd model=linear" default:"false" help:"layers initialised by ridge regression"`
 	// Learning rate before the schedule.
 	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"solver=adam,adamw,sgd" default:"0.01" bounds:"(0, )" help:"learning rate"`
-	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. Where a model without typed edges is
-	// trained end to end for a numeric target of nodes with features, 0.005 takes the place of the default.
+	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the default it is 0.005 where a
+	// model without typed edges is trained end to end for a numeric target of nodes with features, and 0 where layers see
+	// columns of classes (encoder pca:K+classes) and nodes of all peers have 5,000 training labels or more.
 	Decay float32 `yaml:"decay" to:"Optimizer.Decay" when:"solver=adam,adamw,sgd" default:"0.005" bounds:"[0, )" help:"weight decay"`
 	// Momentum of sgd.
 	Momentum float32 `yaml:"momentum" to:"Optimizer.Momentum" when:"solver=sgd" default:"0" bounds:"[0, 1)" help:"momentum"`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +108,27 @@ func TestFewOfEachClass(t *testing.T) {
 			t.Errorf("%d parts: validation is %v, must be above chance", parts, r.result[0].Stages[1].Val)
 		}
 	}
+}
+
+// TestEnoughLabels: from so many training labels of all peers on, weights do not decay.
+func TestEnoughLabels(t *testing.T) {
+	g := toy{}.graph(t)
+	c := besideClasses(t, g, "gat")
+	shards := cut(t, g, "random", 3)
+	labelled := 0
+	for i := range g.Split {
+		if g.Split[i] == graph.Train && g.Labels.Has(i) {
+			labelled++
+		}
+	}
+	model := func(enough int, decay float32) []*nn.Model {
+		d := c
+		d.EnoughLabels, d.Optimizer.Decay = enough, decay
+		return mustTrain(t, d, shards, nil).models[:1]
+	}
+	const decay = 0.05
+	sameModels(t, slices.Concat(model(labelled, decay), model(0, 0)))
+	sameModels(t, slices.Concat(model(labelled+1, decay), model(0, decay)))
 }
 
 // TestColumnsOfClassesApply: what does not fit them is refused.

@@ -65,7 +65,7 @@ func (t *Trainer) begin(k int) error {
 	for _, p := range params {
 		st.round.Parts = append(st.round.Parts, len(p.Value.Data))
 	}
-	opt, err := optim.New(t.config.Optimizer, n)
+	opt, err := optim.New(t.config.optimizer(t.labels.Labelled), n)
 	if err != nil {
 		return err
 	}

@@ -216,9 +216,10 @@ class Settings(TypedDict, total=False):
     decay: float
     """Weight decay.
 
-    Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. Where a model
-    without typed edges is trained end to end for a numeric target of nodes with features, 0.005
-    takes the place of the default.
+    Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the
+    default it is 0.005 where a model without typed edges is trained end to end for a numeric target
+    of nodes with features, and 0 where layers see columns of classes (encoder pca:K+classes) and
+    nodes of all peers have 5,000 training labels or more.
     """
 
     momentum: float
