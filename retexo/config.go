@@ -84,11 +84,10 @@ func (c Config) UpdateBits(peers int) int {
 
 // optimizer returns the optimizer's configuration for so many training labels.
 func (c Config) optimizer(labelled float64) optim.Config {
-	o := c.Optimizer
 	if c.EnoughLabels > 0 && labelled >= float64(c.EnoughLabels) {
-		o.Decay = 0
+		c.Optimizer.Decay = 0
 	}
-	return o
+	return c.Optimizer
 }
 
 // Stages returns how many stages the model has: the encoder and the layers.
@@ -138,7 +137,6 @@ func (c Config) Validate() error {
 		}
 	}
 	fault(c.LocalSteps < 1, "local_steps must be at least 1 (got %d)", c.LocalSteps)
-	fault(c.EnoughLabels < 0, "enough_labels must be at least 0 (got %d)", c.EnoughLabels)
 	fault(c.Neighbours < 0, "neighbours must be at least 0 (got %d)", c.Neighbours)
 	typed := slices.ContainsFunc(c.Spec.Layers, func(l nn.LayerSpec) bool { return l.Relations > 0 })
 	fault(c.Neighbours > 0 && c.Inductive && typed, "neighbours must be 0 with inductive where edges have types (got %d): a checkpoint of that view lacks the types", c.Neighbours)
