@@ -59,7 +59,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	data := f.String("data", "cora,citeseer,facebook-pages,amazon-photo", "data sets, separated by commas")
 	peers := f.Int("peers", 3, "number of sites")
 	seed := f.Uint64("seed", 1, "random seed of partition and training")
-	seeds := f.Int("seeds", 1, "seeds from that of -seed on, of guessed columns; rows are searched with the first")
+	seeds := f.Int("seeds", 1, "number of seeds for guessed columns, from that of -seed on")
 	rows := f.Int("rows", 200, "rows of components, and rows with guessed columns")
 	bags := f.Int("bags", 10, "rows of class means searched, of few values and above five")
 	only := f.String("only", "", "part of the names of the settings to attack; empty: all")

@@ -37,7 +37,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	table := f.String("table", "accuracy", "table: accuracy, noise, edges, rows, labels or told")
 	names := f.String("graph", "facebook-pages,coauthor-cs,amazon-computers,cora", "graphs to measure")
 	runs := f.Int("runs", 5, "runs of each plan")
-	hops := f.Int("hops", 2, "accuracy: hops of the private plans, each of which is a sum with noise")
+	hops := f.Int("hops", 2, "of table accuracy: hops of the private plans")
 	validation := f.Bool("validation", false, "accuracy, labels: by validation nodes, not test")
 	return func(ctx context.Context, p *page.Page) error {
 		of, judged := strings.Split(*names, ","), graph.Test
