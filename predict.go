@@ -25,7 +25,7 @@ type Predictions struct {
 
 // By returns p with the temperatures of a model's card, and how it decides between classes.
 func (p Predictions) By(card modelfile.Card) Predictions {
-	p.heat, p.cuts, p.ordered = card.Heat(), card.Cuts(), card.Ordered
+	p.heat, p.cuts, p.ordered = card.Calibration(), card.Cuts(), card.Ordered
 	return p
 }
 

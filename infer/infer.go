@@ -33,9 +33,9 @@ type Config struct {
 	Layerwise bool
 	Metric    eval.Metric // of the test nodes
 
-	Heat    eval.Temperatures // by which logits are divided before Cuts
-	Cuts    eval.Cuts         // from which on classes are predicted
-	Ordered bool              // classes are in order: the median of the probabilities is predicted
+	Calibration eval.Temperatures // by which logits are divided before Cuts
+	Cuts        eval.Cuts         // from which on classes are predicted
+	Ordered     bool              // classes are in order: the median of the probabilities is predicted
 }
 
 // Answer is what a peer learns.
@@ -216,7 +216,7 @@ func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metri
 		of.Ordered = p.Ordered
 		scores := logits.Select(rows)
 		if !p.Metric.Ranks() {
-			scores = p.Cuts.Decided(scores, p.Heat)
+			scores = p.Cuts.Decided(scores, p.Calibration)
 		}
 		a.Write(counts, 0, float64(of.Labelled()), scores, of)
 	}

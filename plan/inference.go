@@ -58,7 +58,7 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 	}
 	c := infer.Config{Draw: setting.draw(card.Mode == "retexo"), Rows: setting.Rows, Exchange: setting.Exchange, LeastInSum: max(1, setting.LeastInSum),
 		Layerwise: card.Mode == "retexo", Metric: eval.Metric(card.Metric),
-		Heat: card.Heat(), Cuts: card.Cuts(), Ordered: card.Ordered}
+		Calibration: card.Calibration(), Cuts: card.Cuts(), Ordered: card.Ordered}
 	if card.Metric == "" {
 		c.Metric = p.metric(task{Kind: m.Spec.Kind()})
 	}

@@ -51,8 +51,8 @@ type Card struct {
 	Encoding []byte   `json:"-"` // graph.Graph.Encoding: how a table's columns became features; UTF-8, or nil
 }
 
-// Heat returns the card's temperatures.
-func (c Card) Heat() eval.Temperatures {
+// Calibration returns the card's temperatures.
+func (c Card) Calibration() eval.Temperatures {
 	return eval.Temperatures{Shared: c.Temperature, Classes: c.Temperatures}
 }
 

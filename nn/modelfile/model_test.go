@@ -211,8 +211,8 @@ func TestCardOfSeveral(t *testing.T) {
 			t.Errorf("%s: the error must contain %q (got %v)", text, c.want, err)
 		case c.want == "" && (err != nil || !reflect.DeepEqual(card, c.card)):
 			t.Errorf("%s: card %+v, error %v", text, card, err)
-		case c.want == "" && card.Heat().Of(2) != map[bool]float64{true: 4, false: 2}[c.card.Temperatures != nil]:
-			t.Errorf("%s: class 2 has temperature %v", text, card.Heat().Of(2))
+		case c.want == "" && card.Calibration().Of(2) != map[bool]float64{true: 4, false: 2}[c.card.Temperatures != nil]:
+			t.Errorf("%s: class 2 has temperature %v", text, card.Calibration().Of(2))
 		}
 	}
 }

@@ -167,7 +167,7 @@ func (e *exporter) outputs(logits value, card modelfile.Card) {
 		return
 	}
 	scaled := logits
-	if heat := card.Heat(); heat.Classes != nil {
+	if heat := card.Calibration(); heat.Classes != nil {
 		all := make([]float32, e.spec.Classes)
 		for k := range all {
 			all[k] = float32(heat.Of(k))

@@ -132,7 +132,7 @@ func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 	own, counts := e.split(e.sums)
 	sheet := eval.NewSheet(own.Labels, e.Goal)
 	v := make([]int64, 2*sheet.Size())
-	write(sheet, v, own, e.logits, f.Heat())
+	write(sheet, v, own, e.logits, f.Calibration())
 	val, test, err := tables(sheet, v)
 	if err != nil {
 		return nil, err
@@ -203,8 +203,8 @@ func thresholds(val *eval.Table, g eval.Goal) (all []Threshold) {
 	return all
 }
 
-// Heat returns what logits are divided by for probabilities.
-func (f *Figures) Heat() eval.Temperatures {
+// Calibration returns what logits are divided by for probabilities.
+func (f *Figures) Calibration() eval.Temperatures {
 	return eval.Temperatures{Shared: f.Temperature, Classes: f.Temperatures}
 }
 

@@ -228,7 +228,7 @@ func (p Prediction) proved() ([]section, error) {
 	}
 	known := p.Labels.Select(p.Known)
 	known.Ordered = p.Card.Ordered
-	set, err := figures.Of(p.metric(), known, p.Predictions.Logits.Select(p.Known), p.Card.Heat(), p.Card.Cuts())
+	set, err := figures.Of(p.metric(), known, p.Predictions.Logits.Select(p.Known), p.Card.Calibration(), p.Card.Cuts())
 	if err != nil {
 		return nil, err
 	}

@@ -215,7 +215,7 @@ func measures(f *figures.Figures) section {
 		}
 	}
 	s := section{Title: "Other measures", Tables: []Table{t}}
-	if by := divisors(f.Heat()); by != "" {
+	if by := divisors(f.Calibration()); by != "" {
 		text := fmt.Sprintf("The calibration error is how far a probability is from how often it proves right, on average. "+
 			"For the probabilities in predictions.csv the model's scores are divided by %s fitted on validation nodes.", by)
 		if f.Test.Calibrated > f.Test.ECE {
