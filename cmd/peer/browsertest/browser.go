@@ -111,7 +111,9 @@ func (b *Browser) open(ctx context.Context, url, ready string, v View) error {
 		err = chromedp.Do(ctx, chromedp.Navigate(url))
 	}
 	if err == nil {
-		_, err = chromedp.Run(ctx, chromedp.Poll[bool](ready, chromedp.WithPollingTimeout(wait)))
+		// chromedp.Poll names a context of JavaScript, which may still be that of the page before.
+		waiting := "(async () => { while (!(" + ready + ")) await new Promise(r => setTimeout(r, 50)); return true })()"
+		_, err = chromedp.Run(ctx, chromedp.Evaluate[bool](waiting, chromedp.EvalAwaitPromise))
 	}
 	return err
 }
