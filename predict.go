@@ -17,15 +17,15 @@ import (
 type Predictions struct {
 	Logits mat.Dense // nodes × classes; of a regression nodes × targets, in the units of the data
 
-	kind    target.Kind
-	heat    eval.Temperatures // that divide logits for probabilities
-	ordered bool              // the median of the probabilities is predicted
-	cuts    eval.Cuts         // from which on classes are predicted
+	kind         target.Kind
+	temperatures eval.Temperatures // that divide logits for probabilities
+	ordered      bool              // the median of the probabilities is predicted
+	cuts         eval.Cuts         // from which on classes are predicted
 }
 
 // By returns p with the temperatures of a model's card, and how it decides between classes.
 func (p Predictions) By(card modelfile.Card) Predictions {
-	p.heat, p.cuts, p.ordered = card.Calibration(), card.Cuts(), card.Ordered
+	p.temperatures, p.cuts, p.ordered = card.Calibration(), card.Cuts(), card.Ordered
 	return p
 }
 
@@ -70,7 +70,7 @@ func (p Predictions) Classes(i int) (classes []int) {
 	best, row := 0, p.Logits.Row(i)
 	if (p.kind == target.Several || len(row) == 2) && len(p.cuts) > 0 {
 		for k := range row {
-			if p.cuts.Of(row, k, p.heat) {
+			if p.cuts.Of(row, k, p.temperatures) {
 				classes = append(classes, k)
 			}
 		}
@@ -98,7 +98,7 @@ func (p Predictions) Classes(i int) (classes []int) {
 func (p Predictions) Probabilities(i int) []float64 {
 	row := p.Logits.Row(i)
 	out := make([]float64, len(row))
-	eval.Probabilities(out, row, p.kind == target.Several, p.heat)
+	eval.Probabilities(out, row, p.kind == target.Several, p.temperatures)
 	return out
 }
 
@@ -118,7 +118,7 @@ func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes
 	}
 	logits := p.Logits
 	if !metric.Ranks() {
-		logits = p.cuts.Decided(logits, p.heat)
+		logits = p.cuts.Decided(logits, p.temperatures)
 	}
 	labels := g.Labels
 	labels.Ordered = p.ordered

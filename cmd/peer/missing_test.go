@@ -16,7 +16,7 @@ import (
 func TestMissingFiles(t *testing.T) {
 	t.Parallel()
 	gone := filepath.Join(t.TempDir(), "gone.yaml")
-	for _, test := range []struct{ args, want string }{
+	for _, test := range []struct{ args, must string }{
 		{"recommend --model GONE --data GONE", "--data must be a data set: a directory that peer import wrote, or its .npz file"},
 		{"recommend --model GONE --data GONE", "--model must be a model file, such as model.safetensors of a run"},
 		{"attack --plan GONE --shard GONE", "--plan must be a plan, as peer plan writes it"},
@@ -29,7 +29,7 @@ func TestMissingFiles(t *testing.T) {
 		{"roster show GONE", "FILE must be a roster, as peer roster writes it"},
 		{"track GONE --mlflow o", "EVENTS must be the events of a run, or - for standard input"},
 	} {
-		refuse(t, 2, []string{test.want, `gone.yaml": no such file or directory)`}, strings.Fields(strings.ReplaceAll(test.args, "GONE", gone))...)
+		refuse(t, 2, []string{test.must, `gone.yaml": no such file or directory)`}, strings.Fields(strings.ReplaceAll(test.args, "GONE", gone))...)
 	}
 	dir := t.TempDir()
 	refuse(t, 2, []string{"--model must be a model file, such as model.safetensors of a run (got ", "is a directory)"}, "predict", "--model", dir, "--data", sites(t), "-o", gone)

@@ -77,7 +77,7 @@ func (s Sheet) Wide(i int) bool {
 
 // Write writes to v what the rows of logits (N×C), labelled by labels, add to the figures at those temperatures. A row
 // without a label is left out.
-func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, heat Temperatures) {
+func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, temperatures Temperatures) {
 	clear(v[:s.size])
 	if s.none.Kind() == target.Numbers {
 		sums := countNumbers(logits, labels, nil)
@@ -102,10 +102,10 @@ func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, heat Temp
 			v[1]++
 		}
 		for k := range s.curves {
-			at := CurveBin(logOddsOf(row, k, heat, bits != nil))
+			at := CurveBin(logOddsOf(row, k, temperatures, bits != nil))
 			v[s.curveAt+2*(CurveBins*k+at)+side(c.positive(k, class, bits))]++
 		}
-		for k, t := range []Temperatures{{}, heat} {
+		for k, t := range []Temperatures{{}, temperatures} {
 			Probabilities(p, row, bits != nil, t)
 			trust := v[s.trust+3*reliabilityBins*s.reliable*k:]
 			if bits == nil {
@@ -138,14 +138,14 @@ func note(trust []int64, p float64, right bool) {
 
 // Probabilities writes to dst those of a row of logits divided by their temperatures, [C]: by softmax or, where a node may
 // have several classes, by the sigmoid.
-func Probabilities(dst []float64, row []float32, several bool, heat Temperatures) {
+func Probabilities(dst []float64, row []float32, several bool, temperatures Temperatures) {
 	top, sum := float64(slices.Max(row)), 0.0
 	for k, x := range row {
 		if several {
-			dst[k] = 1 / (1 + math.Exp(-float64(x)/heat.Of(k)))
+			dst[k] = 1 / (1 + math.Exp(-float64(x)/temperatures.Of(k)))
 			continue
 		}
-		dst[k] = math.Exp((float64(x) - top) / heat.Of(k))
+		dst[k] = math.Exp((float64(x) - top) / temperatures.Of(k))
 		sum += dst[k]
 	}
 	if !several {
@@ -160,16 +160,16 @@ func Probabilities(dst []float64, row []float32, several bool, heat Temperatures
 type Cuts []float64
 
 // Of reports whether class k of a row of logits is predicted; there must be cuts.
-func (c Cuts) Of(row []float32, k int, heat Temperatures) bool {
+func (c Cuts) Of(row []float32, k int, temperatures Temperatures) bool {
 	if len(c) == 1 && len(row) == 2 {
-		return (logOddsOf(row, 0, heat, false) >= c[0]) == (k == 1)
+		return (logOddsOf(row, 0, temperatures, false) >= c[0]) == (k == 1)
 	}
-	return logOddsOf(row, k, heat, true) >= c[k]
+	return logOddsOf(row, k, temperatures, true) >= c[k]
 }
 
 // Decided returns logits (N×C) by which, without cuts, those classes are predicted that these cuts say of logits. Without
 // cuts it is logits.
-func (c Cuts) Decided(logits mat.Dense, heat Temperatures) mat.Dense {
+func (c Cuts) Decided(logits mat.Dense, temperatures Temperatures) mat.Dense {
 	if len(c) == 0 {
 		return logits
 	}
@@ -177,7 +177,7 @@ func (c Cuts) Decided(logits mat.Dense, heat Temperatures) mat.Dense {
 	for i := range out.Rows {
 		for k := range out.Cols {
 			out.Set(i, k, -1)
-			if c.Of(logits.Row(i), k, heat) {
+			if c.Of(logits.Row(i), k, temperatures) {
 				out.Set(i, k, 1)
 			}
 		}
@@ -186,11 +186,11 @@ func (c Cuts) Decided(logits mat.Dense, heat Temperatures) mat.Dense {
 }
 
 // logOddsOf returns the calibrated log-odds of ranking k: of class 1 of two, or of class k of several a node.
-func logOddsOf(row []float32, k int, heat Temperatures, several bool) float64 {
+func logOddsOf(row []float32, k int, temperatures Temperatures, several bool) float64 {
 	if several {
-		return float64(row[k]) / heat.Of(k)
+		return float64(row[k]) / temperatures.Of(k)
 	}
-	return (float64(row[1]) - float64(row[0])) / heat.Of(k)
+	return (float64(row[1]) - float64(row[0])) / temperatures.Of(k)
 }
 
 // CurveEdge returns the least log-odds of a bin: equal widths of x/(2+|x|), which are as fine as bins of the probability at
@@ -388,7 +388,7 @@ func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 // Errors returns the expected calibration error before and after calibration: the mean, over ten bins of the probability of
 // the predicted class, of the distance between that probability and the fraction that is right (Guo et al., On Calibration of
 // Modern Neural Networks, ICML 2017, eq. 3). Of rows with several classes it is the mean over classes, so that one that is
-// too sure does not make up for another that is not sure enough. NaN: there are no rows.
+// overconfident does not offset another that is underconfident. Without rows both are NaN.
 func (t *Table) Errors() (before, after float64) { return expected(t.before), expected(t.after) }
 
 func expected(trust []int64) float64 {

@@ -100,15 +100,15 @@ func TestCalibration(t *testing.T) {
 					}
 				}
 			}
-			heat := fit(logits, labels)
+			temperatures := fit(logits, labels)
 			for k := range 3 {
-				if math.Abs(heat.Of(k)/scale-1) > 0.1 || len(heat.Classes) != 3 && multi {
-					t.Errorf("several classes %t: temperatures %v of logits that are %v times too large", multi, heat, scale)
+				if math.Abs(temperatures.Of(k)/scale-1) > 0.1 || len(temperatures.Classes) != 3 && multi {
+					t.Errorf("several classes %t: temperatures %v of logits that are %v times too large", multi, temperatures, scale)
 				}
 			}
 			s := NewSheet(labels, Goal{})
 			sums := make([]int64, s.Size())
-			s.Write(sums, logits, labels, heat)
+			s.Write(sums, logits, labels, temperatures)
 			table, err := s.Read(sums)
 			if err != nil {
 				t.Fatal(err)
@@ -119,13 +119,13 @@ func TestCalibration(t *testing.T) {
 		}
 	}
 	for _, none := range []graph.Labels{{Classes: 2, Class: []int32{}}, {Classes: 2, Bits: []uint8{}}} {
-		if heat := fit(mat.New(0, 2), none); heat.Of(0) != 1 || heat.Of(1) != 1 {
-			t.Errorf("temperatures %v without rows, must be 1", heat)
+		if temperatures := fit(mat.New(0, 2), none); temperatures.Of(0) != 1 || temperatures.Of(1) != 1 {
+			t.Errorf("temperatures %v without rows, must be 1", temperatures)
 		}
 	}
 	few := mat.Dense{Rows: 2, Cols: 2, Stride: 2, Data: []float32{1, 0, 0, 1}}
-	if heat := fit(few, graph.Labels{Classes: 2, Class: []int32{0, 1}}); heat.Shared < 0.2 || heat.Shared >= 1 {
-		t.Errorf("temperature %v of two rows that are right, must be near 1", heat)
+	if temperatures := fit(few, graph.Labels{Classes: 2, Class: []int32{0, 1}}); temperatures.Shared < 0.2 || temperatures.Shared >= 1 {
+		t.Errorf("temperature %v of two rows that are right, must be near 1", temperatures)
 	}
 }
 
@@ -156,15 +156,15 @@ func TestTemperaturesOfSeveral(t *testing.T) {
 			logits.Set(i, k, float32(scale)*logits.At(i, k))
 		}
 	}
-	heat := fit(logits, labels)
+	temperatures := fit(logits, labels)
 	for k, scale := range scales[:3] {
-		if math.Abs(heat.Of(k)/scale-1) > 0.1 {
-			t.Errorf("class %d has temperature %v, must be near %v", k, heat.Of(k), scale)
+		if math.Abs(temperatures.Of(k)/scale-1) > 0.1 {
+			t.Errorf("class %d has temperature %v, must be near %v", k, temperatures.Of(k), scale)
 		}
 	}
 	for k := 3; k < 5; k++ {
-		if heat.Of(k) != heat.Shared {
-			t.Errorf("class %d has temperature %v, must be the shared %v", k, heat.Of(k), heat.Shared)
+		if temperatures.Of(k) != temperatures.Shared {
+			t.Errorf("class %d has temperature %v, must be the shared %v", k, temperatures.Of(k), temperatures.Shared)
 		}
 	}
 	calibrated := func(h Temperatures) (after float64) {
@@ -192,13 +192,13 @@ func TestTemperaturesOfSeveral(t *testing.T) {
 		}
 		return after
 	}
-	if own, shared := calibrated(heat), calibrated(Temperatures{Shared: heat.Shared}); own >= shared {
+	if own, shared := calibrated(temperatures), calibrated(Temperatures{Shared: temperatures.Shared}); own >= shared {
 		t.Errorf("calibration error %v by own temperatures, must be below %v by the shared one", own, shared)
 	}
 	p := make([]float64, len(scales))
-	Probabilities(p, []float32{3, 3, 3, 3, 3}, true, heat)
+	Probabilities(p, []float32{3, 3, 3, 3, 3}, true, temperatures)
 	for k, x := range p {
-		if want := 1 / (1 + math.Exp(-3/heat.Of(k))); x != want {
+		if want := 1 / (1 + math.Exp(-3/temperatures.Of(k))); x != want {
 			t.Errorf("probability of class %d is %v, must be %v", k, x, want)
 		}
 	}
@@ -315,10 +315,10 @@ func TestThresholdsOfSeveral(t *testing.T) {
 			labels.Bits[4*i+1] = 0
 		}
 	}
-	goal, heat := Goal{Best: "f1"}, Temperatures{Shared: 2, Classes: []float64{0.8, 0.5, 1, 1.5}}
+	goal, temperatures := Goal{Best: "f1"}, Temperatures{Shared: 2, Classes: []float64{0.8, 0.5, 1, 1.5}}
 	s := NewSheet(labels, goal)
 	v := make([]int64, s.Size())
-	s.Write(v, logits, labels, heat)
+	s.Write(v, logits, labels, temperatures)
 	table, err := s.Read(v)
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +331,7 @@ func TestThresholdsOfSeveral(t *testing.T) {
 	for k, b := range bins {
 		cuts[k] = CurveEdge(b)
 	}
-	cut, counts := table.Cut(cuts), Count(cuts.Decided(logits, heat), labels, nil)
+	cut, counts := table.Cut(cuts), Count(cuts.Decided(logits, temperatures), labels, nil)
 	for k := range cuts {
 		right, wrong, missed := cut.Class(k)
 		if c := counts.class(k); !slices.Equal(c, []int64{right, wrong, missed}) {

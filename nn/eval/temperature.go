@@ -11,7 +11,7 @@ import (
 // gridSize is how many temperatures are tried: from 1/64 to 8, two an octave.
 const gridSize = 19
 
-// leastOfClass is how many rows that have a class, and how many that have it not, fit a temperature of its own.
+// leastOfClass is how many positive rows, and how many negative ones, a class needs for a temperature of its own.
 const leastOfClass = 10
 
 // gridTemperature returns temperature k of the grid.
@@ -95,8 +95,8 @@ func binaryLossAt(x float32, positive bool, temperature float64) float64 {
 }
 
 // FitTemperatures returns those that fit best, from sums of WriteLikelihoods over validation rows (temperature scaling: Guo
-// et al., ICML 2017, §4.2). They lie in [1/64, 8]; Shared is 1 where there are no rows. A class that fewer than 10 rows have,
-// or have not, gets Shared.
+// et al., ICML 2017, §4.2). They lie in [1/64, 8]; without rows Shared is 1. A class with fewer than 10 positive or fewer than
+// 10 negative rows gets Shared.
 func FitTemperatures(v []int64, k target.Kind, classes int) (t Temperatures) {
 	if k != target.Several {
 		t.Shared = fitted(v, 1)

@@ -167,13 +167,13 @@ func (e *exporter) outputs(logits value, card modelfile.Card) {
 		return
 	}
 	scaled := logits
-	if heat := card.Calibration(); heat.Classes != nil {
+	if temperatures := card.Calibration(); temperatures.Classes != nil {
 		all := make([]float32, e.spec.Classes)
 		for k := range all {
-			all[k] = float32(heat.Of(k))
+			all[k] = float32(temperatures.Of(k))
 		}
 		scaled = e.binary("Div", logits, e.floats(all))
-	} else if t := heat.Of(0); t != 1 {
+	} else if t := temperatures.Of(0); t != 1 {
 		scaled = e.binary("Div", logits, e.float(t))
 	}
 	p := e.softmax(scaled)

@@ -180,10 +180,10 @@ func (e *Exchange) Take(logits mat.Dense) {
 func (e *Exchange) Used() comm.Counts { return e.used }
 
 // write writes to v the sheets of the validation and of the test nodes of s.
-func write(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, heat eval.Temperatures) {
+func write(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, temperatures eval.Temperatures) {
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		if rows := s.NodesIn(split); !logits.Empty() {
-			sheet.Write(v[k*sheet.Size():], logits.Select(rows), s.Labels.Select(rows), heat)
+			sheet.Write(v[k*sheet.Size():], logits.Select(rows), s.Labels.Select(rows), temperatures)
 		}
 	}
 }

@@ -169,8 +169,8 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 	}
 	own, counts := e.split(s)
 	sent := s.Labels[labels.Len(own.Labels.Kind(), own.Labels.Classes):]
-	heat := eval.FitTemperatures(s.Likelihoods, own.Labels.Kind(), own.Labels.Classes)
-	f := &Figures{Metric: e.Metric, Majority: -1, Temperature: heat.Shared, Temperatures: heat.Classes,
+	temperatures := eval.FitTemperatures(s.Likelihoods, own.Labels.Kind(), own.Labels.Classes)
+	f := &Figures{Metric: e.Metric, Majority: -1, Temperature: temperatures.Shared, Temperatures: temperatures.Classes,
 		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}, Edges: sent[3]}
 	if own.Labels.Kind() == target.Single {
 		f.Majority = slices.Index(counts.Classes, slices.Max(counts.Classes))
@@ -248,14 +248,14 @@ func (e *Exchange) set(t *eval.Table, f *Figures, counts labels.Counts) Set {
 // Of returns the figures of the rows of logits [N×C] that l labels, of which all classes are predicted as a model file says:
 // at its temperatures and from its cuts on. Of the labels in training, which the
 // baseline needs, they know nothing: it is NaN.
-func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, heat eval.Temperatures, cuts eval.Cuts) (Set, error) {
+func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperatures eval.Temperatures, cuts eval.Cuts) (Set, error) {
 	any := eval.Goal{}
 	if len(cuts) > 0 {
 		any.Best = "f1"
 	}
 	sheet := eval.NewSheet(l, any)
 	v := make([]int64, sheet.Size())
-	sheet.Write(v, logits, l, heat)
+	sheet.Write(v, logits, l, temperatures)
 	t, err := sheet.Read(v)
 	if err != nil {
 		return Set{}, err

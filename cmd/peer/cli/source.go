@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,13 +36,13 @@ func (s *Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard,
 }
 
 func (s *Source) read(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
-	switch {
-	case (s.Data == "") == (s.Shards == ""):
+	if (s.Data == "") == (s.Shards == "") {
 		return nil, nil, Invalidf("a run needs either --data D (a data set) or --shards DIR (written by peer partition)")
-	case checkRead("data", s.Data) != nil: // that flags named these was checked before
-		return nil, nil, checkRead("data", s.Data)
-	case checkRead("shards", s.Shards) != nil:
-		return nil, nil, checkRead("shards", s.Shards)
+	}
+	if err := cmp.Or(checkRead("data", s.Data), checkRead("shards", s.Shards)); err != nil { // a settings file may name them, too
+		return nil, nil, err
+	}
+	switch {
 	case s.Shards != "":
 		shards, closer, err := shard.ReadDir(s.Shards)
 		if err != nil {

@@ -238,12 +238,12 @@ func measures(f *figures.Figures) section {
 }
 
 // divisors says what scores are divided by; empty: they are as they were.
-func divisors(heat eval.Temperatures) string {
+func divisors(temperatures eval.Temperatures) string {
 	switch {
-	case heat.Classes != nil:
-		return fmt.Sprintf("a number for each class, %.3g to %.3g, which were", slices.Min(heat.Classes), slices.Max(heat.Classes))
-	case heat.Of(0) != 1:
-		return fmt.Sprintf("%.3g, which was", heat.Of(0))
+	case temperatures.Classes != nil:
+		return fmt.Sprintf("a number for each class, %.3g to %.3g, which were", slices.Min(temperatures.Classes), slices.Max(temperatures.Classes))
+	case temperatures.Of(0) != 1:
+		return fmt.Sprintf("%.3g, which was", temperatures.Of(0))
 	}
 	return ""
 }

@@ -158,7 +158,7 @@ func (r *reader) everyColumn(columns map[string][]string) error {
 	return nil
 }
 
-// ofLabels refuses what is said of labels where the type at target, −1: none, has none of it.
+// ofLabels refuses settings of labels, such as their split, that no column serves. Target is the type that has labels; −1: none has.
 func (r *reader) ofLabels(target int, columns map[string][]string) error {
 	c := &r.config.Tables
 	if target < 0 {
