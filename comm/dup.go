@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -24,7 +25,7 @@ func (g *Group) Dup() *Group {
 	ways := &ways{t: g.t, peers: make([]way, g.size)}
 	for q := range ways.peers {
 		w := &ways.peers[q]
-		w.reading, w.came = make(chan struct{}, 1), [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
+		w.sending, w.reading, w.came = make(chan struct{}, 1), make(chan struct{}, 1), [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
 	}
 	g.t = half{ways, 0}
 	b := &Group{
@@ -49,7 +50,7 @@ type ways struct {
 }
 
 type way struct {
-	sending sync.Mutex
+	sending chan struct{}    // held by who sends
 	reading chan struct{}    // held by who reads
 	came    [2]chan struct{} // something was kept
 	mu      sync.Mutex
@@ -95,8 +96,12 @@ func (h half) Send(ctx context.Context, to int, head, body []byte) error {
 		head[1] |= dupBit
 	}
 	w := &h.peers[to]
-	w.sending.Lock()
-	defer w.sending.Unlock()
+	select {
+	case w.sending <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-w.sending }()
 	return h.t.Send(ctx, to, head, body)
 }
 
@@ -122,7 +127,11 @@ func (h half) Recv(ctx context.Context, from int) ([]byte, error) {
 		if err == nil && len(frame) > 1 && frame[1]&dupBit != 0 {
 			which, frame[1] = 1, frame[1]&^dupBit
 		}
-		if err == nil && which != h.which {
+		switch head, _, bad := parseFrame(frame); {
+		case err != nil:
+		case bad == nil && head.ends(): // both groups
+			err = w.keep(1-h.which, slices.Clone(frame))
+		case which != h.which:
 			err = w.keep(which, frame)
 			frame = nil
 		}

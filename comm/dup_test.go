@@ -75,13 +75,35 @@ func TestDupEnds(t *testing.T) {
 		both.Wait()
 		for _, err := range at {
 			var peer *comm.PeerError
-			if !errors.As(err, &peer) {
-				return fmt.Errorf("%v, want one that names a peer", err)
+			if !errors.As(err, &peer) || peer.Rank != 2 {
+				return fmt.Errorf("%v, want one that names peer 2", err)
 			}
 		}
 		return g.Close()
 	})
 	must(t, errs)
+}
+
+// TestDupTells: a member that loses another one by either group tells those, too, that listen to it by the other group.
+func TestDupTells(t *testing.T) {
+	for which := range 2 {
+		_, gs := groups(3, netsim.Config{})
+		errs := each(gs, func(g *comm.Group) error {
+			both := [2]*comm.Group{g, g.Dup()}
+			defer g.Close()
+			if g.Rank() == 2 {
+				return nil
+			}
+			sums := both[which*g.Rank()+(1-which)*(1-g.Rank())] // of so few numbers member 1 listens to member 0 only
+			err := sums.AllReduce(t.Context(), comm.Reduce, make([]float32, 5))
+			var peer *comm.PeerError
+			if !errors.As(err, &peer) || peer.Rank != 2 {
+				return fmt.Errorf("%v, want one that names peer 2", err)
+			}
+			return nil
+		})
+		must(t, errs)
+	}
 }
 
 // flood is a transport by which a frame of the second group comes again and again.

@@ -37,11 +37,12 @@ const (
 	opStream
 	opAgree
 	opRefuse
+	opLost
 	numOps
 )
 
 func (o op) String() string {
-	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "agree", "refuse"}[o]
+	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "agree", "refuse", "lost"}[o]
 }
 
 type header struct {
@@ -55,6 +56,9 @@ type header struct {
 func (h header) String() string {
 	return fmt.Sprintf("%v %d by %v, step %d, %d bytes", h.op, h.seq, h.door, h.step, h.total)
 }
+
+// ends reports whether the frame ends a run, of both groups of a transport.
+func (h header) ends() bool { return h.op == opRefuse || h.op == opLost }
 
 func (h header) put(b []byte) {
 	b[0], b[1], b[2], b[3] = frameVersion, byte(h.op), byte(h.door), h.step
@@ -88,7 +92,7 @@ func parseFrame(frame []byte) (h header, payload []byte, err error) {
 
 // Frame is what the header of a frame states, and its payload.
 type Frame struct {
-	Op      string // "allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream" or "agree"
+	Op      string // "allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "agree", "refuse" or "lost"
 	Dup     bool   // of the group that Dup returned
 	Door    Door
 	Step    uint8  // within the operation

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -162,6 +163,7 @@ type call struct {
 
 	mu      sync.Mutex
 	cause   error  // the first
+	lost    bool   // cause is that of the transport, or what another member told
 	silent  bool   // it ends since no frame came or went
 	stopped bool   // some task gave up because ctx ended
 	waits   []wait // for whom, when the parent ended
@@ -236,10 +238,12 @@ func (c *call) end() error {
 	defer c.busy.Store(false)
 	switch {
 	case c.cause != nil:
-		c.tell(c.parent, c.cause)
+		c.tell(c.parent, c.cause, c.lost)
 		return c.breakWith(c.cause)
 	case c.stopped:
-		return c.breakWith(c.interrupted())
+		err := c.interrupted()
+		c.tell(c.parent, err, c.silent)
+		return c.breakWith(err)
 	}
 	return nil
 }
@@ -273,6 +277,7 @@ func (c *call) fail(peer int, step uint8, doing string, err error) {
 	fault := &PeerError{Rank: peer, Op: c.name() + ": " + doing, Err: err}
 	if inner, ok := errors.AsType[*PeerError](err); ok { // the transport knows names, and may know better who it was
 		fault.Rank, fault.Name, fault.Err = inner.Rank, inner.Name, inner.Err
+		c.lost = inner.Rank != c.rank
 	} else if errors.Is(err, ErrClosed) { // by this side: no peer is to blame
 		c.cause = fmt.Errorf("%s: %s: %w", c.name(), doing, err)
 		return
@@ -297,26 +302,17 @@ func (c *call) interrupted() error {
 	if len(c.waits) == 0 {
 		return fmt.Errorf("comm: %s: %w", c.name(), err)
 	}
-	first := c.waits[0].step
-	for _, w := range c.waits {
-		first = min(first, w.step)
-	}
-	waiting := make([]bool, c.size)
-	for _, w := range c.waits {
-		waiting[w.peer] = waiting[w.peer] || w.step == first
-	}
-	lowest, list := -1, ""
-	for q, is := range waiting {
-		switch {
-		case is && lowest < 0:
-			lowest, list = q, fmt.Sprint(q)
-		case is:
-			list += fmt.Sprintf(", %d", q)
+	first := slices.MinFunc(c.waits, func(a, b wait) int { return int(a.step) - int(b.step) }).step
+	var late []int
+	for q := range c.size {
+		if slices.Contains(c.waits, wait{first, q}) {
+			late = append(late, q)
 		}
 	}
+	list := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(late), "[]")), ", ")
 	doing := fmt.Sprintf("%s: still waiting for %s", c.name(), list)
 	if c.silent || errors.Is(err, context.DeadlineExceeded) {
-		return &PeerError{Rank: lowest, Op: doing, Err: err}
+		return &PeerError{Rank: late[0], Op: doing, Err: err}
 	}
 	return fmt.Errorf("comm: %s: %w", doing, err)
 }
@@ -404,15 +400,15 @@ func (c *call) recvFrame(from int, step uint8) (h header, frame []byte, ok bool)
 	return h, frame, true
 }
 
-// recvAny receives a frame of any kind but that which ends the run.
+// recvAny receives a frame of any kind but those which end the run.
 func (c *call) recvAny(from int) (h header, frame []byte, err error) {
 	frame, err = c.t.Recv(c.ctx, from)
 	c.move()
 	if err == nil {
 		h, _, err = parseFrame(frame)
 	}
-	if err == nil && h.op == opRefuse {
-		err = c.parseRefusal(from, frame[HeaderLen:])
+	if err == nil && h.ends() {
+		err = c.parseEnding(from, h.op, frame[HeaderLen:])
 	}
 	return h, frame, err
 }

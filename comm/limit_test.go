@@ -196,9 +196,9 @@ func TestRefuseNothingElse(t *testing.T) {
 	must(t, each(gs, func(g *comm.Group) error { return g.Barrier(t.Context()) }))
 }
 
-// TestForeignRefusals checks what peers make of another member's refusal: a malformed one is an error, and its text is shown
+// TestForeignEndings checks what peers make of why another member ends the run: a malformed one is an error, and its text is shown
 // without control characters.
-func TestForeignRefusals(t *testing.T) {
+func TestForeignEndings(t *testing.T) {
 	body := func(culprit, by byte, text string) []byte {
 		return append([]byte{culprit, 0, 0, 0, by, 0, 0, 0}, text...)
 	}
@@ -207,19 +207,25 @@ func TestForeignRefusals(t *testing.T) {
 		rank int
 		want string
 	}{
-		"short":       {body(1, 1, "")[:7], 1, "a refusal must have 8 to 520 bytes (got 7)"},
-		"long":        {body(1, 1, strings.Repeat("x", 513)), 1, "a refusal must have 8 to 520 bytes (got 521)"},
-		"no such":     {body(4, 1, "x"), 1, "a refusal must name peers below 3 (got 4 and 1)"},
-		"nobody says": {body(1, 3, "x"), 1, "a refusal must name peers below 3 (got 1 and 3)"},
+		"short":       {body(1, 1, "")[:7], 1, "the end of a run must have 8 to 520 bytes (got 7)"},
+		"long":        {body(1, 1, strings.Repeat("x", 513)), 1, "the end of a run must have 8 to 520 bytes (got 521)"},
+		"no such":     {body(4, 1, "x"), 1, "the end of a run must name peers below 3 (got 4 and 1)"},
+		"nobody says": {body(1, 3, "x"), 1, "the end of a run must name peers below 3 (got 1 and 3)"},
 		"of this one": {body(1, 1, "it lies"), 0, "peer 1 ended the run: it lies"},
 		"passed on":   {body(1, 2, "it lies"), 0, "peer 2 ended the run, says peer 1: it lies"},
 		"unknown":     {body(0, 2, "a sum"), 2, "peer 2 ended the run, says peer 1: a sum"},
 		"escapes":     {body(3, 1, "\x1b[2J\nred\xff"), 2, "peer 1 ended the run: ?[2J?red?"},
+		"lost":        {body(3, 1, ""), 2, "lost, says peer 1"},
+		"lost, heard": {body(3, 2, ""), 2, "lost, says peer 2"},
+		"lost this":   {body(1, 1, ""), 1, "lost, says peer 1"},
 	} {
 		net := netsim.New(3, netsim.Config{})
 		g := comm.NewGroup(net.Transport(0), 0, 3)
 		head := make([]byte, comm.HeaderLen)
 		head[0], head[1], head[2], head[8], head[9] = 2, 7, byte(comm.Control), byte(len(test.body)), byte(len(test.body)>>8)
+		if strings.HasPrefix(name, "lost") {
+			head[1] = 8
+		}
 		if err := net.Transport(1).Send(t.Context(), 0, head, test.body); err != nil {
 			t.Fatal(err)
 		}

@@ -15,32 +15,37 @@ import (
 // are. To meet again does not help.
 var ErrRefused = errors.New("refused")
 
-// refusal is an error that is ErrRefused. The members that are told of it pass it on as it is: not all listen to all.
-type refusal struct {
-	text string
-	by   int // who refused; −1: this member
-	via  int // who told this one
+// ending is why a run ends, as members tell each other. They pass it on as it is: not all listen to all.
+type ending struct {
+	refused bool   // else a member was lost
+	text    string // of a refusal
+	by      int    // who found it; −1: this member
+	via     int    // who told this one
 }
 
 // Refused returns an error that is ErrRefused.
-func Refused(format string, args ...any) error { return refusal{fmt.Sprintf(format, args...), -1, -1} }
+func Refused(format string, args ...any) error {
+	return ending{true, fmt.Sprintf(format, args...), -1, -1}
+}
 
-func (r refusal) Error() string {
+func (e ending) Error() string {
 	switch {
-	case r.by < 0:
-		return r.text
-	case r.by == r.via:
-		return fmt.Sprintf("peer %d ended the run: %s", r.by, r.text)
+	case e.by < 0:
+		return e.text
+	case !e.refused:
+		return fmt.Sprintf("lost, says peer %d", e.by)
+	case e.by == e.via:
+		return fmt.Sprintf("peer %d ended the run: %s", e.by, e.text)
 	}
-	return fmt.Sprintf("peer %d ended the run, says peer %d: %s", r.by, r.via, r.text)
+	return fmt.Sprintf("peer %d ended the run, says peer %d: %s", e.by, e.via, e.text)
 }
 
 // Is implements errors.Is.
-func (r refusal) Is(target error) bool { return target == ErrRefused }
+func (e ending) Is(target error) bool { return e.refused && target == ErrRefused }
 
 const (
-	tellTime   = 2 * time.Second // for a member to take the news
-	maxRefusal = 512             // bytes of text
+	tellTime  = 2 * time.Second // for a member to take the news
+	maxEnding = 512             // bytes of text
 )
 
 // Refuse ends g where err is ErrRefused, tells the other members why, unless they know, and returns err: of two members as
@@ -64,35 +69,42 @@ func (g *Group) Refuse(ctx context.Context, err error) error {
 		panic("comm: Refuse called while an operation runs")
 	}
 	defer g.busy.Store(false)
-	g.tell(ctx, err)
+	g.tell(ctx, err, false)
 	return g.breakWith(err)
 }
 
-// tell tells the other members of a refusal, its own or one that it was told of. It does nothing with any other error. Who
-// does not take the news in time goes without it.
-func (g *Group) tell(ctx context.Context, err error) {
-	r, ok := errors.AsType[refusal](err)
-	if !ok {
+// tell tells the other members of a refusal or, with lost, of a lost member: each would otherwise take who gives up first
+// for who failed. It does nothing with any other error. Who does not take the news in time goes without it.
+func (g *Group) tell(ctx context.Context, err error, lost bool) {
+	e, known := errors.AsType[ending](err)
+	at, named := errors.AsType[*PeerError](err)
+	if !known && !(lost && named) {
 		return
 	}
-	culprit := -1
-	if at, ok := errors.AsType[*PeerError](err); ok {
+	h, wait, culprit := header{op: opRefuse, door: Control, seq: g.calls}, tellTime, -1
+	if named {
 		culprit = at.Rank
-		if r.by < 0 && at.Op != "" {
-			r.text = at.Op + ": " + r.text
-		}
 	}
-	if r.by < 0 {
-		r.by = g.rank
+	if known && e.by < 0 && named && at.Op != "" {
+		e.text = at.Op + ": " + e.text
+	}
+	if !known || e.by < 0 {
+		e.by = g.rank
+	}
+	if !e.refused {
+		h.op, wait = opLost, lastWords
 	}
 	body := binary.LittleEndian.AppendUint32(nil, uint32(culprit+1))
-	body = binary.LittleEndian.AppendUint32(body, uint32(r.by))
-	body = append(body, r.text[:min(len(r.text), maxRefusal)]...)
-	h := header{op: opRefuse, door: Control, seq: g.calls, total: uint64(len(body))}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
+	body = binary.LittleEndian.AppendUint32(body, uint32(e.by))
+	body = append(body, e.text[:min(len(e.text), maxEnding)]...)
+	h.total = uint64(len(body))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
 	defer cancel()
 	var all sync.WaitGroup
 	for q := range g.others {
+		if q == culprit && !e.refused {
+			continue
+		}
 		all.Go(func() {
 			head := make([]byte, HeaderLen)
 			h.put(head)
@@ -105,14 +117,14 @@ func (g *Group) tell(ctx context.Context, err error) {
 	all.Wait()
 }
 
-// parseRefusal returns the error of a member that is told by another one why the run ends.
-func (g *Group) parseRefusal(from int, b []byte) error {
-	if len(b) < 8 || len(b) > 8+maxRefusal {
-		return fmt.Errorf("a refusal must have 8 to %d bytes (got %d)", 8+maxRefusal, len(b))
+// parseEnding returns the error of a member that is told by another one why the run ends.
+func (g *Group) parseEnding(from int, op op, b []byte) error {
+	if len(b) < 8 || len(b) > 8+maxEnding {
+		return fmt.Errorf("the end of a run must have 8 to %d bytes (got %d)", 8+maxEnding, len(b))
 	}
 	culprit, by := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 	if culprit > uint32(g.size) || by >= uint32(g.size) {
-		return fmt.Errorf("a refusal must name peers below %d (got %d and %d)", g.size, culprit, by)
+		return fmt.Errorf("the end of a run must name peers below %d (got %d and %d)", g.size, culprit, by)
 	}
 	text := strings.Map(func(r rune) rune { // it may end up on a screen
 		if !unicode.IsPrint(r) {
@@ -120,8 +132,11 @@ func (g *Group) parseRefusal(from int, b []byte) error {
 		}
 		return r
 	}, strings.ToValidUTF8(string(b[8:]), "?"))
-	if culprit == 0 {
+	switch {
+	case culprit == 0:
 		culprit = by + 1
+	case op == opLost && int(culprit)-1 == g.rank: // it has lost this member
+		culprit = uint32(from) + 1
 	}
-	return &PeerError{Rank: int(culprit) - 1, Op: "recv", Err: refusal{text, int(by), from}}
+	return &PeerError{Rank: int(culprit) - 1, Op: "recv", Err: ending{op == opRefuse, text, int(by), from}}
 }
