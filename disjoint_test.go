@@ -60,7 +60,7 @@ func TestJoinGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, errs := joinGraphs(t.Context(), newJoined(t, Local{Plan: p, Shards: whole}, 34100), own, t.TempDir())
+	results, errs := joinGraphs(t.Context(), newJoined(t, Local{Plan: p, Shards: whole}), own, t.TempDir())
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestJoinGraph(t *testing.T) {
 		}
 	}
 	own[1].X = graph.OneHot(make([]int32, own[1].N()), 3)
-	_, errs = joinGraphs(t.Context(), newJoined(t, Local{Plan: p, Shards: whole}, 34200), own, t.TempDir())
+	_, errs = joinGraphs(t.Context(), newJoined(t, Local{Plan: p, Shards: whole}), own, t.TempDir())
 	if errs[0] == nil || !strings.Contains(errs[0].Error(), "site-1") || !strings.Contains(errs[0].Error(), "features") {
 		t.Errorf("site 1 has 3 features: the error of site 0 must say so (got %v)", errs[0])
 	}
@@ -82,7 +82,7 @@ func TestJoinGraphAfterAStop(t *testing.T) {
 	own, whole := islands(t, 3)
 	p := read(t, "preset: frugal\ntransport: memory")
 	p.Peers = 3
-	j, dir := newJoined(t, Local{Plan: p, Shards: whole}, 34300), t.TempDir()
+	j, dir := newJoined(t, Local{Plan: p, Shards: whole}), t.TempDir()
 	want, errs := joinGraphs(t.Context(), j, own, dir)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func TestFiguresOfAMeeting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := newJoined(t, Local{Plan: p, Shards: shards}, 43500)
+	j := newJoined(t, Local{Plan: p, Shards: shards})
 	results, errs := j.join(t.Context())
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)

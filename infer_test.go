@@ -206,7 +206,7 @@ func TestInferenceOfNewNodes(t *testing.T) {
 func TestSitesInfer(t *testing.T) {
 	l := contested(t, 3, "")
 	l.Plan = read(t, "preset: frugal\npolicy: random")
-	j := newJoined(t, l, 42000)
+	j := newJoined(t, l)
 	trained, errs := j.join(t.Context())
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/heddle-gnn/heddle/internal/ports"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -23,7 +23,7 @@ type joined struct {
 	sites []Site
 }
 
-func newJoined(t *testing.T, l Local, port int) *joined {
+func newJoined(t *testing.T, l Local) *joined {
 	t.Helper()
 	j := &joined{plan: l.Plan}
 	j.plan.Peers, j.plan.Transport, j.plan.Policy = Auto, "libp2p", "auto"
@@ -36,7 +36,7 @@ func newJoined(t *testing.T, l Local, port int) *joined {
 		members = append(members, fmt.Sprintf("site-%d=%s@127.0.0.1", r, id.PeerID()))
 		j.sites = append(j.sites, Site{Identity: id, Shard: own, Wait: time.Minute, Rejoin: time.Minute, State: filepath.Join(t.TempDir(), fmt.Sprint(r))})
 	}
-	if err := j.plan.AddMembers(members, port+os.Getpid()%1000*8); err != nil {
+	if err := j.plan.AddMembers(members, ports.Free(t, len(members))); err != nil {
 		t.Fatal(err)
 	}
 	return j
@@ -60,7 +60,7 @@ func TestSitesTune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := newJoined(t, l, 23000)
+	j := newJoined(t, l)
 	models, stages := 0, 0
 	j.sites[1].OnEvent = func(e Event) {
 		if e.Kind == train.StageEnd {
@@ -100,7 +100,7 @@ func TestSitesTuneAfterARestart(t *testing.T) {
 		func(e Event) bool { return e.Kind == train.CandidateEnd && e.Candidate == "own-rows" },
 		func(e Event) bool { return e.Kind == train.StageEnd }, // of the first candidate
 	} {
-		j := newJoined(t, l, 31100+1000*i)
+		j := newJoined(t, l)
 		first, stop := context.WithCancel(t.Context())
 		again := j.sites[1]
 		j.sites[1].OnEvent = func(e Event) {
@@ -143,7 +143,7 @@ func TestSitesTuneAfterARestart(t *testing.T) {
 // TestSitesWithDifferentPlans: sites whose budgets differ do not begin, and are told why.
 func TestSitesWithDifferentPlans(t *testing.T) {
 	l := contested(t, 2, "")
-	j := newJoined(t, l, 37000)
+	j := newJoined(t, l)
 	errs := make([]error, 2)
 	var wait sync.WaitGroup
 	for r, s := range j.sites {

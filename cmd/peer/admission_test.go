@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/internal/ports"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -38,26 +39,6 @@ func blocksOf(t *testing.T, path string) (all []block) {
 	return all
 }
 
-// freePort returns a TCP port such that it and the next one are free.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for range 50 {
-		a, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := a.Addr().(*net.TCPAddr).Port
-		b, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
-		a.Close()
-		if err == nil {
-			b.Close()
-			return port
-		}
-	}
-	t.Fatal("no two free ports")
-	return 0
-}
-
 // TestAdmissionGuide runs the commands of docs/how-to/federation.md: each site has its own
 // directory and settings.
 func TestAdmissionGuide(t *testing.T) {
@@ -72,7 +53,7 @@ func TestAdmissionGuide(t *testing.T) {
 	dir := t.TempDir()
 	share := filepath.Join(dir, "share")
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", filepath.Join(share, "parts"))
-	port := freePort(t)
+	port := ports.Free(t, 2)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -279,6 +260,15 @@ func TestAdmissionRefuses(t *testing.T) {
 	}
 	refuse(t, 1, []string{"south", "west"}, f.join...) // admitted, and nobody is there
 	refuse(t, 2, []string{"go together"}, append(slices.Clone(f.join), "--policy", "")...)
+	release, err := checkpoint.Lock(f.at("taken"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, 2, []string{"one peer alone"}, append(slices.Clone(f.join), "--state", f.at("taken"))...)
+	release()
+	if _, err := os.Stat(f.at("taken/run.yaml")); err == nil {
+		t.Error("a state that another peer uses must keep its run.yaml")
+	}
 	const stray = "/ip4/127.0.0.1/tcp/4009/p2p/12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
 	for rule, other := range map[string][]byte{
 		"roster.name":                            bytes.Replace(plan, []byte("name: south"), []byte("name: sooth"), 1),
@@ -539,7 +529,7 @@ func TestAuditCommands(t *testing.T) {
 func TestPolicyEndsARun(t *testing.T) {
 	t.Parallel()
 	f := found(t)
-	port := freePort(t)
+	port := ports.Free(t, 2)
 	plan := []string{"plan", "--preset", "frugal", "--carrier", "tcp", "--port", fmt.Sprint(port), "--out", f.at("plan.yaml")}
 	all := []string{"north", "south", "west"}
 	for i, name := range all {

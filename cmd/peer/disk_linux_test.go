@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/heddle-gnn/heddle/internal/ports"
 )
 
 // noSync names a file: once it is there, every fsync of a test's peer fails with an I/O error, as on a failing disk.
@@ -86,7 +88,7 @@ func TestDiskFailsInARun(t *testing.T) {
 				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "id", "--identity", f.key(r)))))
 			}
 			var port int
-			if _, err := fmt.Sscan(freePorts(t, 6), &port); err != nil {
+			if _, err := fmt.Sscan(fmt.Sprint(ports.Free(t, 6)), &port); err != nil {
 				t.Fatal(err)
 			}
 			f.plan = f.crew.plan(t, f.members, "--rounds", "60", "--checkpoint-every", "5", "--port", fmt.Sprint(port+3*i), "--peer-timeout", "1s",

@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/ports"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -282,51 +283,11 @@ func (c *crew) join(r int, plan string, more ...string) []string {
 		"--wait", "20s", "-o", filepath.Join(c.dir, fmt.Sprintf("out-%d", r))}, more...)
 }
 
-// ports is what freePorts gave to tests that run side by side.
-var ports struct {
-	sync.Mutex
-	next int
-}
-
-// freePorts returns the first of n ports in a row that nobody has. They are below those that the system gives away itself
-// (from 32768 on Linux), as to what another test dials.
-func freePorts(t *testing.T, n int) string {
-	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
-	for port := max(ports.next, 13000+os.Getpid()%2400*8); port+n <= 65000; port += n {
-		if nobodyHas(port, n) {
-			ports.next = port + n
-			return fmt.Sprint(port)
-		}
-	}
-	t.Fatal("no free ports")
-	return ""
-}
-
-// nobodyHas reports whether n ports in a row are free, for UDP and TCP.
-func nobodyHas(port, n int) bool {
-	for k := range n {
-		at := fmt.Sprintf("127.0.0.1:%d", port+k)
-		packets, err := net.ListenPacket("udp4", at)
-		if err != nil {
-			return false
-		}
-		packets.Close()
-		streams, err := net.Listen("tcp4", at)
-		if err != nil {
-			return false
-		}
-		streams.Close()
-	}
-	return true
-}
-
 // TestJoinRefuses: faults between peers, and before they connect.
 func TestJoinRefuses(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	port := freePorts(t, 3)
+	port := fmt.Sprint(ports.Free(t, 3))
 	plan := c.plan(t, c.members, "--port", port)
 
 	t.Run("no member", func(t *testing.T) {
@@ -413,7 +374,7 @@ func TestJoinRefuses(t *testing.T) {
 func TestPlansDiffer(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 3)
-	port := freePorts(t, 3)
+	port := fmt.Sprint(ports.Free(t, 3))
 	same, other := c.plan(t, c.members, "--port", port), c.plan(t, c.members, "--port", port, "--lr", "0.5", "--encoder", "mlp")
 	said := make([]string, 3)
 	var all sync.WaitGroup
@@ -451,7 +412,7 @@ func TestLostPeer(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
 	settings := []string{"--rounds", "1500", "--checkpoint-every", "100"}
-	plan := c.plan(t, c.members, append(settings, "--port", freePorts(t, 2), "--carrier", "tcp")...) // over QUIC silence is noticed after 30 s
+	plan := c.plan(t, c.members, append(settings, "--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp")...) // over QUIC silence is noticed after 30 s
 	state := func(r int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d", r)) }
 	lost := process(t, c.join(1, plan, "--state", state(1))...)
 	if err := lost.Start(); err != nil {
@@ -488,7 +449,7 @@ func TestLostPeer(t *testing.T) {
 			t.Errorf("peer %d: the resumed run made another model", r)
 		}
 	}
-	other := c.plan(t, c.members, append(settings, "--lr", "0.5", "--port", freePorts(t, 2), "--carrier", "tcp")...)
+	other := c.plan(t, c.members, append(settings, "--lr", "0.5", "--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp")...)
 	refuse(t, 2, []string{"lr is 0.5, and was 0.01"}, append(c.join(0, other, "--state", state(0)), "--wait", "5s")...)
 	if said := must(t, "inspect", state(0)); !strings.Contains(said, "to continue: peer join --plan "+plan) || !strings.Contains(said, "mode retexo") {
 		t.Errorf("inspect says\n%s", said)
@@ -501,7 +462,7 @@ func TestStay(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
 	settings := []string{"--rounds", "1500", "--checkpoint-every", "50"}
-	plan := c.plan(t, c.members, append(settings, "--port", freePorts(t, 2), "--carrier", "tcp")...)
+	plan := c.plan(t, c.members, append(settings, "--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp")...)
 	state := func(r int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d", r)) }
 	type end struct {
 		exit   int

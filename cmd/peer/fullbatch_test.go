@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/heddle-gnn/heddle/internal/ports"
 )
 
 // everyWay trains by settings over each transport and number of processes, with quic over QUIC only, and by alone at one
@@ -82,7 +84,7 @@ func stays(t *testing.T, parts int, settings ...string) {
 	c := newCrew(t, 2)
 	folder := filepath.Join(c.dir, "cut")
 	must(t, "partition", "--data", sites(t), "--parts", fmt.Sprint(parts), "-o", folder)
-	plan := c.plan(t, c.members, slices.Concat(settings, []string{"--port", freePorts(t, 2), "--carrier", "tcp"})...)
+	plan := c.plan(t, c.members, slices.Concat(settings, []string{"--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp"})...)
 	state := func(r, life int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d-%d", r, life)) }
 	var of []string
 	for n := range parts {

@@ -194,6 +194,11 @@ func (s member) record(p *heddle.Plan) ([]byte, error) {
 	if s.Site.State == "" {
 		return settings, nil
 	}
+	release, err := checkpoint.Lock(s.Site.State) // another peer's record stays
+	if err != nil {
+		return nil, cli.Invalid(err)
+	}
+	defer release()
 	if held, err := checkpoint.Find(s.Site.State); err != nil || len(held) > 0 {
 		return settings, err
 	}

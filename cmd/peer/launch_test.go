@@ -8,9 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/internal/ports"
 )
 
 // TestLaunch starts three processes as Open MPI would, with five parts, one secret and a plan
@@ -57,13 +58,9 @@ func TestLaunch(t *testing.T) {
 // launched starts a command in three processes as Open MPI would.
 func launched(t *testing.T, args ...string) (all []*exec.Cmd) {
 	t.Helper()
-	port := freePorts(t, 3)
-	first, err := strconv.Atoi(port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := ports.Free(t, 3)
 	for r := range 3 {
-		p := process(t, append(args, "--port", port, "--wait", "20s", "--listen", fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", first+r))...)
+		p := process(t, append(args, "--port", fmt.Sprint(first), "--wait", "20s", "--listen", fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", first+r))...)
 		p.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "SLURM_") || strings.HasPrefix(s, "JOB_") }),
 			append(p.Env, fmt.Sprint("OMPI_COMM_WORLD_RANK=", r), "OMPI_COMM_WORLD_SIZE=3", "OMPI_COMM_WORLD_LOCAL_SIZE=3")...)
 		p.Stderr = new(bytes.Buffer)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/browsertest"
+	"github.com/heddle-gnn/heddle/internal/ports"
 )
 
 // fetched returns the status and the body at url; 0: nobody answers.
@@ -46,7 +47,7 @@ func until(t *testing.T, url string, wanted func(status int, body string) bool) 
 func watched(t *testing.T, settings ...string) (url string, last func(), wait func() error) {
 	t.Helper()
 	c := newCrew(t, 3)
-	plan, at := c.plan(t, c.members, append([]string{"--port", freePorts(t, 3)}, settings...)...), "127.0.0.1:"+freePorts(t, 1)
+	plan, at := c.plan(t, c.members, append([]string{"--port", fmt.Sprint(ports.Free(t, 3))}, settings...)...), "127.0.0.1:"+fmt.Sprint(ports.Free(t, 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	ends := make(chan error, 3)
 	join := func(r int, more ...string) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/internal/ports"
 )
 
 const hospitalTables = "../../examples/hospitals/sites"
@@ -16,7 +18,7 @@ const hospitalTables = "../../examples/hospitals/sites"
 func threeSites(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	names = []string{"north", "south", "west"}
-	args := []string{"plan", "--encoder", "pca:4", "-o", filepath.Join(dir, "plan.yaml"), "--port", freePorts(t, 2)}
+	args := []string{"plan", "--encoder", "pca:4", "-o", filepath.Join(dir, "plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 2))}
 	for k, name := range names {
 		id := strings.TrimSpace(must(t, "id", "--identity", filepath.Join(dir, name+".key")))
 		if k < 2 { // the third dials out only

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/internal/ports"
 )
 
 // TestRepeat: the settings beside a report repeat the run, to the same model and the same predictions.
@@ -94,7 +96,7 @@ func TestRepeatJoin(t *testing.T) {
 		}
 	}
 	file := func(name string) string { return string(contents(t, filepath.Join(c.dir, name))) }
-	run(c.plan(t, c.members, "--port", freePorts(t, 2), "--preset", "retexo", "--secure-sums", "off"), "first")
+	run(c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)), "--preset", "retexo", "--secure-sums", "off"), "first")
 	if file("first0/settings.yaml") != file("first1/settings.yaml") {
 		t.Error("the settings of the sites differ")
 	}

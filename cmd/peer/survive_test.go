@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/ports"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
@@ -143,7 +144,7 @@ func TestSurvive(t *testing.T) {
 	must(t, slices.Concat([]string{"train", "--data", data, "--peers", "4", "--policy", "by-column", "--transport", "memory", "-q", "-o", whole}, settings)...)
 
 	var port int
-	if _, err := fmt.Sscan(freePorts(t, 8), &port); err != nil {
+	if _, err := fmt.Sscan(fmt.Sprint(ports.Free(t, 8)), &port); err != nil {
 		t.Fatal(err)
 	}
 	undisturbed := accuracy(t, filepath.Join(whole, "model.safetensors"), g)
@@ -225,6 +226,6 @@ func TestSurvive(t *testing.T) {
 func TestTooLate(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 3)
-	plan := c.plan(t, c.members, "--port", freePorts(t, 6), "--min-peers", "2")
+	plan := c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 6)), "--min-peers", "2")
 	refuse(t, 1, []string{"waiting for", "site-1", "model.safetensors"}, c.join(0, plan, "--wait", "300ms")...)
 }

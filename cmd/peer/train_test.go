@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/ports"
 	"github.com/heddle-gnn/heddle/internal/realdata"
 )
 
@@ -108,7 +109,7 @@ func processes(t *testing.T, parts string, n int, out string, more ...string) {
 	if slices.Contains(more, "auto") { // which chooses them
 		settings = nil
 	}
-	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", freePorts(t, n)}, settings, more, members)...)
+	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(ports.Free(t, n))}, settings, more, members)...)
 	done := make(chan error, n)
 	for r := range n {
 		c := process(t, "join", "--plan", plan, "--shard", filepath.Join(parts, fmt.Sprintf("part-%d", r)), "--identity", filepath.Join(dir, fmt.Sprintf("key-%d", r)),
