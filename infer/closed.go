@@ -47,7 +47,8 @@ func (p *run) closedForm(ctx context.Context, m *closed.Form) (mat.Dense, error)
 		if leaveOut {
 			m.LeaveOwn(r, x, z, spec.Targets(r, trained, others, y, logits))
 		}
-		spec.Coarsen(r, x, z)
+		own := z
+		z = spec.Coarsen(r, x, z)
 		if r > 0 && spec.LogitHopsOf(r) > 0 {
 			before := spec.Before(logits)
 			for k := range spec.LogitHopsOf(r) {
@@ -59,17 +60,20 @@ func (p *run) closedForm(ctx context.Context, m *closed.Form) (mat.Dense, error)
 			}
 		} else if r == 0 && m.Proj != nil {
 			z = graph.Columns([]graph.Features{{Dense: closed.Times(x, m.Proj.Value)}, {Dense: z}}).Dense
+			own = z
 		}
 		hops := spec.HopsOf(r)
 		for k := range hops + 1 {
+			kept := own
 			if k > 0 {
 				var err error
 				if z, err = aggregate(z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
 					return logits, err
 				}
+				kept = z
 			}
 			if spec.AllHops || k == hops {
-				add(z)
+				add(kept)
 			}
 		}
 		if r == 0 && spec.Degree {

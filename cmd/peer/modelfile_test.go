@@ -43,6 +43,7 @@ func TestModelFilePage(t *testing.T) {
 	}
 	for _, more := range []struct{ data, args string }{
 		{"sites", ""}, {"sites", "--epsilon 4"}, {"sites", "--class-target labels --leave-one-out true"}, {"sites", "--leave-one-out true --class-rounds 2"},
+		{"sites", "--class-target labels --hops-kept all"},
 		{"sites", "--encoder classes+pca:4"}, {"bare", ""}, {"prices", ""},
 	} {
 		p := plans[0]

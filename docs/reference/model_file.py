@@ -426,6 +426,7 @@ class ClassMeans:
             if s.get("leave_out"):
                 z = self.leave_out(r, z, logits)
             alone = r <= s.get("rounds_alone", 0)
+            own = z
             if not s.get("own_rounds") and (not alone or s.get("logit_hops")):
                 z = self.coarse(z, 1, 0)
             if r > 1 and not alone:
@@ -439,7 +440,7 @@ class ClassMeans:
             for k in range(hops + 1):  # (22)
                 z = adj.sum(z) if k else z
                 if s.get("all_hops") or k == hops:
-                    columns.append(z)
+                    columns.append(own if s.get("own_exact") and k == 0 else z)
             if r == 1 and s.get("degree"):
                 columns.append(np.log1p(data.edges.degree())[:, None])
             if r == 1 and s.get("own_features"):
@@ -481,7 +482,7 @@ class ClassMeans:
         for v in range(1, columns + 1):
             told = 0.5 * self.bits(v)
             if not s.get("adjacent"):
-                told = min(told, max(0.5 * self.bits(min(v, 5)), 1.6 * v))
+                told = min(told, max(0.5 * self.bits(min(v, 5)), (1.2 if s.get("own_exact") else 1.6) * v))
             step = math.sqrt(2 * math.pi * math.e) * 2 ** (-told / s["coarse"])
             steps[v] = deviation * max(step if step >= 1 / 64 else 0, fine)
         step = steps[(self.x != 0).sum(axis=1)][:, None]

@@ -40,6 +40,9 @@ type Layout struct {
 	Multi       bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
 	Coarse      int  `json:"coarse,omitempty"`     // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
 
+	// OwnExact is set where a node's own columns before any hop are read at home as they are, and are coarser where they
+	// cross: no row holds them, nor logits that are made of them.
+	OwnExact    bool `json:"own_exact,omitempty"`
 	Alone       int  `json:"rounds_alone,omitempty"` // first rounds without hops: no row of theirs crosses
 	WithholdFew bool `json:"withhold_few,omitempty"` // the columns of nodes with at most fewest values are 0
 
@@ -85,6 +88,9 @@ func (s Layout) Faults(features int) (all []error) {
 	}
 	if s.Alone < 0 || s.Alone > maxRounds || s.Alone > 0 && (s.Own > 0 || s.Components > 0) {
 		bad("rounds_alone must be 0 to %d, and 0 with own_rounds or components (got %d)", maxRounds, s.Alone)
+	}
+	if s.OwnExact && (!s.AllHops || s.LogitHops > 0 || s.Components > 0) {
+		bad("own_exact must be false without all_hops, or with logit_hops or components (got true)")
 	}
 	if s.Own < 0 || s.Own > maxRounds {
 		bad("own_rounds must be 0 to %d (got %d)", maxRounds, s.Own)
@@ -532,7 +538,8 @@ func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 		if leaveOut {
 			m.LeaveOwn(r, x, z, m.Spec.Targets(r, train, others, y, logits))
 		}
-		m.Spec.Coarsen(r, x, z)
+		own := z
+		z = m.Spec.Coarsen(r, x, z)
 		if r > 0 {
 			before := m.Spec.Before(logits)
 			for range m.Spec.LogitHopsOf(r) {
@@ -541,14 +548,17 @@ func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 			}
 		} else if m.Proj != nil {
 			z = graph.Columns([]graph.Features{{Dense: Times(x, m.Proj.Value)}, {Dense: z}}).Dense
+			own = z
 		}
 		hops := m.Spec.HopsOf(r)
 		for k := range hops + 1 {
+			kept := own
 			if k > 0 {
 				z = hop(z)
+				kept = z
 			}
 			if m.Spec.AllHops || k == hops {
-				add(z)
+				add(kept)
 			}
 		}
 		if r == 0 && m.Spec.Degree {

@@ -11,21 +11,27 @@ import (
 // most perValue for each value, except for nodes of few values. Chosen by our attacks and validation nodes
 // (docs/measurements/attacks.md).
 const (
-	secret   = 0.5
-	perValue = 1.6
-	fewest   = 5 // values up to which perValue bits would leave nothing of a row
+	secret        = 0.5
+	perValue      = 1.6
+	perValueExact = 1.2 // with OwnExact: the columns at home make up for it
+	fewest        = 5   // values up to which so few bits would leave nothing of a row
 )
 
 // Rounded reports whether rows of nodes with few values are rounded.
 func (s Layout) Rounded() bool { return s.Coarse > 0 || s.WithholdFew }
 
-// Coarsen rounds the columns z that round r maps the features x to, N×Width, to multiples of Grid: a node with few
-// values could be found from them by enumeration. Dense features, which have no few values, and models without Coarse
-// keep their columns; those of rounds Alone do not cross, nor with Own, where ClassRows are rounded in their place.
-func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) {
+// Coarsen returns what is aggregated of the columns z that round r maps the features x to, N×Width: these, rounded to
+// multiples of Grid. A node with few values could be found from them by enumeration. With OwnExact z stays as it is. Dense
+// features, which have no few values, and models without Coarse keep their columns; those of rounds Alone do not cross, nor
+// with Own, where ClassRows are rounded in their place.
+func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) mat.Dense {
 	if s.CoarseIn(r) {
+		if s.OwnExact {
+			z = z.Clone()
+		}
 		s.coarsen(x, z, 1, 0)
 	}
+	return z
 }
 
 // CoarseIn reports whether the columns of round r are rounded: where they cross, or logits that are made of them.
@@ -93,7 +99,11 @@ func (s Layout) told(features, values int) float64 {
 	if s.Adjacent > 0 {
 		return half
 	}
-	return min(half, max(secret*name(min(values, fewest)), perValue*float64(values)))
+	each := perValue
+	if s.OwnExact {
+		each = perValueExact
+	}
+	return min(half, max(secret*name(min(values, fewest)), each*float64(values)))
 }
 
 // finest is the least grid, in deviations of a column: int8 rows are as coarse by themselves.

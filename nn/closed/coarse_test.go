@@ -10,9 +10,17 @@ import (
 )
 
 // TestGrid: all numbers of a node together tell at most half of the bits that name its columns, and above five values
-// at most as many as of five, or 1.6 bits a value; the fewer the values the less they tell.
+// at most as many as of five, or 1.6 bits a value, 1.2 where own columns are exact; the fewer the values the less they tell.
 func TestGrid(t *testing.T) {
-	s := Layout{Coarse: 21}
+	grids(t, Layout{Coarse: 21}, 1.6)
+	grids(t, Layout{Coarse: 21, OwnExact: true}, 1.2)
+	if grid := (Layout{}).Grid(1433, 3); grid != 0 {
+		t.Errorf("a model whose rows are not coarse has a grid of %g", grid)
+	}
+}
+
+// grids checks the grids of s, whose numbers may tell so many bits a value.
+func grids(t *testing.T, s Layout, each float64) {
 	five := 0.0
 	for values, before := 1, math.Inf(1); values < 700; values++ {
 		grid := s.Grid(1433, values)
@@ -35,18 +43,16 @@ func TestGrid(t *testing.T) {
 		}
 		most := name / 2
 		if values > 5 {
-			most = min(most, max(five, 1.6*float64(values)))
+			most = min(most, max(five, each*float64(values)))
 		}
 		if told := 21 * math.Log2(math.Sqrt(2*math.Pi*math.E)/grid); told > most*(1+1e-9) {
 			t.Errorf("bits of %d values must be at most %g (got %g)", values, most, told)
 		}
 	}
-	if grid := (Layout{}).Grid(1433, 3); grid != 0 {
-		t.Errorf("a model whose rows are not coarse has a grid of %g", grid)
-	}
 }
 
-// TestCoarsen: rows of few values become multiples of their grid, those of many and dense ones stay.
+// TestCoarsen: rows of few values become multiples of their grid, those of many and dense ones stay. With OwnExact those
+// at home stay, too.
 func TestCoarsen(t *testing.T) {
 	s := Layout{Coarse: 6}
 	x := &mat.Sparse{Rows: 2, Cols: 500, RowPtr: []int64{0, 3, 203}}
@@ -72,6 +78,10 @@ func TestCoarsen(t *testing.T) {
 		t.Errorf("withheld, the rows of 2 and 200 values become %v, must be zeros and as before", z)
 	}
 	z = before.Clone()
+	s.AllHops, s.OwnExact = true, true
+	if crossing := s.Coarsen(0, graph.Features{Sparse: x}, z); !slices.Equal(z.Data, before.Data) || slices.Equal(crossing.Row(0), z.Row(0)) {
+		t.Errorf("rows at home become %v and must stay, those that cross are %v", z.Data, crossing.Data)
+	}
 	if s.Coarsen(0, graph.Features{Dense: mat.New(2, 500)}, z); !slices.Equal(z.Data, before.Data) {
 		t.Errorf("rows of dense features become %v", z.Data)
 	}

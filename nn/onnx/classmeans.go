@@ -30,6 +30,7 @@ func (e *exporter) classMeans(s closed.Layout) value {
 		if s.LeaveOut {
 			z = e.leaveOut(s, own, r, z, logits)
 		}
+		own := z
 		if s.CoarseIn(r) {
 			z = e.coarse(z, grids, 1, 0)
 		}
@@ -43,12 +44,17 @@ func (e *exporter) classMeans(s closed.Layout) value {
 			z = e.concat(e.binary("MatMul", x, e.param("encoder.proj.weight")), z)
 		}
 		hops := s.HopsOf(r)
+		if !s.OwnExact {
+			own = z
+		}
 		for k := range hops + 1 {
+			kept := own
 			if k > 0 {
 				z = e.aggregate(norm, z, 1)
+				kept = z
 			}
 			if s.AllHops || k == hops {
-				columns = append(columns, z)
+				columns = append(columns, kept)
 			}
 		}
 		if r == 0 && s.Degree {

@@ -97,6 +97,9 @@ func TestFiles(t *testing.T) {
 	checkFile(t, nn.Spec{Task: "single", Features: 5, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3},
 		Closed: &closed.Layout{Rounds: 4, Hops: 2, LogitHops: 2, AllHops: true, Residual: true, Alone: 2, WithholdFew: true}},
 		"edge_index", "edge_weight", "sparse")
+	checkFile(t, nn.Spec{Task: "single", Features: 5, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3},
+		Closed: &closed.Layout{Rounds: 2, Hops: 2, AllHops: true, Coarse: 6, OwnExact: true}},
+		"edge_index", "edge_weight", "sparse")
 	layer := nn.LayerSpec{Conv: "sage", In: 2 + 3, Out: 3, Hops: 1}
 	checkFile(t, nn.Spec{Task: "single", Features: 5, Classes: 3, LayerOutput: nn.Hidden, Layers: []nn.LayerSpec{layer}, Encoder: nn.EncoderSpec{Kind: "pca",
 		Out: 2 + 3, Classes: &closed.Layout{Rounds: 2, Hops: 1, AllHops: true, Degree: true, Random: 4, LeaveOut: true}}},

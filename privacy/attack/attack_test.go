@@ -232,17 +232,21 @@ func TestPlansHideTogether(t *testing.T) {
 }
 
 // TestColumnsGuessed: rows name at most a twentieth more of a node's words than its class does; without coarse rows
-// they name more, and by components beside the class means more still.
+// they name more, and by components beside the class means more still. Those of preset auto's usual plan name less.
 func TestColumnsGuessed(t *testing.T) {
 	for _, c := range []struct {
-		coarse, encoder string
-		least, most     float64
-	}{{"true", "classes", 0, 0.055}, {"false", "classes", 0.055, 0.1}, {"true", "classes+pca:16", 0.1, 0.2}} {
+		coarse, encoder, hops, kept string
+		least, most                 float64
+	}{
+		{"true", "classes", "2", "auto", 0, 0.055}, {"true", "classes", "6", "all", 0, 0.05},
+		{"false", "classes", "2", "auto", 0.055, 0.1}, {"true", "classes+pca:16", "2", "auto", 0.1, 0.2},
+	} {
 		if testing.Short() && c.most > 0.055 {
 			t.Logf("SKIPPED: coarse rows %s, encoder %s, with -short", c.coarse, c.encoder)
 			continue
 		}
-		shards, p := cora(t, 3, map[string]string{"preset": "frugal", "exchange": "halo", "coarse_rows": c.coarse, "encoder": c.encoder})
+		shards, p := cora(t, 3, map[string]string{"preset": "frugal", "exchange": "halo", "coarse_rows": c.coarse, "encoder": c.encoder,
+			"hops": c.hops, "hops_kept": c.kept})
 		run, err := Train(t.Context(), p, shards, 0)
 		if err != nil {
 			t.Fatal(err)

@@ -281,7 +281,7 @@ func (a *classAttack) sent(r int, x graph.Features) mat.Dense {
 	if a.soft != nil {
 		a.form.LeaveOwn(r, x, z, a.soft[r])
 	}
-	a.form.Spec.Coarsen(r, x, z)
+	z = a.form.Spec.Coarsen(r, x, z)
 	for i, f := range a.factor {
 		for k, v := range z.Row(i) {
 			z.Set(i, k, float32(f*float64(v)))

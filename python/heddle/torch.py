@@ -415,6 +415,7 @@ class _ClassMeans:
             if given is not None:
                 z = self._leave_out(r, z, self._targets(r, given, train, others, logits), train)
             alone = r <= s.get("rounds_alone", 0)
+            own = z
             if not s.get("own_rounds") and (not alone or s.get("logit_hops")):
                 z = self._coarse(z, 1, 0)
             if r > 1 and not alone:
@@ -428,7 +429,7 @@ class _ClassMeans:
             for k in range(hops + 1):  # (22)
                 z = adj.sum(z) if k else z
                 if s.get("all_hops") or k == hops:
-                    columns.append(z)
+                    columns.append(own if s.get("own_exact") and k == 0 else z)
             if r == 1 and s.get("degree"):
                 columns.append(torch.log1p(self.data.edges.degree())[:, None].to(z.dtype))
             if r == 1 and s.get("own_features"):
@@ -485,7 +486,7 @@ class _ClassMeans:
         half = 0.5 * name(values)
         if self.s.get("adjacent"):
             return half
-        return min(half, max(0.5 * name(min(values, 5)), 1.6 * values))
+        return min(half, max(0.5 * name(min(values, 5)), (1.2 if self.s.get("own_exact") else 1.6) * values))
 
     def _sums(self, logits: torch.Tensor) -> list[torch.Tensor]:
         rows = torch.softmax(8 * logits.double(), 1).to(logits.dtype) - 1 / self.classes

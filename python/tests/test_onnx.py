@@ -85,6 +85,7 @@ class Files(unittest.TestCase):
             ("dense", told(), {}),
             ("sparse", rows, {}),
             ("residual", rows, {"class_target": "residual"}),
+            ("all hops", rows, {"class_target": "labels", "hops_kept": "all"}),
             ("inductive", rows, {"inductive": True}),
             ("private edges", rows, {"epsilon": 4}),
             ("several classes", several, {}),

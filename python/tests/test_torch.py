@@ -87,6 +87,7 @@ class Modules(unittest.TestCase):
             ("dense", graph, {}),
             ("sparse", rows, {}),
             ("residual", rows, {"class_target": "residual"}),
+            ("all hops", rows, {"class_target": "labels", "hops_kept": "all"}),
             ("inductive", rows, {"inductive": True}),
             ("private edges", rows, {"epsilon": 4}),
             ("several classes", several, {}),

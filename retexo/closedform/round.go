@@ -21,12 +21,12 @@ import (
 // by less are kept, too, but end the rounds.
 func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	spec := t.model.Spec.Closed
-	z, err := t.source(ctx, r)
+	own, z, err := t.source(ctx, r)
 	if err != nil {
 		return false, err
 	}
 	for _, s := range t.sights() {
-		if err := t.addColumns(ctx, s, r, z); err != nil {
+		if err := t.addColumns(ctx, s, r, own, z); err != nil {
 			return false, err
 		}
 	}
@@ -70,17 +70,14 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 
 // sights returns what there is to see: once, or inductive twice.
 func (t *Trainer) sights() []*sight {
-	if t.base == t.full {
-		return []*sight{t.full}
-	}
-	return []*sight{t.full, t.base}
+	return slices.Compact([]*sight{t.full, t.base})
 }
 
 // withoutConstant returns the columns that a head sees.
 func withoutConstant(columns mat.Dense) mat.Dense { return columns.ColRange(1, columns.Cols) }
 
-// source returns the columns of own nodes in round r before any hop.
-func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
+// source returns the columns of own nodes in round r before any hop, as they are read at home, and as they are aggregated.
+func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err error) {
 	form := t.model.Closed
 	y, add := t.shard.Labels.Rows(t.train), t.classSums
 	if t.Labels != nil {
@@ -97,7 +94,7 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 	}
 	sums, rows, without, err := add(ctx, r, p)
 	if err != nil {
-		return mat.Dense{}, err
+		return own, z, err
 	}
 	u := form.Means[r].Value
 	if form.Spec.Residual {
@@ -113,12 +110,12 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 		u.CopyFrom(t.means.Map(sums, n))
 	}
 	if !finite(u.Data) {
-		return mat.Dense{}, errors.New("the class means of all peers together overflow; scale the features")
+		return own, z, errors.New("the class means of all peers together overflow; scale the features")
 	}
-	z := closed.Times(t.x, u)
-	scale, err := t.standardise(ctx, r, u, z)
+	own = closed.Times(t.x, u)
+	scale, err := t.standardise(ctx, r, u, own)
 	if err != nil {
-		return mat.Dense{}, err
+		return own, z, err
 	}
 	if form.Spec.LeaveOut {
 		counts := form.Counts[r].Value
@@ -129,15 +126,16 @@ func (t *Trainer) source(ctx context.Context, r int) (mat.Dense, error) {
 		for k, v := range n {
 			counts.Set(0, k, float32(v))
 		}
-		if err := t.leaveOwn(ctx, r, z, p, without); err != nil {
-			return mat.Dense{}, err
+		if err := t.leaveOwn(ctx, r, own, p, without); err != nil {
+			return own, z, err
 		}
 	}
-	form.Spec.Coarsen(r, t.x, z)
+	z = form.Spec.Coarsen(r, t.x, own)
 	if r == 0 && form.Proj != nil {
 		z = graph.Columns([]graph.Features{{Dense: closed.Times(t.x, form.Proj.Value)}, {Dense: z}}).Dense
+		own = z
 	}
-	return z, nil
+	return own, z, nil
 }
 
 // leaveOwn takes the own part of each node out of its columns z of round r, given the targets p. without says that this
@@ -265,15 +263,14 @@ func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]flo
 	return scale, nil
 }
 
-// addColumns adds to s the columns of round r, of which z are those before any hop.
-func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, z mat.Dense) error {
+// addColumns adds to s the columns of round r, of which own are those before any hop, and z what is aggregated of them.
+func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, own, z mat.Dense) (err error) {
 	spec := t.model.Spec.Closed
 	parts := []graph.Features{{Dense: s.columns}}
 	add := func(x mat.Dense) { parts = append(parts, graph.Features{Dense: x}) }
 	if r > 0 {
 		x := spec.Before(s.logits)
 		for k := range spec.LogitHopsOf(r) {
-			var err error
 			if x, err = t.hop(ctx, s, x, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
 				return err
 			}
@@ -282,20 +279,21 @@ func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, z mat.Dense) 
 	}
 	hops := spec.HopsOf(r)
 	for k := range hops + 1 {
+		kept := own
 		if k > 0 {
-			var err error
 			if z, err = t.hop(ctx, s, z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
 				return err
 			}
+			kept = z
 		}
 		if spec.AllHops || k == hops {
-			add(z)
+			add(kept)
 		}
 	}
 	if r == 0 && spec.Degree {
 		add(closed.DegreeColumn(s.Degree[:t.shard.Owned]))
 	}
-	if own := t.model.Closed.Own; r == 0 && own != nil {
+	if r == 0 && t.model.Closed.Own != nil {
 		add(t.model.Closed.OwnColumns(t.x))
 	}
 	if spec.Sums(r) {

@@ -132,7 +132,7 @@ func (run *Run) unweighed(mine *shard.Shard) (mat.Dense, []float64) {
 			continue // nothing of it crosses
 		}
 		z := closed.Times(x, u.Value)
-		form.Spec.Coarsen(r, x, z)
+		z = form.Spec.Coarsen(r, x, z)
 		all = append(all, z)
 	}
 	own := beside(all)

@@ -1,0 +1,60 @@
+package closedform
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/closed"
+)
+
+// TestOwnExact: a node's own columns are exact at home where all hops of soft labels are kept, and only there: logits that
+// are made of them cross with residuals.
+func TestOwnExact(t *testing.T) {
+	base := plain(communities(60, 6))
+	base.Coarse, base.Hops = true, 2
+	for _, c := range []struct {
+		target, kept string
+		hops         int
+		coarse, want bool
+	}{
+		{"labels", "all", 2, true, true}, {"labels", "all", 2, false, false}, {"labels", "last", 2, true, false},
+		{"labels", "all", 0, true, false}, {"residual", "all", 2, true, false}, {"residual", "last", 2, true, false},
+	} {
+		one := base
+		one.Target, one.HopsKept, one.Hops, one.Coarse = c.target, c.kept, c.hops, c.coarse
+		if got := one.Layout(c.target == "residual").OwnExact; got != c.want {
+			t.Errorf("%+v: own columns are exact: %v", c, got)
+		}
+	}
+}
+
+// TestOwnColumnsStayExact: of a run whose rows are coarse the columns before any hop are those of the map itself, and those
+// after it are not their aggregates.
+func TestOwnColumnsStayExact(t *testing.T) {
+	g, key := communities(600, 6), rng.New(1)
+	x := &mat.Sparse{Rows: g.N(), Cols: 40, RowPtr: make([]int64, g.N()+1)}
+	for i := range g.N() { // a word of a node's class, and two others
+		word := key.Fold(uint64(i))
+		x.Col = append(x.Col, g.Labels.Class[i], 3+int32(word.Uint64(0)%18), 21+int32(word.Uint64(1)%19))
+		x.Val, x.RowPtr[i+1] = append(x.Val, 1, 1, 1), int64(len(x.Col))
+	}
+	g.X = graph.Features{Sparse: x}
+	c := plain(g)
+	c.Coarse, c.HopsKept, c.Target, c.LeaveOut, c.ClassRounds = true, "all", "labels", "false", 1
+	tr := mustRun(t, c, cut(t, g, 2), options{}).trainers[0]
+	form := tr.model.Closed
+	own := closed.Times(tr.x, form.Means[0].Value)
+	width := own.Cols
+	for i, v := range withoutConstant(tr.full.columns).ColRange(0, width).Clone().Data {
+		if math.Abs(float64(v-own.Data[i])) > 1e-5 {
+			t.Fatalf("a node's own columns must be exact at home: %g is %g", own.Data[i], v)
+		}
+	}
+	if rows := form.Spec.Coarsen(0, tr.x, own); slices.Equal(rows.Data, own.Data) {
+		t.Error("rows that cross must be coarser")
+	}
+}
