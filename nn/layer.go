@@ -146,6 +146,28 @@ func (l *Layer) Maps() (self, nbr *rows.Linear, ok bool) {
 	return c.Self, c.Nbr, true
 }
 
+// OutputBias returns the constants that are added last to the columns of the head's output, or without a head of the layer's;
+// nil: there are none.
+func (l *Layer) OutputBias() []float32 {
+	var b *tape.Param
+	switch c := &l.Conv; {
+	case l.Head != nil:
+		all := l.Head.Params()
+		b = all[len(all)-1]
+	case l.Norm != nil || l.Act != nil || c.Post != nil && c.Bias == nil:
+	case c.Bias != nil:
+		b = c.Bias
+	case c.Nbr != nil && c.Nbr.B != nil:
+		b = c.Nbr.B
+	case c.Self != nil:
+		b = c.Self.B
+	}
+	if b == nil {
+		return nil
+	}
+	return b.Value.Row(0)
+}
+
 // Reads returns the rows that the maps of a frozen layer read, given the aggregate: the own row and the aggregate, as far as
 // they are read, side by side.
 func (l *Layer) Reads(in Input) mat.Dense {

@@ -24,6 +24,7 @@ import (
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // task describes the data that a model is for.
@@ -342,8 +343,8 @@ func (p Plan) coding() (c wire.Coding) {
 }
 
 // survival is how the run continues when a peer fails.
-func (p Plan) survival() retexo.Survival {
-	s := retexo.Survival{MinPeers: p.MinPeers, FailedRows: p.FailedRows, Straggler: p.Straggler,
+func (p Plan) survival() recovery.Survival {
+	s := recovery.Survival{MinPeers: p.MinPeers, FailedRows: p.FailedRows, Straggler: p.Straggler,
 		RoundLimit: p.RoundLimit}
 	if s.FailedRows == "wait" {
 		s.FailedRows = ""

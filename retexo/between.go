@@ -7,12 +7,14 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
+	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/updates"
 )
 
@@ -72,7 +74,7 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 	if t.nudge != nil {
 		t.nudge(t.held(w)[0])
 	}
-	err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofComponents, w), Meta: statement{digest: train.Digest(t.held(w)[0])}.encode(nil)})
+	err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofComponents, w), Meta: recovery.Statement{Digest: train.Digest(t.held(w)[0])}.Encode(nil)})
 	e.Digests = t.digests()
 	return err
 }
@@ -160,8 +162,10 @@ func (t *Trainer) freeze(ctx context.Context, w work) error {
 		}
 	}
 	t.layerOutput(st, w.Stage)
-	t.stage = nil
-	return nil
+	if t.stage = nil; w.Stage+1 < t.config.Stages() {
+		return nil
+	}
+	return t.moveLogits(ctx, w)
 }
 
 // layerOutput computes the rows that the stage after k sees of own nodes. st is stage k's, with its final parameters; nil for
@@ -193,20 +197,13 @@ func (t *Trainer) layerOutput(st *stage, k int) {
 
 // measure sums the metric of the finished stage over all validation and test nodes, and reports the end of the stage.
 func (t *Trainer) measure(ctx context.Context, w work) error {
-	final := eval.NewAccumulator(t.config.Metric, t.shard.Labels, eval.DefaultBins)
-	size := final.Size()
-	v := make([]int64, 2*size)
-	t.stage.val.measure(final, v[:size], t.stage.forward(t.stage.val), t.config.Loss)
-	t.stage.test.measure(final, v[size:], t.stage.forward(t.stage.test), t.config.Loss)
-	if err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofStage, w), Counts: v, CountBits: t.countBits, Wide: final.Wide}); err != nil {
-		return err
-	}
 	e := train.Event{Kind: train.StageEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.config.Metric), BestRound: t.machine.Position().BestRound}
-	var err error
-	if e.Val, e.ValLoss, _, err = t.read(final, v[:size]); err != nil {
-		return err
-	}
-	if e.Test, e.TestLoss, _, err = final.Read(v[size:]); err != nil {
+	if err := t.sumMetrics(ctx, t.id(ofStage, w), &e, func(split graph.Split) mat.Dense {
+		if split == graph.Val {
+			return t.stage.forward(t.stage.val)
+		}
+		return t.stage.forward(t.stage.test)
+	}); err != nil {
 		return err
 	}
 	e.Sent = t.sent()
@@ -217,4 +214,21 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 		t.report(train.Event{Kind: train.Warning, Stage: w.Stage, Text: "the best round is the last: more rounds or a larger lr may help"})
 	}
 	return nil
+}
+
+// sumMetrics sums what e says of all validation and test nodes.
+func (t *Trainer) sumMetrics(ctx context.Context, id comm.ReduceID, e *train.Event, logits func(graph.Split) mat.Dense) (err error) {
+	final := eval.NewAccumulator(t.config.Metric, t.shard.Labels, eval.DefaultBins)
+	size := final.Size()
+	v := make([]int64, 2*size)
+	for k, split := range []graph.Split{graph.Val, graph.Test} {
+		batch{labels: t.shard.Labels.Select(t.shard.NodesIn(split))}.measure(final, v[k*size:], logits(split), t.config.Loss)
+	}
+	if err := t.reduce(ctx, &comm.Contribution{ID: id, Counts: v, CountBits: t.countBits, Wide: final.Wide}); err != nil {
+		return err
+	}
+	if e.Val, e.ValLoss, _, err = t.read(final, v[:size]); err == nil {
+		e.Test, e.TestLoss, _, err = final.Read(v[size:])
+	}
+	return err
 }

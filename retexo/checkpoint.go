@@ -18,6 +18,7 @@ import (
 type header struct {
 	Shapes  recovery.Shapes `json:"shapes"`            // of the row arrays
 	Dropped []int           `json:"dropped,omitempty"` // lost peers whose edges the stage at hand goes without
+	Ends    *int            `json:"ends,omitempty"`    // the stage that a model of moved logits ends with
 }
 
 // hello exchanges greetings, with which a generation begins.
@@ -51,6 +52,13 @@ func (t *Trainer) save() error {
 		if st := t.stage; st != nil && st.residual != nil {
 			c.F32["residual"] = st.residual
 		}
+	}
+	if t.moved {
+		header, err := json.Marshal(header{Ends: &t.result.Ends})
+		if err != nil {
+			return err
+		}
+		c.Header = header
 	}
 	for k, logits := range t.logits {
 		c.F32[logitsOf(k)] = logits.Data
@@ -106,6 +114,15 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 	}
 	at := c.At
 	t.before, t.agreed, t.done = c.Sent, c.Agreed, t.participant().Shape.Final(at)
+	var h header
+	if len(c.Header) > 0 {
+		if err := json.Unmarshal(c.Header, &h); err != nil {
+			return fmt.Errorf("checkpoint: header: %w", err)
+		}
+	}
+	if t.moved = h.Ends != nil; t.moved {
+		t.result.Ends = *h.Ends
+	}
 	clear(t.logits)
 	for k := range at.Stage {
 		if logits, ok := c.Dense(logitsOf(k), t.shard.Owned, t.config.Spec.Classes); ok {
@@ -113,7 +130,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		}
 	}
 	if at.Stage < t.config.Stages() {
-		if err := t.restoreRows(c, at.Stage); err != nil {
+		if err := t.restoreRows(c, h, at.Stage); err != nil {
 			return fmt.Errorf("checkpoint: %w", err)
 		}
 	}
@@ -122,11 +139,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 }
 
 // restoreRows takes up the rows of stage k, and begins it.
-func (t *Trainer) restoreRows(c *recovery.Checkpoint, k int) error {
-	var h header
-	if err := json.Unmarshal(c.Header, &h); err != nil {
-		return fmt.Errorf("header: %w", err)
-	}
+func (t *Trainer) restoreRows(c *recovery.Checkpoint, h header, k int) error {
 	r := &recovery.Rows{Of: c, Shapes: h.Shapes}
 	t.full = viewOf(r, t.input, "full", train.WholeGraph(t.shard))
 	t.base, t.training = t.full, t.full

@@ -17,6 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
+	"github.com/heddle-gnn/heddle/train/recovery"
+	"github.com/heddle-gnn/heddle/train/shares"
 	"github.com/heddle-gnn/heddle/train/updates"
 )
 
@@ -53,7 +55,7 @@ type Config struct {
 
 	KeepLast bool `json:"keep_last,omitempty"` // the model has all layers, even if it validates better without the last ones
 
-	Survival Survival `json:"survival,omitzero"` // what happens when a peer fails
+	Survival recovery.Survival `json:"survival,omitzero"` // what happens when a peer fails
 }
 
 // Defaults returns the default configuration of spec.
@@ -196,6 +198,15 @@ func (c Config) validateSolver() error {
 			strings.Join(nn.Convolutions(func(c nn.Convolution) bool { return c.ClosedForm }), " or "), c.Spec.Classes)
 	}
 	return errors.Join(errs...)
+}
+
+// ShareCounts returns shares.Counts of this run: 0 where its logits are never moved. A peer that comes back to a run that went
+// on without it has no logits.
+func (c Config) ShareCounts() (first, second, wide int) {
+	if c.Balanced || c.ClassWeights != nil || c.Loss.Kind != "" || c.Survival.On() {
+		return 0, 0, 0
+	}
+	return shares.Counts(c.Spec.Kind(), c.Metric, c.Spec.Classes, true)
 }
 
 // Fingerprint names everything that decides the result; how often checkpoints are written does not.

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // ending is a run of three peers that ends, with what was on the disks of those that were killed.
@@ -120,7 +121,7 @@ func TestEndsWithTheBestStage(t *testing.T) {
 func TestTheEndIsOneModel(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[0])
-	c.Rounds, c.Survival = 4, Survival{MinPeers: 2, FailedRows: "drop"}
+	c.Rounds, c.Survival = 4, recovery.Survival{MinPeers: 2, FailedRows: "drop"}
 	shards := cut(t, g, "random", 3)
 	for frames := range 3 {
 		t.Run(fmt.Sprintf("%d frames", frames), func(t *testing.T) {

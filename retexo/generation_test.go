@@ -21,6 +21,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
@@ -72,7 +73,7 @@ func survivals(t *testing.T) (all []*world) {
 		{Model: "gcn", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 4, Hops: 1},
 	} {
 		c := configOf(t, g, p)
-		c.Rounds, c.Checkpoint, c.Survival = 5, 2, Survival{MinPeers: enough, FailedRows: []string{"drop", "previous", "drop", "previous", "wait"}[i]}
+		c.Rounds, c.Checkpoint, c.Survival = 5, 2, recovery.Survival{MinPeers: enough, FailedRows: []string{"drop", "previous", "drop", "previous", "wait"}[i]}
 		switch i {
 		case 1:
 			c.Sums, c.Updates, c.WarmStart = "int8", "int8", true

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/pace"
 	"github.com/heddle-gnn/heddle/train/recovery"
@@ -168,7 +167,7 @@ func (m *machine) Step(e event) error {
 
 func (m *machine) decide(e event) (ready, error) {
 	if e.Work.Kind == doSolve { // the choice stands, whoever's solutions are taken
-		m.choice, m.unjudged = strongest(m.config.Metric, e.Vals, e.Labels), m.at
+		m.choice, m.unjudged = m.config.Metric.Strongest(e.Vals, e.Labels), m.at
 		m.at.Best, m.at.BestRound = e.Vals[m.choice], 0
 	}
 	if from, peer, ok := m.differs(e.Digests); ok {
@@ -338,29 +337,6 @@ func (m *machine) judge(e event) ready {
 		return do(work{Kind: doFreeze, Stage: m.at.Stage})
 	}
 	return do(work{Kind: doApply, Stage: m.at.Stage, Round: e.Work.Round, Keep: keep})
-}
-
-// strongest returns the last of the penalties, which ascend, whose metric is within half a standard error of the best:
-// a difference that n labels cannot tell is better spent on a simpler model (after the one-standard-error rule of
-// Breiman, Friedman, Olshen and Stone 1984, §3.4.3). Without validation labels (NaN) it is the one in the middle.
-func strongest(metric eval.Metric, vals []float64, n float64) int {
-	best := vals[0]
-	for _, v := range vals {
-		if best == best && !(metric.Gain(v, best) < 0) { // NaN where one is
-			best = v
-		}
-	}
-	if best != best {
-		return len(vals) / 2
-	}
-	margin := metric.StandardError(best, n) / 2
-	choice := 0
-	for i, v := range vals {
-		if metric.Gain(v, best) >= -margin {
-			choice = i
-		}
-	}
-	return choice
 }
 
 // sync asks for the parameters of peer from, since those of another differ, and gives up where that does not help.

@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
@@ -101,7 +102,7 @@ func TestMembersSurviveKills(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			key, c := rng.New(uint64(seed)).FoldString("member"), c
 			if seed%2 == 1 {
-				c.Survival = Survival{MinPeers: 2, FailedRows: "drop"}
+				c.Survival = recovery.Survival{MinPeers: 2, FailedRows: "drop"}
 			}
 			victim, frame, pause := int(key.Uint64(0)%3), int64(key.Uint64(1)%160), time.Duration(key.Uint64(2)%4000)*time.Millisecond
 			about := fmt.Sprintf("seed %d: peer %d killed at frame %d, back after %v", seed, victim, frame, pause)

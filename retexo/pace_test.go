@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // TestSharesAddUpToTheWhole: over the rounds in which all training nodes have their turn, the gradients of shares, each node for
@@ -134,7 +135,7 @@ func TestPaceOfAGeneration(t *testing.T) {
 	g := toy{nodes: 4000}.graph(t)
 	synctest.Test(t, func(t *testing.T) {
 		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 4, Hops: 1})
-		c.Rounds, c.Survival = 30, Survival{MinPeers: 3, FailedRows: "drop", Straggler: "adapt"}
+		c.Rounds, c.Survival = 30, recovery.Survival{MinPeers: 3, FailedRows: "drop", Straggler: "adapt"}
 		all := trainersOf(t, c, cut(t, g, "random", 4))
 		network := netsim.New(4, netsim.Config{})
 		for r, tr := range all {

@@ -2,11 +2,9 @@ package retexo
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
-	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/updates"
 )
 
@@ -22,6 +20,7 @@ const (
 	ofSolutions    = "solutions" // their validation
 	ofStage        = "finished stage"
 	ofRevalidation = "validation of the best state"
+	ofMoved        = "finished model" // of moved logits
 )
 
 // id names a reduction at w. A round that did not count, since parameters differed, is done again under another step.
@@ -39,52 +38,23 @@ func (t *Trainer) reduce(ctx context.Context, c *comm.Contribution) error {
 	if err != nil || len(c.Meta) == 0 {
 		return err
 	}
-	t.said = append(t.said[:0], make([]statement, len(r.Meta))...)
+	t.said = append(t.said[:0], make([]recovery.Statement, len(r.Meta))...)
 	for q, b := range r.Meta {
 		if b == nil {
 			continue
 		}
-		if t.said[q], err = parseStatement(b); err != nil {
+		if t.said[q], err = recovery.ParseStatement(b); err != nil {
 			return &comm.PeerError{Rank: q, Op: c.ID.String(), Err: err}
 		}
 	}
 	return nil
 }
 
-// statement is what a peer says of itself with its part of a reduction. It is compared, not summed.
-type statement struct {
-	digest  uint32  // of the parameters that it holds
-	seconds float32 // of its own work; 0: not measured
-	regroup bool    // it asks for another generation
-}
-
-const (
-	digestLen    = 4
-	statementLen = digestLen + 4 + 1
-)
-
-// encode appends u32 digest · f32 seconds · u8, 1: asks for another generation.
-func (s statement) encode(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint32(b, s.digest)
-	b = binary.LittleEndian.AppendUint32(b, math.Float32bits(s.seconds))
-	if s.regroup {
-		return append(b, 1)
-	}
-	return append(b, 0)
-}
-
-func parseStatement(b []byte) (s statement, err error) {
-	if len(b) != statementLen || b[8] > 1 {
-		return s, fmt.Errorf("a statement must have %d bytes, the last of them 0 or 1 (got % x)", statementLen, b[:min(len(b), 2*statementLen)])
-	}
-	return statement{digest: binary.LittleEndian.Uint32(b), seconds: math.Float32frombits(binary.LittleEndian.Uint32(b[4:])), regroup: b[8] == 1}, nil
-}
-
 // digests returns the digests among what the peers said last, by rank; they are valid until the next reduction.
 func (t *Trainer) digests() []uint32 {
 	t.digest = t.digest[:0]
 	for _, s := range t.said {
-		t.digest = append(t.digest, s.digest)
+		t.digest = append(t.digest, s.Digest)
 	}
 	return t.digest
 }

@@ -24,6 +24,9 @@ import (
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
+// statementLen is the length of what each peer says of itself in a reduction.
+var statementLen = len(recovery.Statement{}.Encode(nil))
+
 // noises are the ledgers of so many members.
 func noises(t *testing.T, peers int, amount float64) []*commtest.Noise {
 	all := make([]*commtest.Noise, peers)
@@ -133,7 +136,7 @@ func TestNoiseAndInterruption(t *testing.T) {
 func TestNoiseAndSurvival(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[0])
-	c.Rounds, c.Survival = 6, Survival{MinPeers: 3, FailedRows: "drop"}
+	c.Rounds, c.Survival = 6, recovery.Survival{MinPeers: 3, FailedRows: "drop"}
 	all, noise := trainersOf(t, c, cut(t, g, "random", 4)), noises(t, 4, 1e-2)
 	generation := func(members ...int) error {
 		network := netsim.New(4, netsim.Config{})

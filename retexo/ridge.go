@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
+	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // costs returns what the closed forms of a run take: the components of encoder pca, and the layer of solver ridge.
@@ -106,7 +107,7 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 		kernels.GemmNN(zv.Rows, s.Cols, zv.Cols, zv.Data, zv.Cols, s.Data, s.Cols, logits.Data, s.Cols, false)
 		st.val.measure(t.metric, vals[k*size:], logits, t.config.Loss)
 	}
-	if err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofSolutions, w), Counts: vals, CountBits: t.countBits, Wide: t.metric.Wide, Meta: statement{digest: train.Digest(st.solved)}.encode(nil)}); err != nil {
+	if err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofSolutions, w), Counts: vals, CountBits: t.countBits, Wide: t.metric.Wide, Meta: recovery.Statement{Digest: train.Digest(st.solved)}.Encode(nil)}); err != nil {
 		return err
 	}
 	for k := range st.solutions {

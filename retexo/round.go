@@ -92,7 +92,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	clear(c.Counts)
 	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient displaces them.
-	mine := statement{digest: train.Digest(st.slab.Value)}
+	mine := recovery.Statement{Digest: train.Digest(st.slab.Value)}
 	if w.Eval {
 		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val), t.config.Loss)
 	}
@@ -107,15 +107,15 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 		t.busy(b.rows)
 	}
 	if t.adapts() {
-		mine.seconds = float32(time.Since(begun).Seconds())
+		mine.Seconds = float32(time.Since(begun).Seconds())
 	}
 	if t.config.Survival.On() {
-		mine.regroup = t.asksToRegroup()
+		mine.Regroup = t.asksToRegroup()
 		var done context.CancelFunc
 		ctx, done = t.roundLimit(ctx)
 		defer done()
 	}
-	c.Meta, c.Common = mine.encode(c.Meta[:0]), digestLen
+	c.Meta, c.Common = mine.Encode(c.Meta[:0]), recovery.DigestLen
 	if err := t.reduce(ctx, c); err != nil {
 		return err
 	}
@@ -126,12 +126,12 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 func (t *Trainer) reduced(w work, e *event) (err error) {
 	st, c, said := t.stage, t.stage.round, t.said
 	for q, s := range said {
-		e.Regroup = e.Regroup || s.regroup && t.group.Has(q)
+		e.Regroup = e.Regroup || s.Regroup && t.group.Has(q)
 	}
 	if t.adapts() {
 		e.Times = make([]float32, len(said))
 		for q, s := range said {
-			e.Times[q] = s.seconds
+			e.Times[q] = s.Seconds
 		}
 	}
 	e.Digests = t.digests()
@@ -205,7 +205,7 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 			return err
 		}
 	}
-	if got, announced := train.Digest(fetched[0]), t.said[w.From].digest; got != announced {
+	if got, announced := train.Digest(fetched[0]), t.said[w.From].Digest; got != announced {
 		return &comm.PeerError{Rank: w.From, Op: "parameters", Err: fmt.Errorf("its parameters, of digest %08x, are not those that it announced, of digest %08x", got, announced)}
 	}
 	e := train.Event{Kind: train.Resync, Stage: w.Stage, Round: w.Round, Peer: w.From, Other: w.Peer, Differed: train.Digest(held[0]) != train.Digest(fetched[0])}
@@ -248,7 +248,7 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 	}
 	v := make([]int64, t.metric.Size())
 	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val), t.config.Loss)
-	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide, Meta: statement{digest: train.Digest(t.stage.slab.Value)}.encode(nil)})
+	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide, Meta: recovery.Statement{Digest: train.Digest(t.stage.slab.Value)}.Encode(nil)})
 	if err != nil {
 		return err
 	}

@@ -16,40 +16,14 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
-func TestSurvivalValidate(t *testing.T) {
-	for _, test := range []struct {
-		s     Survival
-		peers int
-		want  string // empty: no fault
-	}{
-		{Survival{}, 4, ""},
-		{Survival{MinPeers: 3}, 4, ""},
-		{Survival{MinPeers: 4}, 4, ""},
-		{Survival{MinPeers: 3, FailedRows: "drop", Straggler: "drop", RoundLimit: time.Second}, 5, ""},
-		{Survival{MinPeers: 2}, 4, "more than half"},
-		{Survival{MinPeers: 5}, 4, "number of peers, 4 (got 5)"},
-		{Survival{MinPeers: 1}, 0, "at least 2"},
-		{Survival{MinPeers: -1}, 0, "got -1"},
-		{Survival{MinPeers: 3, FailedRows: "guess"}, 0, "guess"},
-		{Survival{Straggler: "adapt"}, 5, ""},
-		{Survival{MinPeers: 3, Straggler: "adapt"}, 5, ""},
-		{Survival{Straggler: "adapt", RoundLimit: time.Second}, 0, "no peer is left out"},
-		{Survival{Straggler: "later"}, 0, "must be wait, drop or adapt"},
-		{Survival{MinPeers: 3, Straggler: "drop"}, 0, "at least 100ms with straggler drop (got 0s)"},
-		{Survival{MinPeers: 3, RoundLimit: time.Second}, 0, "0 without straggler drop"},
-		{Survival{FailedRows: "drop"}, 0, "without min_peers"},
-		{Survival{Straggler: "drop", RoundLimit: time.Second}, 0, "without min_peers"},
-	} {
-		if err := test.s.Validate(test.peers); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%+v of %d peers: %v, want %q", test.s, test.peers, err, test.want)
-		}
-	}
+func TestSurvivalNeedsAllOfTheGraph(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[0])
-	c.Survival, c.Inductive = Survival{MinPeers: 3, FailedRows: "drop"}, true
+	c.Survival, c.Inductive = recovery.Survival{MinPeers: 3, FailedRows: "drop"}, true
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "inductive") {
 		t.Errorf("%v, want a word on inductive", err)
 	}
@@ -125,7 +99,7 @@ func TestDropIsTheGraphWithoutTheLost(t *testing.T) {
 			g := toy{sparse: sparse, hasWeights: p.Model == "gcn"}.graph(t)
 			c := configOf(t, g, p)
 			shards := cut(t, g, "random", 4)
-			c.Survival = Survival{MinPeers: 3, FailedRows: "drop"}
+			c.Survival = recovery.Survival{MinPeers: 3, FailedRows: "drop"}
 			some := trainersOf(t, c, shards)
 			some[lost] = nil
 			if err := errors.Join(together(t, some, 3, -1, nil)...); err != nil {
@@ -139,7 +113,7 @@ func TestDropIsTheGraphWithoutTheLost(t *testing.T) {
 				bare.Split[i], mark[i] = graph.None, graph.Test
 			}
 			bare.Adj = *g.Adj.Without(mark, graph.Test)
-			c.Survival = Survival{}
+			c.Survival = recovery.Survival{}
 			want := mustTrain(t, c, cut(t, &bare, "random", 4), nil)
 			sameCurve(t, p.name(), want.result[0].Curve(), some[0].Result().Curve(), 1e-4)
 			rows := 0
@@ -163,7 +137,7 @@ func TestDropIsTheGraphWithoutTheLost(t *testing.T) {
 func TestPreviousRows(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 3, Hidden: 8, Hops: 1})
-	c.Rounds, c.Survival = 4, Survival{MinPeers: 3, FailedRows: "previous"}
+	c.Rounds, c.Survival = 4, recovery.Survival{MinPeers: 3, FailedRows: "previous"}
 	all := trainersOf(t, c, cut(t, g, "random", 4))
 	gone := errors.New("gone")
 	on(all[3], train.RoundEnd, func(i train.Event) {
@@ -239,7 +213,7 @@ func TestSlowPeer(t *testing.T) {
 		for slow := range 4 {
 			synctest.Test(t, func(t *testing.T) {
 				c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: hidden, Hops: 1})
-				c.Rounds, c.Survival = 3, Survival{MinPeers: 3, FailedRows: "drop", Straggler: "drop", RoundLimit: time.Second}
+				c.Rounds, c.Survival = 3, recovery.Survival{MinPeers: 3, FailedRows: "drop", Straggler: "drop", RoundLimit: time.Second}
 				all := trainersOf(t, c, cut(t, g, "random", 4))
 				errs := together(t, all, 3, -1, func(rank int) time.Duration {
 					if all[rank].machine.next.Work.Kind == doRound && all[rank].machine.at.Round == 1 && rank == slow {
@@ -305,7 +279,7 @@ func TestSharedState(t *testing.T) {
 func TestGroupMustHaveAgreed(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[0])
-	c.Survival = Survival{MinPeers: 2}
+	c.Survival = recovery.Survival{MinPeers: 2}
 	tr := trainersOf(t, c, cut(t, g, "random", 2))[0]
 	group := comm.NewGroup(netsim.New(2, netsim.Config{}).Transport(0), 0, 2)
 	if err := tr.Run(context.Background(), group, group); err == nil || !strings.Contains(err.Error(), "no generation") {

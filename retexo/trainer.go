@@ -50,17 +50,18 @@ type Trainer struct {
 	countBits int // of the counts of a metric that travel
 	labels    labels.Counts
 	result    train.Result
-	logits    map[int]mat.Dense // of own nodes, by the stage that computed them
-	hidden    map[int]mat.Dense // the same of the rows that they are made of, with KeepHidden
-	said      []statement       // of each peer, with the last reduction
-	digest    []uint32          // among it
-	names     []string          // of the stages
-	heads     []float32         // of the stages that have ended, one after the other: Config.headsBefore
-	hasty     bool              // a stage's best round was its last
-	warned    bool              // of the costs of closed forms
-	shares    []float64         // straggler adapt: as they were last reported
-	nudge     func([]float32)   // tests: rounds apart what this peer computes from sums; nil
-	busy      func(nodes int)   // tests: works as long as a slow peer does for so many training nodes; nil
+	logits    map[int]mat.Dense    // of own nodes, by the stage that computed them
+	hidden    map[int]mat.Dense    // the same of the rows that they are made of, with KeepHidden
+	said      []recovery.Statement // of each peer, with the last reduction
+	digest    []uint32             // among it
+	names     []string             // of the stages
+	heads     []float32            // of the stages that have ended, one after the other: Config.headsBefore
+	hasty     bool                 // a stage's best round was its last
+	warned    bool                 // of the costs of closed forms
+	moved     bool                 // the logits of stage result.Ends, which the model ends with
+	shares    []float64            // straggler adapt: as they were last reported
+	nudge     func([]float32)      // tests: rounds apart what this peer computes from sums; nil
+	busy      func(nodes int)      // tests: works as long as a slow peer does for so many training nodes; nil
 
 	generations // of runs that go on without lost peers
 }
@@ -157,7 +158,7 @@ func (t *Trainer) finish(ctx context.Context) error {
 
 // end finds the stage that the model ends with, and returns what there is to say of it.
 func (t *Trainer) end() (text string) {
-	if !t.config.KeepLast {
+	if !t.config.KeepLast && !t.moved {
 		text = t.result.EndWithBest(t.config.Metric)
 	}
 	return text

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // TestWorthOfTheLost measures what it costs to lose one of four sites for good, at a round of the second layer that is drawn:
@@ -44,7 +45,7 @@ func worth(t *testing.T, layers, sets int) {
 			if rows == "" {
 				return rightOf(t, mustTrain(t, c, shards, nil).models[0], g)
 			}
-			c.Survival = Survival{MinPeers: 3, FailedRows: rows}
+			c.Survival = recovery.Survival{MinPeers: 3, FailedRows: rows}
 			all := trainersOf(t, c, shards)
 			network := netsim.New(4, netsim.Config{})
 			all[victim].busy = func(int) {

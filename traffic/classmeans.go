@@ -98,11 +98,16 @@ func (l *sending) finished(c closedform.Config, kind target.Kind, final, reals i
 		return
 	}
 	if first, second := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
-		l.counts("classes that the model gives to validation nodes and to nodes without a label", 1, int64(first), 0)
-		l.counts("right validation nodes of each class, after each move of the logits", 1, int64(second), 0)
+		l.moves(int64(first), int64(second), 0)
 	}
 	l.counts("validation and test metrics", 1, 2*final, 2*reals)
 	l.figures(kind, c.Classes)
+}
+
+// moves adds the sums by which logits are moved to the shares of the classes, with so many likelihoods among the first.
+func (l *sending) moves(first, second, likelihoods int64) {
+	l.counts("classes that the model gives to validation nodes and to nodes without a label", 1, first, likelihoods)
+	l.counts("right validation nodes of each class, after each move of the logits", 1, second, 0)
 }
 
 // labelled adds what counts the labels.

@@ -58,6 +58,10 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 		l.stage(c, m, k, metric, wide, updates)
 		l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	}
+	if first, second, likelihoods := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
+		l.moves(int64(first), int64(second), int64(likelihoods))
+		l.counts("validation and test metrics of the moved logits", 1, 2*final, 2*wide)
+	}
 	l.figures(c.Spec.Kind(), c.Spec.Classes)
 	return l.List, nil
 }

@@ -130,6 +130,15 @@ func (r *Result) EndWithBest(metric eval.Metric) (text string) {
 	return fmt.Sprintf("%s validates no better than %s (%s %.4f and %.4f): the model ends with %s", last.Name, best.Name, metric, last.Val, best.Val, best.Name)
 }
 
+// Remeasure takes the metrics of the final model from e, whose logits are others than those of stage k when it ended.
+func (r *Result) Remeasure(k int, e Event) {
+	for i := range r.Stages {
+		if s := &r.Stages[i]; s.Stage == k {
+			s.Val, s.ValLoss, s.Test, s.TestLoss = e.Val, e.ValLoss, e.Test, e.TestLoss
+		}
+	}
+}
+
 // Until returns what was measured before position at: the run will measure again what follows.
 func (r Result) Until(at Position) Result {
 	cut := r

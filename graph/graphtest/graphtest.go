@@ -234,3 +234,34 @@ func Star(leaves int) *graph.Graph {
 	}
 	return &graph.Graph{Adj: adj, Split: make([]graph.Split, leaves+1)}
 }
+
+// Skewed returns a graph without edges of three classes that overlap, in shares of 7, 2 and 1 of ten nodes. 20 nodes of each
+// class train. 30 of each validate, or where drawn is false one in six of all others.
+func Skewed(drawn bool) *graph.Graph {
+	const n = 2000
+	key, x := rng.New(9), mat.New(n, 6)
+	adj, err := graph.FromEdges(n, nil, nil, nil, graph.Build{})
+	if err != nil {
+		panic(err)
+	}
+	g := &graph.Graph{Name: "skewed", Adj: adj, Split: make([]graph.Split, n), Labels: graph.Labels{Classes: 3, Class: make([]int32, n)}}
+	var seen [3]int
+	for i := range n {
+		class := []int32{0, 0, 0, 0, 0, 0, 0, 1, 1, 2}[i%10]
+		g.Labels.Class[i] = class
+		for j := range x.Cols {
+			x.Set(i, j, 1+0.5*float32(key.Normal(uint64(i*x.Cols+j))))
+		}
+		x.Set(i, int(class), x.At(i, int(class))+0.7)
+		switch seen[class]++; {
+		case seen[class] <= 20:
+			g.Split[i] = graph.Train
+		case drawn && seen[class] <= 50, !drawn && key.Fold(1).Float64(uint64(i)) < 1.0/6:
+			g.Split[i] = graph.Val
+		default:
+			g.Split[i] = graph.Test
+		}
+	}
+	g.X = graph.Features{Dense: x}
+	return g
+}

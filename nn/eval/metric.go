@@ -106,6 +106,29 @@ func (m Metric) StandardError(x, rows float64) float64 {
 	return math.Sqrt(max(x*(1-x), 0) / rows)
 }
 
+// Strongest returns the last of the penalties, which ascend, whose metric is within half a standard error of the best:
+// a difference that n labels cannot tell is better spent on a simpler model (after the one-standard-error rule of
+// Breiman, Friedman, Olshen and Stone 1984, §3.4.3). Without validation labels (NaN) it is the one in the middle.
+func (m Metric) Strongest(vals []float64, n float64) int {
+	best := vals[0]
+	for _, v := range vals {
+		if best == best && !(m.Gain(v, best) < 0) { // NaN where one is
+			best = v
+		}
+	}
+	if best != best {
+		return len(vals) / 2
+	}
+	margin := m.StandardError(best, n) / 2
+	choice := 0
+	for i, v := range vals {
+		if m.Gain(v, best) >= -margin {
+			choice = i
+		}
+	}
+	return choice
+}
+
 // Text returns x as it is shown: a percentage of classes, else a number; "–" where there is nothing to measure.
 func (m Metric) Text(x float64) string {
 	switch {

@@ -376,13 +376,14 @@ func TestBytes(t *testing.T) {
 		t.Errorf("%v bytes were sent, want fewer of sums", sent)
 	}
 	r := mustRun(t, c, shards, options{})
+	predicted, moved := c.ShareCounts()
 	sums := 2*(2*classes+3) + // label counts
 		2*2*f + 4*2 + 8 + // statistics of 16 bits, two grids, nodes
 		f*classes + 4*classes + 8*classes + // class means of 8 bits, grids, counts
 		4*2*classes + // deviations
 		4*(1+classes)*(2+classes)/2 + 4*(1+classes)*classes + // normal equations
 		2*(len(c.Lambdas)+1) + // right answers of each candidate, validation nodes
-		2*classes*(classes+1) + 2*len(moves)*classes + // predicted classes, right nodes of each move
+		2*predicted + 2*moved + // predicted classes, right nodes of each move
 		2*2*(4*5+1+2+3*classes) // metrics of the finished model, a loss in four numbers of five digits
 	if got := r.sent().Reduce; got != int64(2*(k-1)*sums) {
 		t.Errorf("sums take %d bytes, want %d", got, 2*(k-1)*sums)

@@ -1,4 +1,4 @@
-package labels
+package shares
 
 import "slices"
 
@@ -9,9 +9,9 @@ const (
 	sharePrior = 0.1
 )
 
-// ShiftedShares returns the most likely shares of the classes of nodes to which a model gave classes so many times, where
+// shifted returns the most likely shares of the classes of nodes to which a model gave classes so many times, where
 // confusion[k] is how many times it gave each class to nodes of class k: by expectation and maximisation, from equal shares.
-func ShiftedShares(confusion [][]float64, given []float64) []float64 {
+func shifted(confusion [][]float64, given []float64) []float64 {
 	classes, nodes := len(given), 0.0
 	chance := make([][]float64, classes) // of each class given to a node of class k
 	for k, row := range confusion {

@@ -1,0 +1,58 @@
+package retexo
+
+import (
+	"context"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/shares"
+)
+
+// moveLogits moves the logits of the trained model to the shares of the classes, and measures it once more. It ends the last
+// stage: nothing is changed before all has been summed, and the next checkpoint has all of it.
+func (t *Trainer) moveLogits(ctx context.Context, w work) error {
+	if n, _, _ := t.config.ShareCounts(); n == 0 || !shares.DrawnByClass(t.labels) {
+		return nil
+	}
+	text := t.end()
+	k := t.result.Ends
+	bias := t.outputBias(k)
+	if bias == nil {
+		return nil
+	}
+	logits := t.logits[k].Clone()
+	m := shares.Mover{Reducer: t.reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, w) }, Shard: t.shard, Labels: t.labels,
+		Logits: logits, Inductive: t.config.Inductive}
+	move, err := m.Find(ctx)
+	if err != nil || move.By == nil {
+		return err
+	}
+	move.Add(logits)
+	e := train.Event{Kind: train.StageEnd}
+	if err := t.sumMetrics(ctx, t.id(ofMoved, w), &e, func(split graph.Split) mat.Dense { return logits.Select(t.shard.NodesIn(split)) }); err != nil {
+		return err
+	}
+	kernels.Add(move.By, bias)
+	t.logits[k], t.moved = logits, true
+	t.result.Remeasure(k, e)
+	if text != "" {
+		t.report(train.Event{Kind: train.Note, Stage: k, Text: text})
+	}
+	t.report(train.Event{Kind: train.Note, Stage: k, Text: move.Text})
+	return nil
+}
+
+// outputBias returns the constants that the model that ends with stage k adds to its logits; nil: it has none of its own.
+func (t *Trainer) outputBias(k int) []float32 {
+	if n := t.config.headsBefore(k + 1); n > t.config.headsBefore(k) {
+		return t.heads[n-t.config.Spec.Classes : n]
+	}
+	layer := t.model.Encoder.Layer
+	if k > 0 {
+		layer = t.model.Layers[k-1]
+	}
+	return layer.OutputBias()
+}
