@@ -102,12 +102,11 @@ func (r *Result) Total() (sum Traffic) {
 	return sum
 }
 
-// Validated returns the validation metric by which plans compare. It is Val, but for a closed form whose logits were moved to
-// the classes' shares of all nodes: validation nodes that were drawn by class have other shares, and say less of it after
-// the move than before.
+// Validated returns the validation metric by which plans compare. It is Val, but where logits were moved to the classes'
+// shares of all nodes: validation nodes that were drawn by class have other shares, and say less of them after the move
+// than before.
 func (r *Result) Validated() float64 {
-	last := r.Stages[max(len(r.Stages)-1, 0):]
-	if before := tune.BestOf(last); r.Metric == "accuracy" && before > r.Val {
+	if before := tune.BestOf([]train.StageResult{r.Final()}); r.Metric == "accuracy" && before > r.Val {
 		return before
 	}
 	return r.Val
@@ -202,9 +201,9 @@ func (r *Result) Warnings() (all []string) {
 	}
 	last := r.Final()
 	for _, s := range r.Stages {
-		if s.Ended && r.Metric.Gain(s.Val, last.Val) > 0 {
+		if s.Ended && r.Plan.KeepLast && r.Metric.Gain(s.Val, r.Validated()) > 0 {
 			all = append(all, fmt.Sprintf("%s validated better than %s (%s %s and %s); keep_last took %s",
-				s.Name, last.Name, r.Metric, r.Metric.Text(s.Val), r.Metric.Text(last.Val), last.Name))
+				s.Name, last.Name, r.Metric, r.Metric.Text(s.Val), r.Metric.Text(r.Validated()), last.Name))
 			break
 		}
 	}
