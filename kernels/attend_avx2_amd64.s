@@ -78,14 +78,35 @@ GLOBL ones<>(SB), RODATA|NOPTR, $64
 	SHLQ $2, R13           \
 	LEAQ (R8)(R15*4), R15
 
+// Both: DI is the row that rows of X are multiplied with, R13 that of Y, DX and R9 the edge's products and weights, R10 a
+// head's bytes, R14 the heads and CX their columns.
+#define LOADBOTH \
+	MOVQ rowPtr+8(FP), SI      \
+	MOVQ col+16(FP), R8        \
+	MOVQ w+24(FP), R9          \
+	MOVQ dots+32(FP), DX       \
+	MOVQ x+48(FP), BX          \
+	MOVQ ldx+56(FP), R12       \
+	MOVQ z+64(FP), DI          \
+	MOVQ y+80(FP), R13         \
+	MOVQ heads+96(FP), R14     \
+	MOVQ dim+104(FP), R10      \
+	MOVQ far+112(FP), R15      \
+	MOVQ R10, CX               \
+	SHLQ $2, R10               \
+	SHLQ $2, R12               \
+	SHLQ $2, ldz+72(FP)        \
+	SHLQ $2, ldy+88(FP)        \
+	LEAQ (R8)(R15*4), R15
+
 #define EDGE \
 	MOVLQSX (R8), AX        \
 	IMULQ   R12, AX         \
 	ADDQ    BX, AX          \
 	VMOVUPS (R9), Y14
 
-// func attend48AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
-TEXT ·attend48AVX2(SB), NOSPLIT, $0-96
+// func attend48AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
+TEXT ·attend48AVX2(SB), NOSPLIT, $0-97
 	LOADARGS
 	MOVQ head+72(FP), AX
 	VMOVDQU (AX), Y6
@@ -99,6 +120,14 @@ row:
 	ROWEND
 	CMPQ R8, CX
 	JAE  next
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	CMPB acc+96(FP), $0
+	JE   edge
 	VMOVUPS (DI), Y0
 	VMOVUPS 32(DI), Y1
 	VMOVUPS 64(DI), Y2
@@ -141,8 +170,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func attend8AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
-TEXT ·attend8AVX2(SB), NOSPLIT, $0-96
+// func attend8AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
+TEXT ·attend8AVX2(SB), NOSPLIT, $0-97
 	LOADARGS
 	MOVQ head+72(FP), AX
 	VMOVDQU (AX), Y6
@@ -155,6 +184,9 @@ row:
 	ROWEND
 	CMPQ R8, CX
 	JAE  next
+	VXORPS Y0, Y0, Y0
+	CMPB acc+96(FP), $0
+	JE   edge
 	VMASKMOVPS (DI), Y12, Y0
 
 edge:
@@ -416,9 +448,9 @@ fold:
 	VHADDPS Y5, Y4, Y4
 	VHADDPS Y7, Y6, Y6
 	VHADDPS Y6, Y4, Y4
-	VPERM2F128 $0x20, Y4, Y0, Y8
-	VPERM2F128 $0x31, Y4, Y0, Y9
-	VADDPS Y9, Y8, Y0
+	VPERM2F128 $0x20, Y4, Y0, Y1
+	VPERM2F128 $0x31, Y4, Y0, Y2
+	VADDPS Y2, Y1, Y0
 	VMOVUPS Y0, (DX)
 	ADDQ step+32(FP), DX
 	ADDQ $4, R8
@@ -569,8 +601,8 @@ fold:
 	VHADDPS Y1, Y0, Y0
 	VHADDPS Y3, Y2, Y2
 	VHADDPS Y2, Y0, Y0
-	VEXTRACTF128 $1, Y0, X8
-	VADDPS X8, X0, X0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
 	VMOVUPS X0, (DX)
 	ADDQ step+32(FP), DX
 	ADDQ $4, R8
@@ -579,6 +611,420 @@ fold:
 
 next:
 	ADDQ R13, DI
+	DECQ rows+0(FP)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func attendDots2x4AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+TEXT ·attendDots2x4AVX2(SB), NOSPLIT, $0-121
+	LOADBOTH
+	SUBQ $24, CX
+	MOVQ $8, AX
+	SUBQ CX, AX
+	LEAQ masks<>(SB), R11
+	VMOVUPS (R11)(AX*4), Y15
+
+row:
+	ROWEND
+	CMPQ R8, CX
+	JAE  next
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	CMPB acc+120(FP), $0
+	JE   edge
+	MOVQ R13, AX
+	CMPQ R14, $0
+	JLE  edge
+	VMOVUPS (AX), Y2
+	VMOVUPS 32(AX), Y3
+	VMOVUPS 64(AX), Y4
+	VMASKMOVPS 96(AX), Y15, Y5
+	ADDQ R10, AX
+	CMPQ R14, $1
+	JLE  edge
+	VMOVUPS (AX), Y6
+	VMOVUPS 32(AX), Y7
+	VMOVUPS 64(AX), Y8
+	VMASKMOVPS 96(AX), Y15, Y9
+	ADDQ R10, AX
+
+edge:
+	AHEAD(here)
+	MOVQ R12, AX
+
+ahead:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	SUBQ $64, AX
+	JGT  ahead
+
+here:
+	MOVLQSX (R8), AX
+	IMULQ R12, AX
+	ADDQ BX, AX
+	MOVQ DI, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	CMPQ R14, $0
+	JLE  fold
+	VBROADCASTSS (R9), Y13
+	VMOVUPS (AX), Y12
+	VFMADD231PS (R11), Y12, Y0
+	VFMADD231PS Y12, Y13, Y2
+	VMOVUPS 32(AX), Y12
+	VFMADD231PS 32(R11), Y12, Y0
+	VFMADD231PS Y12, Y13, Y3
+	VMOVUPS 64(AX), Y12
+	VFMADD231PS 64(R11), Y12, Y0
+	VFMADD231PS Y12, Y13, Y4
+	VMASKMOVPS 96(AX), Y15, Y12
+	VMASKMOVPS 96(R11), Y15, Y14
+	VFMADD231PS Y14, Y12, Y0
+	VFMADD231PS Y12, Y13, Y5
+	ADDQ R10, R11
+	ADDQ R10, AX
+	CMPQ R14, $1
+	JLE  fold
+	VBROADCASTSS 4(R9), Y13
+	VMOVUPS (AX), Y12
+	VFMADD231PS (R11), Y12, Y1
+	VFMADD231PS Y12, Y13, Y6
+	VMOVUPS 32(AX), Y12
+	VFMADD231PS 32(R11), Y12, Y1
+	VFMADD231PS Y12, Y13, Y7
+	VMOVUPS 64(AX), Y12
+	VFMADD231PS 64(R11), Y12, Y1
+	VFMADD231PS Y12, Y13, Y8
+	VMASKMOVPS 96(AX), Y15, Y12
+	VMASKMOVPS 96(R11), Y15, Y14
+	VFMADD231PS Y14, Y12, Y1
+	VFMADD231PS Y12, Y13, Y9
+	ADDQ R10, R11
+	ADDQ R10, AX
+
+fold:
+	VHADDPS Y1, Y0, Y0
+	VHADDPS Y0, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVLPS X0, (DX)
+	ADDQ step+40(FP), DX
+	ADDQ step+40(FP), R9
+	ADDQ $4, R8
+	CMPQ R8, CX
+	JB   edge
+	MOVQ R13, AX
+	CMPQ R14, $0
+	JLE  next
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	VMOVUPS Y4, 64(AX)
+	VMASKMOVPS Y5, Y15, 96(AX)
+	ADDQ R10, AX
+	CMPQ R14, $1
+	JLE  next
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	VMOVUPS Y8, 64(AX)
+	VMASKMOVPS Y9, Y15, 96(AX)
+	ADDQ R10, AX
+
+next:
+	ADDQ ldz+72(FP), DI
+	ADDQ ldy+88(FP), R13
+	DECQ rows+0(FP)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func attendDots4x2AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+TEXT ·attendDots4x2AVX2(SB), NOSPLIT, $0-121
+	LOADBOTH
+	SUBQ $8, CX
+	MOVQ $8, AX
+	SUBQ CX, AX
+	LEAQ masks<>(SB), R11
+	VMOVUPS (R11)(AX*4), Y15
+
+row:
+	ROWEND
+	CMPQ R8, CX
+	JAE  next
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	CMPB acc+120(FP), $0
+	JE   edge
+	MOVQ R13, AX
+	CMPQ R14, $0
+	JLE  edge
+	VMOVUPS (AX), Y4
+	VMASKMOVPS 32(AX), Y15, Y5
+	ADDQ R10, AX
+	CMPQ R14, $1
+	JLE  edge
+	VMOVUPS (AX), Y6
+	VMASKMOVPS 32(AX), Y15, Y7
+	ADDQ R10, AX
+	CMPQ R14, $2
+	JLE  edge
+	VMOVUPS (AX), Y8
+	VMASKMOVPS 32(AX), Y15, Y9
+	ADDQ R10, AX
+	CMPQ R14, $3
+	JLE  edge
+	VMOVUPS (AX), Y10
+	VMASKMOVPS 32(AX), Y15, Y11
+	ADDQ R10, AX
+
+edge:
+	AHEAD(here)
+	MOVQ R12, AX
+
+ahead:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	SUBQ $64, AX
+	JGT  ahead
+
+here:
+	MOVLQSX (R8), AX
+	IMULQ R12, AX
+	ADDQ BX, AX
+	MOVQ DI, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	CMPQ R14, $0
+	JLE  fold
+	VBROADCASTSS (R9), Y13
+	VMOVUPS (AX), Y12
+	VFMADD231PS (R11), Y12, Y0
+	VFMADD231PS Y12, Y13, Y4
+	VMASKMOVPS 32(AX), Y15, Y12
+	VMASKMOVPS 32(R11), Y15, Y14
+	VFMADD231PS Y14, Y12, Y0
+	VFMADD231PS Y12, Y13, Y5
+	ADDQ R10, R11
+	ADDQ R10, AX
+	CMPQ R14, $1
+	JLE  fold
+	VBROADCASTSS 4(R9), Y13
+	VMOVUPS (AX), Y12
+	VFMADD231PS (R11), Y12, Y1
+	VFMADD231PS Y12, Y13, Y6
+	VMASKMOVPS 32(AX), Y15, Y12
+	VMASKMOVPS 32(R11), Y15, Y14
+	VFMADD231PS Y14, Y12, Y1
+	VFMADD231PS Y12, Y13, Y7
+	ADDQ R10, R11
+	ADDQ R10, AX
+	CMPQ R14, $2
+	JLE  fold
+	VBROADCASTSS 8(R9), Y13
+	VMOVUPS (AX), Y12
+	VFMADD231PS (R11), Y12, Y2
+	VFMADD231PS Y12, Y13, Y8
+	VMASKMOVPS 32(AX), Y15, Y12
+	VMASKMOVPS 32(R11), Y15, Y14
+	VFMADD231PS Y14, Y12, Y2
+	VFMADD231PS Y12, Y13, Y9
+	ADDQ R10, R11
+	ADDQ R10, AX
+	CMPQ R14, $3
+	JLE  fold
+	VBROADCASTSS 12(R9), Y13
+	VMOVUPS (AX), Y12
+	VFMADD231PS (R11), Y12, Y3
+	VFMADD231PS Y12, Y13, Y10
+	VMASKMOVPS 32(AX), Y15, Y12
+	VMASKMOVPS 32(R11), Y15, Y14
+	VFMADD231PS Y14, Y12, Y3
+	VFMADD231PS Y12, Y13, Y11
+	ADDQ R10, R11
+	ADDQ R10, AX
+
+fold:
+	VHADDPS Y1, Y0, Y0
+	VHADDPS Y3, Y2, Y2
+	VHADDPS Y2, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (DX)
+	ADDQ step+40(FP), DX
+	ADDQ step+40(FP), R9
+	ADDQ $4, R8
+	CMPQ R8, CX
+	JB   edge
+	MOVQ R13, AX
+	CMPQ R14, $0
+	JLE  next
+	VMOVUPS Y4, (AX)
+	VMASKMOVPS Y5, Y15, 32(AX)
+	ADDQ R10, AX
+	CMPQ R14, $1
+	JLE  next
+	VMOVUPS Y6, (AX)
+	VMASKMOVPS Y7, Y15, 32(AX)
+	ADDQ R10, AX
+	CMPQ R14, $2
+	JLE  next
+	VMOVUPS Y8, (AX)
+	VMASKMOVPS Y9, Y15, 32(AX)
+	ADDQ R10, AX
+	CMPQ R14, $3
+	JLE  next
+	VMOVUPS Y10, (AX)
+	VMASKMOVPS Y11, Y15, 32(AX)
+	ADDQ R10, AX
+
+next:
+	ADDQ ldz+72(FP), DI
+	ADDQ ldy+88(FP), R13
+	DECQ rows+0(FP)
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func attendDots4x1AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+TEXT ·attendDots4x1AVX2(SB), NOSPLIT, $0-121
+	LOADBOTH
+	SUBQ $0, CX
+	MOVQ $8, AX
+	SUBQ CX, AX
+	LEAQ masks<>(SB), R11
+	VMOVUPS (R11)(AX*4), Y15
+
+row:
+	ROWEND
+	CMPQ R8, CX
+	JAE  next
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	CMPB acc+120(FP), $0
+	JE   edge
+	MOVQ R13, AX
+	CMPQ R14, $0
+	JLE  edge
+	VMASKMOVPS (AX), Y15, Y4
+	ADDQ R10, AX
+	CMPQ R14, $1
+	JLE  edge
+	VMASKMOVPS (AX), Y15, Y5
+	ADDQ R10, AX
+	CMPQ R14, $2
+	JLE  edge
+	VMASKMOVPS (AX), Y15, Y6
+	ADDQ R10, AX
+	CMPQ R14, $3
+	JLE  edge
+	VMASKMOVPS (AX), Y15, Y7
+	ADDQ R10, AX
+
+edge:
+	AHEAD(here)
+	MOVQ R12, AX
+
+ahead:
+	PREFETCHT0 (R11)
+	ADDQ $64, R11
+	SUBQ $64, AX
+	JGT  ahead
+
+here:
+	MOVLQSX (R8), AX
+	IMULQ R12, AX
+	ADDQ BX, AX
+	MOVQ DI, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	CMPQ R14, $0
+	JLE  fold
+	VBROADCASTSS (R9), Y13
+	VMASKMOVPS (AX), Y15, Y12
+	VMASKMOVPS (R11), Y15, Y14
+	VFMADD231PS Y14, Y12, Y0
+	VFMADD231PS Y12, Y13, Y4
+	ADDQ R10, R11
+	ADDQ R10, AX
+	CMPQ R14, $1
+	JLE  fold
+	VBROADCASTSS 4(R9), Y13
+	VMASKMOVPS (AX), Y15, Y12
+	VMASKMOVPS (R11), Y15, Y14
+	VFMADD231PS Y14, Y12, Y1
+	VFMADD231PS Y12, Y13, Y5
+	ADDQ R10, R11
+	ADDQ R10, AX
+	CMPQ R14, $2
+	JLE  fold
+	VBROADCASTSS 8(R9), Y13
+	VMASKMOVPS (AX), Y15, Y12
+	VMASKMOVPS (R11), Y15, Y14
+	VFMADD231PS Y14, Y12, Y2
+	VFMADD231PS Y12, Y13, Y6
+	ADDQ R10, R11
+	ADDQ R10, AX
+	CMPQ R14, $3
+	JLE  fold
+	VBROADCASTSS 12(R9), Y13
+	VMASKMOVPS (AX), Y15, Y12
+	VMASKMOVPS (R11), Y15, Y14
+	VFMADD231PS Y14, Y12, Y3
+	VFMADD231PS Y12, Y13, Y7
+	ADDQ R10, R11
+	ADDQ R10, AX
+
+fold:
+	VHADDPS Y1, Y0, Y0
+	VHADDPS Y3, Y2, Y2
+	VHADDPS Y2, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (DX)
+	ADDQ step+40(FP), DX
+	ADDQ step+40(FP), R9
+	ADDQ $4, R8
+	CMPQ R8, CX
+	JB   edge
+	MOVQ R13, AX
+	CMPQ R14, $0
+	JLE  next
+	VMASKMOVPS Y4, Y15, (AX)
+	ADDQ R10, AX
+	CMPQ R14, $1
+	JLE  next
+	VMASKMOVPS Y5, Y15, (AX)
+	ADDQ R10, AX
+	CMPQ R14, $2
+	JLE  next
+	VMASKMOVPS Y6, Y15, (AX)
+	ADDQ R10, AX
+	CMPQ R14, $3
+	JLE  next
+	VMASKMOVPS Y7, Y15, (AX)
+	ADDQ R10, AX
+
+next:
+	ADDQ ldz+72(FP), DI
+	ADDQ ldy+88(FP), R13
 	DECQ rows+0(FP)
 	JNZ  row
 	VZEROUPPER

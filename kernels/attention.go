@@ -214,6 +214,7 @@ type room struct {
 	dots          [roomValues + 16]float32 // gradients of weights
 	keys          [roomValues + 16]uint64  // vectors read on
 	drop          dropPattern
+	acc           bool // attend adds to rows
 	own, top, sum headLanes
 	rowPtr        [roomRows + 1]int64
 	head          []int32 // of columns, for heads of headDim columns
@@ -276,7 +277,8 @@ func (c *attention) group(r *room, lo, end, h0 int) {
 	}
 	for lo < end {
 		last := lo + 1
-		for last < end && last-lo < roomRows && c.rowPtr[last+1]-c.rowPtr[lo] <= int64(edges) {
+		alone := g.backward && lo == 0 && g.goesOn // added to what the chunk before wrote
+		for !alone && last < end && last-lo < roomRows && c.rowPtr[last+1]-c.rowPtr[lo] <= int64(edges) {
 			last++
 		}
 		g.round(r, lo, last, edges)
@@ -302,10 +304,13 @@ func (g *attentionGroup) round(r *room, lo, hi, edges int) {
 			r.rowPtr[i-lo+1] = int64(min(e+n, int(g.rowPtr[i+1])) - e)
 		}
 		g.weigh(r, lo, hi-lo, e, n)
+		r.acc = !g.fresh || g.backward && lo == 0 && g.goesOn || e > first
 		if g.backward {
+			active.attendDots(g, r, lo, hi-lo, e, n)
 			g.logitGrads(r, lo, hi-lo, e, n)
+		} else {
+			active.attend(g, r, lo, hi-lo, e, n)
 		}
-		active.attend(g, r, lo, hi-lo, e, n)
 	}
 }
 
@@ -317,7 +322,9 @@ func (g *attentionGroup) start(i int) {
 	if !g.fresh || g.backward && i == 0 && g.goesOn {
 		return
 	}
-	clear(g.y[i*g.ldy+g.h0*g.Dim:][:g.width])
+	if g.rowPtr[i] == g.rowPtr[i+1] { // else attend writes it
+		clear(g.y[i*g.ldy+g.h0*g.Dim:][:g.width])
+	}
 	if !g.backward {
 		at := i*g.ld + g.h0
 		clear(g.sum[at:][:g.pad])
@@ -384,7 +391,6 @@ func (g *attentionGroup) weigh(r *room, lo, rows, e, n int) {
 func (g *attentionGroup) logitGrads(r *room, lo, rows, e, n int) {
 	pad := g.pad
 	active.pick(r.factor[:n*pad], g.base[g.h0:], g.ld, pad, g.col[e:e+n])
-	active.headDots(g, r, lo, rows, e, n)
 	for row := range rows {
 		from, to := int(r.rowPtr[row])*pad, int(r.rowPtr[row+1])*pad
 		if from == to {

@@ -85,18 +85,18 @@ func dropAVX2(keys []uint64, p *dropPattern, limit uint32, up float32, keep []fl
 // and head says which of them is a column's; the rows of X for the first far edges are fetched 16 edges ahead.
 
 //go:noescape
-func attend128AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
+func attend128AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
 
 //go:noescape
-func attend64AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
+func attend64AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
 
 //go:noescape
-func attend48AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
+func attend48AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
 
 //go:noescape
-func attend8AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
+func attend8AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
 
-type attendAsm func(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)
+type attendAsm func(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
 
 func attendAVX512(g *attentionGroup, r *room, lo, rows, e, n int) {
 	for j := 0; j < g.width; {
@@ -128,12 +128,12 @@ func (g *attentionGroup) columns(f attendAsm, r *room, lo, rows, e, n, j, cols i
 		}
 	}
 	far := 0
-	if !g.backward { // rows are those that headDots has just read
+	if !g.backward { // rows are those that attendDots has just read
 		far = g.ahead(e, n)
 	}
 	at := lo*g.ldy + g.h0*g.Dim + j
 	f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.w), 4*g.pad,
-		unsafe.Pointer(&g.x[g.h0*g.Dim+j]), g.ldx, unsafe.Pointer(&g.y[at]), g.ldy, unsafe.Pointer(&r.head[j]), cols, far)
+		unsafe.Pointer(&g.x[g.h0*g.Dim+j]), g.ldx, unsafe.Pointer(&g.y[at]), g.ldy, unsafe.Pointer(&r.head[j]), cols, far, r.acc)
 	return j + cols
 }
 
@@ -162,12 +162,74 @@ func headDots4AVX2(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsaf
 
 type headDotsAsm func(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
 
-func headDotsAVX512(g *attentionGroup, r *room, lo, rows, e, n int) {
-	g.products(headDots8AVX512, headDots4AVX512, r, lo, rows, e, n)
+// Both in one, of strips of whole heads, for heads of as many vectors.
+
+//go:noescape
+func attendDots8x2AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+
+//go:noescape
+func attendDots8x1AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+
+//go:noescape
+func attendDots4x4AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+
+//go:noescape
+func attendDots4x1AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+
+//go:noescape
+func attendDots2x4AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+
+//go:noescape
+func attendDots4x2AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+
+//go:noescape
+func attendDots4x1AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+
+type attendDotsAsm func(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+
+func attendDotsAVX512(g *attentionGroup, r *room, lo, rows, e, n int) {
+	switch vectors := (g.Dim + 15) / 16; {
+	case vectors == 1 && g.pad <= 4:
+		g.both(attendDots4x1AVX512, 4, r, lo, rows, e, n)
+	case vectors == 1:
+		g.both(attendDots8x1AVX512, 8, r, lo, rows, e, n)
+	case vectors == 2:
+		g.both(attendDots8x2AVX512, 8, r, lo, rows, e, n)
+	case vectors == 4:
+		g.both(attendDots4x4AVX512, 4, r, lo, rows, e, n)
+	default:
+		g.products(headDots8AVX512, headDots4AVX512, r, lo, rows, e, n)
+		attendAVX512(g, r, lo, rows, e, n)
+	}
 }
 
-func headDotsAVX2(g *attentionGroup, r *room, lo, rows, e, n int) {
-	g.products(headDots8AVX2, headDots4AVX2, r, lo, rows, e, n)
+func attendDotsAVX2(g *attentionGroup, r *room, lo, rows, e, n int) {
+	switch vectors := (g.Dim + 7) / 8; vectors {
+	case 1:
+		g.both(attendDots4x1AVX2, 4, r, lo, rows, e, n)
+	case 2:
+		g.both(attendDots4x2AVX2, 4, r, lo, rows, e, n)
+	case 4:
+		g.both(attendDots2x4AVX2, 2, r, lo, rows, e, n)
+	default:
+		g.products(headDots8AVX2, headDots4AVX2, r, lo, rows, e, n)
+		attendAVX2(g, r, lo, rows, e, n)
+	}
+}
+
+// both computes strips of so many heads.
+func (g *attentionGroup) both(f attendDotsAsm, strip int, r *room, lo, rows, e, n int) {
+	if g.heads < g.pad {
+		clear(r.dots[:n*g.pad])
+	}
+	far := g.ahead(e, n) // of whole rows
+	for h := 0; h < g.heads; h += strip {
+		at := (g.h0 + h) * g.Dim
+		f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.w[h]), unsafe.Pointer(&r.dots[h]), 4*g.pad,
+			unsafe.Pointer(&g.x[at]), g.ldx, unsafe.Pointer(&g.z[lo*g.ldz+at]), g.ldz, unsafe.Pointer(&g.y[lo*g.ldy+at]), g.ldy,
+			min(strip, g.heads-h), g.Dim, far, r.acc)
+		far = 0
+	}
 }
 
 func (g *attentionGroup) products(eight, four headDotsAsm, r *room, lo, rows, e, n int) {

@@ -48,12 +48,13 @@ func on(p *float32, by int) *float32 {
 	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*by))
 }
 
-func headDotsNEON(g *attentionGroup, r *room, lo, rows, e, n int) {
+func attendDotsNEON(g *attentionGroup, r *room, lo, rows, e, n int) {
 	if g.heads < g.pad {
 		clear(r.dots[:n*g.pad])
 	}
 	dotsNEON(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.dots), 4*g.pad, unsafe.Pointer(&g.x[g.h0*g.Dim]),
 		g.ldx, unsafe.Pointer(&g.z[lo*g.ldz+g.h0*g.Dim]), g.ldz, g.heads, g.Dim)
+	attendNEON(g, r, lo, rows, e, n)
 }
 
 func dropEdgesNEON(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32) {
@@ -79,7 +80,7 @@ func attendNEON(g *attentionGroup, r *room, lo, rows, e, n int) {
 				f, cols = spmm2NEON, 2
 			}
 			f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.w[h]), 4*g.pad,
-				unsafe.Pointer(&g.x[g.h0*g.Dim+j]), g.ldx, unsafe.Pointer(&g.y[at]), g.ldy, cols, 0, true)
+				unsafe.Pointer(&g.x[g.h0*g.Dim+j]), g.ldx, unsafe.Pointer(&g.y[at]), g.ldy, cols, 0, r.acc)
 			j += cols
 		}
 	}

@@ -67,12 +67,15 @@ func weightsGeneric(n int, q, shift *float32, step int, keep, w, slopes *float32
 }
 
 // attendGeneric adds to rows of Y, from lo on, Σ w·x over the n edges of a round, which are from e
-// on.
+// on; unless r.acc, it writes the rows that have any.
 func attendGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 	col := g.col[e : e+n]
 	for row := range rows {
 		y := g.y[(lo+row)*g.ldy+g.h0*g.Dim:][:g.width]
 		for k := r.rowPtr[row]; k < r.rowPtr[row+1]; k++ {
+			if k == r.rowPtr[row] && !r.acc {
+				clear(y)
+			}
 			x := g.x[int(col[k])*g.ldx+g.h0*g.Dim:][:g.width]
 			for h := range g.heads {
 				lo, hi := h*g.Dim, (h+1)*g.Dim
@@ -82,9 +85,9 @@ func attendGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 	}
 }
 
-// headDotsGeneric writes to r.dots, for the edges of a round and each head, Σ x·z over the head's
-// columns, z being those of the edge's row.
-func headDotsGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
+// attendDotsGeneric is attend, and writes to r.dots, for the edges of a round and each head, Σ x·z over
+// the head's columns, z being those of the edge's row.
+func attendDotsGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 	col := g.col[e : e+n]
 	for row := range rows {
 		z := g.z[(lo+row)*g.ldz+g.h0*g.Dim:][:g.width]
@@ -98,6 +101,7 @@ func headDotsGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 			}
 		}
 	}
+	attendGeneric(g, r, lo, rows, e, n)
 }
 
 // logitGradsGeneric writes out = slopes·(dots·keep − base) of n values, and adds it to sum, lane by

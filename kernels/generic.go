@@ -46,7 +46,7 @@ var generic = &set{
 	weights:    weightsGeneric,
 	drop:       dropGeneric,
 	attend:     attendGeneric,
-	headDots:   headDotsGeneric,
+	attendDots: attendDotsGeneric,
 	logitGrads: logitGradsGeneric,
 	addPicked:  addPickedGeneric,
 

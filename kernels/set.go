@@ -62,7 +62,7 @@ type set struct {
 	weights    func(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes)
 	drop       func(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32)
 	attend     func(g *attentionGroup, r *room, lo, rows, e, n int)
-	headDots   func(g *attentionGroup, r *room, lo, rows, e, n int)
+	attendDots func(g *attentionGroup, r *room, lo, rows, e, n int)
 	logitGrads func(n int, slopes, keep, dots, base, out *float32, sum *headLanes)
 
 	gemm  func(g *gemm, s *scratch, i0, i1, j0, j1 int) // the rectangle [i0,i1)×[j0,j1) of C

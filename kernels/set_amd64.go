@@ -63,7 +63,7 @@ var avx2 = &set{
 	weights:    weightsAVX2,
 	drop:       dropAVX2,
 	attend:     attendAVX2,
-	headDots:   headDotsAVX2,
+	attendDots: attendDotsAVX2,
 	logitGrads: logitGradsAVX2,
 	addPicked:  addPickedAVX,
 
@@ -118,7 +118,7 @@ var avx512 = &set{
 	weights:    weightsAVX512,
 	drop:       dropAVX512,
 	attend:     attendAVX512,
-	headDots:   headDotsAVX512,
+	attendDots: attendDotsAVX512,
 	logitGrads: logitGradsAVX512,
 	addPicked:  addPickedAVX,
 

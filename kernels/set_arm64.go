@@ -50,7 +50,7 @@ var neon = &set{
 	weights:    weightsNEON,
 	drop:       dropEdgesNEON,
 	attend:     attendNEON,
-	headDots:   headDotsNEON,
+	attendDots: attendDotsNEON,
 	logitGrads: logitGradsNEON,
 	addPicked:  addPickedGeneric,
 

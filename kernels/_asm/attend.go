@@ -8,11 +8,12 @@ func (w *writer) writeAttend() {
 	w.text(either(w, masks+"\n", "") + attendMacros)
 	w.attend()
 	w.headDots()
+	w.attendDots()
 	w.logitGrads()
 	w.dropEdges()
 }
 
-const attendParameters = "(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int)"
+const attendParameters = "(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)"
 
 // attend writes the sums of rows: those of many columns, and those of what is left of them.
 func (w *writer) attend() {
@@ -25,7 +26,7 @@ func (w *writer) attend() {
 			}
 			return either(w, "V12", fmt.Sprintf("K%d", v+1))
 		}
-		w.function(fmt.Sprintf("attend%d", k.vectors*w.lanes()), attendParameters, 96)
+		w.function(fmt.Sprintf("attend%d", k.vectors*w.lanes()), attendParameters, 97)
 		w.text("\tLOADARGS")
 		if k.masked && w.wide {
 			w.text(columnsAVX512)
@@ -38,6 +39,10 @@ func (w *writer) attend() {
 			w.text(columnsAVX2)
 		}
 		w.text("\nrow:\n\tROWEND\n\tCMPQ R8, CX\n\tJAE  next")
+		for v := range k.vectors {
+			w.textf("\tZERO V%d", v)
+		}
+		w.text("\tCMPB acc+96(FP), $0\n\tJE   edge")
 		for v := range k.vectors {
 			w.load(mask(v), v*w.bytes(), "DI", v)
 		}
@@ -87,19 +92,100 @@ func (w *writer) headDots() {
 			w.textf("\tVFMADD231PS V9, V8, V%d\n\tADDQ R9, AX\n\tADDQ R9, R11\n\ndone%[1]d:", h)
 		}
 		w.text("\nfold:")
-		for h := 0; h < heads && w.wide; h++ {
-			w.textf("\tVEXTRACTF64X4 $1, Z%d, Y10\n\tVADDPS Y10, Y%[1]d, Y%[1]d", h)
-		}
-		for h := 0; h < heads; h += 4 {
-			w.textf("\tVHADDPS Y%d, Y%d, Y%[2]d\n\tVHADDPS Y%d, Y%d, Y%[4]d\n\tVHADDPS Y%[4]d, Y%[2]d, Y%[2]d", h+1, h, h+3, h+2)
-		}
-		if heads == 8 {
-			w.text("\tVPERM2F128 $0x20, Y4, Y0, Y8\n\tVPERM2F128 $0x31, Y4, Y0, Y9\n\tVADDPS Y9, Y8, Y0\n\tVMOVUPS Y0, (DX)")
-		} else {
-			w.text("\tVEXTRACTF128 $1, Y0, X8\n\tVADDPS X8, X0, X0\n\tVMOVUPS X0, (DX)")
-		}
+		w.foldHeads(heads)
 		w.text("\tADDQ step+32(FP), DX\n\tADDQ $4, R8\n\tCMPQ R8, CX\n\tJB   edge")
 		w.text("\nnext:\n\tADDQ R13, DI\n\tDECQ rows+0(FP)\n\tJNZ  row\n\tVZEROUPPER\n\tRET")
+	}
+}
+
+// foldHeads adds the lanes of each of the first eight, four or two vectors and writes the sums to DX; V31 of AVX-512 is
+// scratch.
+func (w *writer) foldHeads(heads int) {
+	for h := 0; h < heads && w.wide; h++ {
+		w.textf("\tVEXTRACTF64X4 $1, Z%d, Y31\n\tVADDPS Y31, Y%[1]d, Y%[1]d", h)
+	}
+	for h := 0; h+4 <= heads; h += 4 {
+		w.textf("\tVHADDPS Y%d, Y%d, Y%[2]d\n\tVHADDPS Y%d, Y%d, Y%[4]d\n\tVHADDPS Y%[4]d, Y%[2]d, Y%[2]d", h+1, h, h+3, h+2)
+	}
+	switch heads {
+	case 8:
+		w.text("\tVPERM2F128 $0x20, Y4, Y0, Y1\n\tVPERM2F128 $0x31, Y4, Y0, Y2\n\tVADDPS Y2, Y1, Y0\n\tVMOVUPS Y0, (DX)")
+	case 4:
+		w.text("\tVEXTRACTF128 $1, Y0, X1\n\tVADDPS X1, X0, X0\n\tVMOVUPS X0, (DX)")
+	case 2:
+		w.text("\tVHADDPS Y1, Y0, Y0\n\tVHADDPS Y0, Y0, Y0\n\tVEXTRACTF128 $1, Y0, X1\n\tVADDPS X1, X0, X0\n\tVMOVLPS X0, (DX)")
+	}
+}
+
+// strip is a number of heads that are computed at a time, and of a head's vectors, the last of which may be a part.
+type strip struct{ heads, vectors int }
+
+const attendDotsParameters = "(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)"
+
+// attendDots writes attend and headDots in one, of whole heads whose sums all have a register: a row of X is read once.
+func (w *writer) attendDots() {
+	for _, s := range either(w, []strip{{2, 4}, {4, 2}, {4, 1}}, []strip{{8, 2}, {8, 1}, {4, 4}, {4, 1}}) {
+		y := func(h, v int) int { return s.heads + h*s.vectors + v } // registers; products by heads are the first
+		mask := func(v int) string {
+			if v < s.vectors-1 {
+				return ""
+			}
+			return either(w, "V15", "K1")
+		}
+		// each writes code for the heads there are, whose columns begin at AX, and leaves AX and R11 at what comes next.
+		each := func(done string, code func(h int)) {
+			for h := range s.heads {
+				w.textf("\tCMPQ R14, $%d\n\tJLE  %s", h, done)
+				code(h)
+				w.text("\tADDQ R10, AX")
+			}
+		}
+		w.function(fmt.Sprintf("attendDots%dx%d", s.heads, s.vectors), attendDotsParameters, 121)
+		w.textf("\tLOADBOTH\n\tSUBQ $%d, CX%s", (s.vectors-1)*w.lanes(), either(w, bothMaskAVX2, bothMaskAVX512))
+		w.text("\nrow:\n\tROWEND\n\tCMPQ R8, CX\n\tJAE  next")
+		for k := range s.heads * s.vectors {
+			w.textf("\tZERO V%d", s.heads+k)
+		}
+		w.text("\tCMPB acc+120(FP), $0\n\tJE   edge\n\tMOVQ R13, AX")
+		each("edge", func(h int) {
+			for v := range s.vectors {
+				w.load(mask(v), v*w.bytes(), "AX", y(h, v))
+			}
+		})
+		w.text("\nedge:\n\tAHEAD(here)\n\tMOVQ R12, AX\n\nahead:")
+		w.text("\tPREFETCHT0 (R11)\n\tADDQ $64, R11\n\tSUBQ $64, AX\n\tJGT  ahead")
+		w.text("\nhere:\n\tMOVLQSX (R8), AX\n\tIMULQ R12, AX\n\tADDQ BX, AX\n\tMOVQ DI, R11")
+		for h := range s.heads {
+			w.textf("\tZERO V%d", h)
+		}
+		value, weight := either(w, 12, 24), either(w, 13, 25)
+		each("fold", func(h int) {
+			w.textf("\tVBROADCASTSS %d(R9), V%d", 4*h, weight)
+			for v := range s.vectors {
+				at := v * w.bytes()
+				w.load(mask(v), at, "AX", value)
+				switch {
+				case mask(v) == "":
+					w.textf("\tVFMADD231PS %d(R11), V%d, V%d", at, value, h)
+				case w.wide:
+					w.textf("\tVFMADD231PS %d(R11), V%d, K1, V%d", at, value, h)
+				default:
+					w.load(mask(v), at, "R11", 14)
+					w.textf("\tVFMADD231PS V14, V%d, V%d", value, h)
+				}
+				w.textf("\tVFMADD231PS V%d, V%d, V%d", value, weight, y(h, v))
+			}
+			w.text("\tADDQ R10, R11")
+		})
+		w.text("\nfold:")
+		w.foldHeads(s.heads)
+		w.text("\tADDQ step+40(FP), DX\n\tADDQ step+40(FP), R9\n\tADDQ $4, R8\n\tCMPQ R8, CX\n\tJB   edge\n\tMOVQ R13, AX")
+		each("next", func(h int) {
+			for v := range s.vectors {
+				w.store(mask(v), y(h, v), v*w.bytes(), "AX")
+			}
+		})
+		w.text("\nnext:\n\tADDQ ldz+72(FP), DI\n\tADDQ ldy+88(FP), R13\n\tDECQ rows+0(FP)\n\tJNZ  row\n\tVZEROUPPER\n\tRET")
 	}
 }
 
@@ -251,6 +337,27 @@ GLOBL ones<>(SB), RODATA|NOPTR, $64
 	MOVQ far+88(FP), R15   \
 	SHLQ $2, R12           \
 	SHLQ $2, R13           \
+	LEAQ (R8)(R15*4), R15
+
+// Both: DI is the row that rows of X are multiplied with, R13 that of Y, DX and R9 the edge's products and weights, R10 a
+// head's bytes, R14 the heads and CX their columns.
+#define LOADBOTH \
+	MOVQ rowPtr+8(FP), SI      \
+	MOVQ col+16(FP), R8        \
+	MOVQ w+24(FP), R9          \
+	MOVQ dots+32(FP), DX       \
+	MOVQ x+48(FP), BX          \
+	MOVQ ldx+56(FP), R12       \
+	MOVQ z+64(FP), DI          \
+	MOVQ y+80(FP), R13         \
+	MOVQ heads+96(FP), R14     \
+	MOVQ dim+104(FP), R10      \
+	MOVQ far+112(FP), R15      \
+	MOVQ R10, CX               \
+	SHLQ $2, R10               \
+	SHLQ $2, R12               \
+	SHLQ $2, ldz+72(FP)        \
+	SHLQ $2, ldy+88(FP)        \
 	LEAQ (R8)(R15*4), R15`
 
 // edge is what an edge begins with: AX points at its row of X, and its weights by heads are loaded.
@@ -300,6 +407,19 @@ const dotsMaskAVX512 = `
 	DECL AX
 	KMOVW AX, K1
 	SHLQ $2, R9`
+
+// bothMaskAVX2 and bothMaskAVX512 make the mask of a head's last CX values.
+const bothMaskAVX2 = `
+	MOVQ $8, AX
+	SUBQ CX, AX
+	LEAQ masks<>(SB), R11
+	VMOVUPS (R11)(AX*4), Y15`
+
+const bothMaskAVX512 = `
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1`
 
 // lastAVX2 and lastAVX512 make the mask of the next vector of the last CX values.
 const lastAVX2 = `
