@@ -89,8 +89,8 @@ func (s Layout) Faults(features int) (all []error) {
 	if s.Alone < 0 || s.Alone > maxRounds || s.Alone > 0 && (s.Own > 0 || s.Components > 0) {
 		bad("rounds_alone must be 0 to %d, and 0 with own_rounds or components (got %d)", maxRounds, s.Alone)
 	}
-	if s.OwnExact && (!s.AllHops || s.LogitHops > 0 || s.Components > 0) {
-		bad("own_exact must be false without all_hops, or with logit_hops or components (got true)")
+	if s.OwnExact && (!s.AllHops || s.LogitHops > 0 || s.Components > 0 || s.Adjacent > 0) {
+		bad("own_exact must be false without all_hops, or with logit_hops, components or adjacent (got true)")
 	}
 	if s.Own < 0 || s.Own > maxRounds {
 		bad("own_rounds must be 0 to %d (got %d)", maxRounds, s.Own)

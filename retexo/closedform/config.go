@@ -253,7 +253,7 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 			s.Coarse = s.Rounds * s.Width(c.Classes) // logits are made of all
 		}
 	}
-	s.OwnExact = s.Coarse > 0 && s.Hops > 0 && s.AllHops && s.LogitHops == 0 && s.Components == 0
+	s.OwnExact = s.Coarse > 0 && s.Hops > 0 && s.AllHops && s.LogitHops == 0 && s.Components+s.Adjacent == 0
 	return nn.Spec{Task: c.Task, Features: c.Features, Classes: c.Classes, LayerOutput: nn.Hidden, Closed: &s,
 		Encoder: nn.EncoderSpec{Kind: "closed", Out: c.Classes, L1Norm: c.RowNorm == "l1", L2Norm: c.RowNorm == "l2"}}
 }

@@ -30,6 +30,10 @@ func TestOwnExact(t *testing.T) {
 			t.Errorf("%+v: own columns are exact: %v", c, got)
 		}
 	}
+	base.Target, base.HopsKept, base.Adjacent = "labels", "all", 40
+	if base.Layout(false).OwnExact {
+		t.Error("own columns of nodes without features must not be exact")
+	}
 }
 
 // TestOwnColumnsStayExact: of a run whose rows are coarse the columns before any hop are those of the map itself, and those
