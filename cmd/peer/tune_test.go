@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,8 @@ func TestTune(t *testing.T) {
 	for _, a := range r.Tried {
 		sent += a.Bytes
 	}
-	if chosen < 0 || *r.Tried[chosen].Val != *r.ValAccuracy || r.Preset != "auto" || sent == 0 || sent > 2e6 {
+	// A round of a closed form validates as its solutions do on average, which the model is the mean of.
+	if chosen < 0 || math.Abs(*r.Tried[chosen].Val-*r.ValAccuracy) > 0.001 || r.Preset != "auto" || sent == 0 || sent > 2e6 {
 		t.Errorf("%d bytes; %+v", sent, r.Tried)
 	}
 	if sum := r.Bytes.Halo + r.Bytes.Reduce + r.Bytes.Control; sum != r.Tried[chosen].Bytes {
