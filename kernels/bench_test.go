@@ -73,7 +73,7 @@ func BenchmarkVector(b *testing.B) {
 		{"Axpy", 12, func() { Axpy(1e-6, x, y) }},
 		{"Dot", 8, func() { Dot(x, y) }},
 		{"ReLU", 8, func() { ReLU(x, y) }},
-		{"ReLUGrad", 16, func() { ReLUGrad(x, y, m) }},
+		{"ReLUGrad", 12, func() { ReLUGrad(x, y, m) }},
 		{"AdamStep", 28, func() { AdamStep(x, y, m, v, 1, 1e-3, 0.9, 0.999, 1e-8, 0.1, 0.001, 0, 0) }},
 		{"Dropout", 8, func() { dropRow(1, 0.5, x, y, false) }},
 		{"LayerNorm", 8, func() { LayerNorm(1433, 1e-5, x, 256, y[:256], y[:256], m, 256, v[:2*1433]) }},

@@ -7,11 +7,11 @@ func ELU(x, y []float32) {
 	vectors(vector{op: opELU, x: x, y: y}, 8)
 }
 
-// ELUGrad computes dx += dy·min(1, 1 + y): y is what ELU put out.
+// ELUGrad computes dx = dy·min(1, 1 + y): y is what ELU put out. dx may be dy.
 func ELUGrad(y, dy, dx []float32) {
 	checkLength("dy of ELUGrad", len(dy), len(y))
 	checkLength("dx of ELUGrad", len(dx), len(y))
-	vectors(vector{op: opELUGrad, x: y, z: dy, y: dx}, 16)
+	vectors(vector{op: opELUGrad, x: y, z: dy, y: dx}, 12)
 }
 
 // eluGeneric takes the Taylor series to x⁸ where the subtraction would lose digits.
@@ -39,6 +39,6 @@ func eluGeneric(x, y []float32) {
 func eluGradGeneric(y, dy, dx []float32) {
 	dy, dx = dy[:len(y)], dx[:len(y)]
 	for c, v := range y {
-		dx[c] += float32(dy[c] * min(1, 1+v))
+		dx[c] = dy[c] * min(1, 1+v)
 	}
 }

@@ -91,7 +91,6 @@ next:
 	VADDPS Z23, Z0, Z0
 	VMINPS Z0, Z23, Z0 // NaN stays: it is the second operand
 	VMULPS.Z (BX), Z0, K1, Z0
-	VADDPS.Z (DI), Z0, K1, Z0
 	VMOVUPS Z0, K1, (DI)
 	ADDQ $64, SI
 	ADDQ $64, BX

@@ -61,12 +61,10 @@ TEXT ·eluGrad4NEON(SB), NOSPLIT, $0-72
 each:
 	FMOVQ.P 16(R0), F0
 	FMOVQ.P 16(R1), F1
-	FMOVQ   (R3), F2
 	FADD(0, 0, 3)
 	FMIN(0, 0, 3)
 	FMUL(0, 0, 1)
-	FADD(2, 2, 0)
-	FMOVQ.P F2, 16(R3)
+	FMOVQ.P F0, 16(R3)
 	SUBS    $4, R2
 	BNE     each
 

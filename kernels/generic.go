@@ -114,9 +114,11 @@ func whereGeneric(e int32, arg []int32, x, y []float32) {
 func reluGradGeneric(y, dy, dx []float32) {
 	dy, dx = dy[:len(y)], dx[:len(y)]
 	for i, v := range y {
-		if v > 0 {
-			dx[i] += dy[i]
+		d := dy[i]
+		if !(v > 0) {
+			d = 0
 		}
+		dx[i] = d
 	}
 }
 

@@ -27,11 +27,11 @@ func ReLU(x, y []float32) {
 	vectors(vector{op: opReLU, x: x, y: y}, 8)
 }
 
-// ReLUGrad computes dx += dy where y > 0: y is what ReLU put out, or what went in.
+// ReLUGrad computes dx = dy where y > 0, else 0: y is what ReLU put out, or what went in. dx may be dy.
 func ReLUGrad(y, dy, dx []float32) {
 	checkLength("dy of ReLUGrad", len(dy), len(y))
 	checkLength("dx of ReLUGrad", len(dx), len(y))
-	vectors(vector{op: opReLUGrad, x: y, z: dy, y: dx}, 16)
+	vectors(vector{op: opReLUGrad, x: y, z: dy, y: dx}, 12)
 }
 
 // Dot returns Σ x·y.

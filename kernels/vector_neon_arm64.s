@@ -95,11 +95,9 @@ TEXT ·reluGrad4NEON(SB), NOSPLIT, $0-72
 each:
 	FMOVQ.P 16(R0), F0
 	FMOVQ.P 16(R1), F1
-	FMOVQ   (R3), F2
 	FCMGT0(0, 0)
-	FADD(1, 2, 1)
-	BIT(2, 1, 0)
-	FMOVQ.P F2, 16(R3)
+	VAND    V0.B16, V1.B16, V1.B16
+	FMOVQ.P F1, 16(R3)
 	SUBS    $4, R2
 	BNE     each
 

@@ -88,20 +88,15 @@ func (l *Layer) tail(h mat.Dense, e *tape.Entry, lo int) {
 // actGrad makes of dh, the gradient of what the activation put out, that of what it took in.
 func (l *Layer) actGrad(dh mat.Dense, t *tape.Tape) {
 	act := t.Pop()
-	var e *tape.Entry
-	if l.Norm != nil {
-		e = t.Last(0)
+	if l.Norm == nil {
+		l.Act.Grad(dh, act.Y, dh)
+		return
 	}
-	inBands(dh, t, func(lo, hi int, h, d mat.Dense) {
-		to := dh.RowRange(lo, hi)
-		d.CopyFrom(to)
-		to.Zero()
-		if l.Norm != nil {
-			l.tail(h, e, lo)
-		} else {
-			h = act.Y.RowRange(lo, hi)
-		}
-		l.Act.Grad(to, h, d)
+	e := t.Last(0)
+	inBands(dh, t, func(lo, hi int, h, _ mat.Dense) {
+		l.tail(h, e, lo)
+		d := dh.RowRange(lo, hi)
+		l.Act.Grad(d, h, d)
 	})
 }
 

@@ -43,7 +43,7 @@ var vectorKernels = []slices{
 	{
 		name: "reluGrad", parameters: "(y, dy, dx []float32)", size: 72, pointers: "SI BX DI", unrolled: 2,
 		load:   "\tZERO V0\n\tMOVQ y_base+0(FP), SI\n\tMOVQ y_len+8(FP), CX\n\tMOVQ dy_base+24(FP), BX\n\tMOVQ dx_base+48(FP), DI",
-		vector: "\tLOAD AT(SI), V1\n\tLOAD AT(BX), V2\n\tLOAD AT(DI), V3\n\tADDPOSITIVE\n\tSTORE V3, AT(DI)",
+		vector: "\tLOAD AT(SI), V1\n\tLOAD AT(BX), V2\n\tPOSITIVE\n\tSTORE V2, AT(DI)",
 	},
 	{
 		name: "where", parameters: "(e int32, arg []int32, x, y []float32)", size: 80, pointers: "BX SI DI", unrolled: 4,
@@ -98,10 +98,10 @@ func init() {
 func (w *writer) writeVector() {
 	w.text(generated + "\n// Loops over slices: vectors, some at a time, then one by one, then what is left under a mask.\n")
 	w.text(either(w, masksAVX2, maskAVX512))
-	own := strings.NewReplacer( // the ways of the sets: values where two numbers are equal; adding where a value is positive; the factor where it is negative; the two halves of a vector
+	own := strings.NewReplacer( // the ways of the sets: values where two numbers are equal; where a number is positive; the factor where it is negative; the two halves of a vector
 		"WHERE", either(w, "VPCMPEQD V0, V1, V1\n\tVPAND V1, V2, V2", "VPCMPEQD V0, V1, K2\n\tVMOVAPS.Z V2, K2, V2"),
 		"\tFACTOR\n", either(w, "\tVCMPPS $1, V0, V2, V4\n\tVBLENDVPS V4, V9, V8, V4\n", "\tVCMPPS $1, V0, V2, K2\n\tVMOVAPS V8, V4\n\tVMOVAPS V9, K2, V4\n"),
-		"ADDPOSITIVE", either(w, "VCMPPS $0x1e, V0, V1, V1\n\tVADDPS V2, V3, V2\n\tVBLENDVPS V1, V2, V3, V3", "VCMPPS $0x1e, V0, V1, K2\n\tVADDPS V2, V3, K2, V3"),
+		"POSITIVE", either(w, "VCMPPS $0x1e, V0, V1, V1\n\tVANDPS V1, V2, V2", "VCMPPS $0x1e, V0, V1, K2\n\tVMOVAPS.Z V2, K2, V2"),
 		"\tHALVE\n", either(w, "", "\tVEXTRACTF64X4 $1, Z0, Y1\n\tVADDPS Y1, Y0, Y0\n"))
 	for _, k := range vectorKernels {
 		if k.comment != "" {

@@ -9,7 +9,7 @@ import (
 // Activation is a function of each value, whose gradient is one of what it puts out.
 type Activation struct {
 	of     func(x, y []float32)
-	gradOf func(y, dy, dx []float32) // adds to dx the gradient, y being what was put out
+	gradOf func(y, dy, dx []float32) // writes to dx, which may be dy, the gradient, y being what was put out
 }
 
 // NewActivation returns the activation of a name that LayerSpec.Act may have, nil for "".
@@ -46,13 +46,25 @@ func (a *Activation) Forward(y, x mat.Dense, t *tape.Tape) {
 func (a *Activation) Keep(y mat.Dense, t *tape.Tape) { t.Push(tape.Entry{Y: y}) }
 
 // Backward adds to dx the gradient of what Forward took in.
-func (a *Activation) Backward(dx, dy mat.Dense, t *tape.Tape) { a.Grad(dx, t.Pop().Y, dy) }
-
-// Grad adds to dx, unless it is empty, the gradient where y was put out.
-func (a *Activation) Grad(dx, y, dy mat.Dense) {
+func (a *Activation) Backward(dx, dy mat.Dense, t *tape.Tape) {
+	y := t.Pop().Y
 	if dx.Empty() {
 		return
 	}
+	mark := t.Mark()
+	band := min(max(1, tape.BandLen/dx.Cols), dx.Rows)
+	d := t.Raw(band, dx.Cols)
+	for lo := 0; lo < dx.Rows; lo += band {
+		hi := min(lo+band, dx.Rows)
+		d := d.RowRange(0, hi-lo)
+		a.Grad(d, y.RowRange(lo, hi), dy.RowRange(lo, hi))
+		AddTo(dx.RowRange(lo, hi), d)
+	}
+	t.Release(mark)
+}
+
+// Grad writes to dx, which may be dy, the gradient where y was put out.
+func (a *Activation) Grad(dx, y, dy mat.Dense) {
 	if y.Compact() && dy.Compact() && dx.Compact() {
 		n := y.Rows * y.Cols
 		a.gradOf(y.Data[:n], dy.Data[:n], dx.Data[:n])
