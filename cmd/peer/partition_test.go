@@ -183,7 +183,9 @@ func TestInspectRelations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer files.Close()
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
 	one, file, err := shard.ReadShard(part(1))
 	if err != nil {
 		t.Fatal(err)

@@ -119,7 +119,7 @@ func (m *merger) shard() *Shard {
 	first := m.parts[0]
 	s := &Shard{Rank: m.rank, Parts: m.workers, Owned: len(m.owned), Nodes: first.Nodes, Name: first.Name, Encoding: first.Encoding,
 		Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)), HaloPtr: []int{len(m.owned)},
-		Labels: first.Labels.Select(nil), Types: graph.Types{Names: first.Types.Names, Ptr: first.Types.Ptr}}
+		Labels: first.Labels.Select(nil), Types: graph.Types{Names: first.Types.Names, Ptr: slices.Clone(first.Types.Ptr)}}
 	if first.IDs != nil {
 		s.IDs = []string{}
 	}

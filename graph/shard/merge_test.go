@@ -70,7 +70,7 @@ func TestMergeRefuses(t *testing.T) {
 }
 
 // TestTypedPartsMergeToTheGraph: a graph with types of nodes, relations and columns of edges is, cut into
-// any number of parts and merged, what it was.
+// any number of parts and merged, what it was, also when the parts' files are closed.
 func TestTypedPartsMergeToTheGraph(t *testing.T) {
 	g := graphtest.Typed(t)
 	n := g.N()
@@ -102,8 +102,19 @@ func TestTypedPartsMergeToTheGraph(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		dir := t.TempDir()
+		if _, err := WriteDir(dir, shards, Meta{}); err != nil {
+			t.Fatal(err)
+		}
+		shards, files, err := ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
 		got, err := Merge(shards, 1)
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := files.Close(); err != nil {
 			t.Fatal(err)
 		}
 		got.Fingerprint = want.Fingerprint

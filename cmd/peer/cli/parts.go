@@ -10,7 +10,8 @@ import (
 )
 
 // ReadParts reads what one of so many peers holds: a part, or, if there are fewer peers than parts,
-// several with commas between them.
+// several with commas between them, whose files it closes: a peer need not hold both them and the shard
+// that they are merged to.
 func ReadParts(paths string, peers int) (*shard.Shard, io.Closer, error) {
 	var parts []*shard.Shard
 	var files closers
@@ -28,7 +29,7 @@ func ReadParts(paths string, peers int) (*shard.Shard, io.Closer, error) {
 	if err != nil {
 		return nil, nil, errors.Join(Invalidf("%s: %w", paths, err), files.Close())
 	}
-	return s, files, nil
+	return s, io.NopCloser(nil), files.Close()
 }
 
 // partPaths splits a list of paths at its commas, except at those in the names of existing files.
