@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train/linear"
+	"github.com/heddle-gnn/heddle/train/shares"
 )
 
 // columnSets is how many sets of columns a round of class means chooses from, at most.
@@ -99,6 +100,7 @@ func (l *sending) finished(c closedform.Config, kind target.Kind, final, reals i
 	}
 	if first, second := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
 		l.moves(int64(first), int64(second), 0)
+		l.counts("validation nodes that moves to the shares of each site put right and wrong", 1, int64(shares.SiteCounts()), 0)
 	}
 	l.counts("validation and test metrics", 1, 2*final, 2*reals)
 	l.figures(kind, c.Classes)

@@ -77,10 +77,7 @@ func (o options) printPays(ctx context.Context, p *page.Page, b *book) error {
 		if !o.wantsData(data) {
 			continue
 		}
-		n, err := b.runsOf(data, o.seeds)
-		if err != nil {
-			return err
-		}
+		n := o.seeds // of five splits, too: the labels that are kept are drawn anew
 		for _, labels := range []int{0, fewLabelsKept} {
 			f, err := b.payments(ctx, data, o.plan, labels, n, o.wants(pooledName))
 			var why refusal

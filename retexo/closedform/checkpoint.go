@@ -24,6 +24,7 @@ type header struct {
 	Columns int       `json:"columns"`           // the constant included
 	Apart   []float64 `json:"apart,omitempty"`   // Trainer.apart
 	Allowed []float64 `json:"allowed,omitempty"` // Trainer.allowed
+	Shares  float64   `json:"shares,omitempty"`  // closed.Layout.SiteShares
 }
 
 // participant is this peer as a member of the run.
@@ -75,7 +76,7 @@ func (t *Trainer) save() error {
 		return nil
 	}
 	c := &recovery.Checkpoint{Sent: t.sent(), F32: map[string][]float32{"equations/sums": t.parts, "means/statistics": t.stats.Data}}
-	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed})
+	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed, Shares: t.model.Closed.Spec.SiteShares})
 	if err != nil {
 		return err
 	}
@@ -117,6 +118,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		return err
 	}
 	t.at, t.nodes, t.before = c.At, h.Nodes, c.Sent
+	t.model.Closed.Spec.SiteShares = h.Shares
 	for _, p := range t.model.Params() {
 		copy(p.Value.Data, c.F32["model/"+p.Name])
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/shares"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -384,6 +385,7 @@ func TestBytes(t *testing.T) {
 		4*(1+classes)*(2+classes)/2 + 4*(1+classes)*classes + // normal equations
 		2*(len(c.Lambdas)+1) + // right answers of each candidate, validation nodes
 		2*predicted + 2*moved + // predicted classes, right nodes of each move
+		2*shares.SiteCounts() + // nodes that moves at each site put right and wrong
 		2*2*(4*5+1+2+3*classes) // metrics of the finished model, a loss in four numbers of five digits
 	if got := r.sent().Reduce; got != int64(2*(k-1)*sums) {
 		t.Errorf("sums take %d bytes, want %d", got, 2*(k-1)*sums)

@@ -87,6 +87,7 @@ var lies = map[string]struct {
 	"many predicted":        {"labels", in("predicted classes", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-1] = 1e4 }), "a count of nodes without a label must be at most", true},
 	"right nodes":           {"labels", in("moved logits", 0, func(c *comm.Contribution) { c.Counts[0]++ }), "must be", false},
 	"many right":            {"labels", in("moved logits", 0, func(c *comm.Contribution) { c.Counts[4] = 1e4 }), "a count of validation nodes must be at most", true},
+	"moves of sites":        {"labels", in("moves to the shares of sites", 0, func(c *comm.Contribution) { c.Counts[0] = 1e4 }), "a count of validation nodes must be at most", true},
 	"test nodes":            {"labels", in("finished model", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-1]++ }), "the counts of the other peers", false},
 	"several: bins":         {"several classes", in("validation", 0, func(c *comm.Contribution) { c.Counts[len(c.Counts)-4] = -3 }), "must be at most 77 (got 65533)", true},
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
 	"github.com/heddle-gnn/heddle/train/recovery"
+	"github.com/heddle-gnn/heddle/train/shares"
 )
 
 // Trainer is one peer's part in the rounds.
@@ -434,8 +435,8 @@ func (t *Trainer) bestColumns() mat.Dense {
 // asked for them before Run.
 func (t *Trainer) Hidden() mat.Dense { return t.hidden }
 
-// measure sums the metric of the best round's logits, moved by so much of each class (nil: nothing), over all validation and
-// test nodes, and reports the end of the run.
+// measure sums the metric of the best round's logits, moved by so much of each class (nil: nothing) and to the shares of each site
+// where that is better, over all validation and test nodes, and reports the end of the run.
 func (t *Trainer) measure(ctx context.Context, by []float32) error {
 	if t.Labels != nil {
 		return t.measureWithNoise(ctx)
@@ -450,6 +451,17 @@ func (t *Trainer) measure(ctx context.Context, by []float32) error {
 		if by != nil {
 			kernels.Add(by, t.final.Row(i))
 		}
+	}
+	if n, _ := t.config.ShareCounts(); n > 0 && !t.Leaves && t.shard.Parts > 1 && t.labels.Validating() > 0 {
+		id, others := t.id("moves to the shares of sites", 0, 0), int64(t.labels.Validating())-t.ownValidating()
+		times, gain, err := shares.SiteShares(ctx, t.reducer, id, t.shard, t.final, others)
+		if err != nil {
+			return err
+		}
+		if t.model.Closed.Spec.SiteShares = times; times > 0 {
+			t.note(train.Note, "sites differ in their shares of the classes: logits move to them %g times, and %d more validation nodes are right", times, gain)
+		}
+		closed.ToSiteShares(times, t.shard.Labels, t.shard.Split, t.final)
 	}
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		rows := t.shard.NodesIn(split)

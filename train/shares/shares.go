@@ -18,16 +18,13 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train/labels"
 )
 
-const (
-	// mostClasses is up to how many classes logits are moved: validation nodes say which classes are mistaken for which.
-	mostClasses = 50
-	// grid is the unit of a move: what processors round apart is far less.
-	grid = 1.0 / 4096
-)
+// mostClasses is up to how many classes logits are moved: validation nodes say which classes are mistaken for which.
+const mostClasses = 50
 
 // parts are those of the whole move from which validation nodes choose.
 var parts = []float64{0, 0.25, 0.5, 0.75, 1}
@@ -119,7 +116,7 @@ func (m *Mover) Find(ctx context.Context) (Move, error) {
 	if best == 0 {
 		return Move{}, nil
 	}
-	return Move{By: move(by, parts[best]), Text: fmt.Sprintf(
+	return Move{By: closed.Move(by, parts[best]), Text: fmt.Sprintf(
 		"all classes have %g training nodes; their shares of all nodes seem to be %.1f to %.1f %%, and %g %% of that are in the logits",
 		classes[0], 100*slices.Min(shares), 100*slices.Max(shares), 100*parts[best])}, nil
 }
@@ -148,15 +145,6 @@ func choose(right [][]float64, weight, validating []float64, last bool) (part in
 		}
 	}
 	return part
-}
-
-// move returns part of by, in whole units.
-func move(by []float64, part float64) []float32 {
-	to := make([]float32, len(by))
-	for k, v := range by {
-		to[k] = float32(grid * math.RoundToEven(part*v/grid))
-	}
-	return to
 }
 
 // predicted sums which classes the model gives: to validation nodes, by their class, and to nodes without a label. t is the
@@ -227,7 +215,7 @@ func (m *Mover) right(ctx context.Context, by []float64, confusion [][]float64) 
 		own[k]++
 		for p, part := range parts {
 			copy(row, m.Logits.Row(int(i)))
-			kernels.Add(move(by, part), row)
+			kernels.Add(closed.Move(by, part), row)
 			if eval.ArgMax(row) == int(k) {
 				c.Counts[p*classes+int(k)]++
 			}
