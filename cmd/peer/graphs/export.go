@@ -68,7 +68,11 @@ func exportONNX(cmd *cobra.Command, model, to string) error {
 	if err := cli.WriteFile(cmd.OutOrStdout(), to, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err }); err != nil {
 		return err
 	}
-	fmt.Fprintf(cli.Text(cmd.OutOrStdout(), cmd.ErrOrStderr(), to), "%s: %d bytes\n", to, b.Len())
+	text := cli.Text(cmd.OutOrStdout(), cmd.ErrOrStderr(), to)
+	fmt.Fprintf(text, "%s: %d bytes\n", to, b.Len())
+	if m.Closed != nil && m.Closed.Spec.SiteShares > 0 {
+		fmt.Fprintln(text, "  it takes classes for as frequent at each site: to move to a site's own shares takes validation labels, as peer predict reads")
+	}
 	return nil
 }
 
