@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
@@ -28,6 +29,13 @@ func TestMovedLayers(t *testing.T) {
 			}
 			right, all := 0, 0
 			for q, s := range shards {
+				d, err := disclosure.Of(p, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if sent, most := r.Peers[q].Total(), d.Runs[0].Bytes; sent > most {
+					t.Errorf("%s, drawn %v: peer %d sent %d bytes, must be at most %d", settings, drawn, q, sent, most)
+				}
 				for i := range s.Owned {
 					if s.Split[i] != graph.Test {
 						continue
