@@ -13,13 +13,15 @@ takes a transposed pattern found once; "dgl", DGL's own layers with indices of 3
 the first linear map as in "sparse" where features are; "dgl-dense", the same with dense features. gat takes edges in any case of PyG. With "+khop" a way trains on
 the nodes that two layers need of the training nodes, with the degrees of the whole graph.
 """
-import json, math, os, sys, time, warnings
+import math, os, sys, time, warnings
 warnings.filterwarnings("ignore")
 import numpy as np
 import torch
 import torch.nn.functional as F
 import torch_geometric
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
+
+from ours import divide, fill, weights
 
 try:
     os.environ.setdefault("DGLBACKEND", "pytorch")
@@ -73,15 +75,6 @@ def read(z):
     val, shape = torch.from_numpy(z["x_data"]), tuple(int(v) for v in z["x_shape"])
     row = torch.repeat_interleave(torch.arange(shape[0]), ptr.diff())
     return Features(row, col, val / torch.zeros(shape[0]).index_add_(0, row, val.abs())[row], shape)
-
-
-def weights(path):
-    """The tensors of a safetensors file, by name."""
-    with open(path, "rb") as f:
-        head = json.loads(f.read(int.from_bytes(f.read(8), "little")))
-        body = f.read()
-    return {k: torch.from_numpy(np.frombuffer(body[slice(*t["data_offsets"])], np.float32).reshape(t["shape"]).copy())
-            for k, t in head.items() if k != "__metadata__"}
 
 
 class Graph:
@@ -138,7 +131,7 @@ class Net(torch.nn.Module):
         else:
             self.at, self.edge_weight = g.adjacency(), None
         for k, layer in ((1, self.first), (2, self.last)):
-            self.fill(layer, lambda name: w[f"layer{k}.{name}"])
+            fill(g.model, layer, lambda name: w[f"layer{k}.{name}"], way == "dgl")
         if self.sparse:
             self.maps = torch.nn.ParameterList([torch.nn.Parameter(v.clone()) for v in
                         ([w["layer1.self.weight"], w["layer1.nbr.weight"]] if self.model == "sage" else [w["layer1.pre.weight" if gat else "layer1.nbr.weight"]])])
@@ -174,27 +167,6 @@ class Net(torch.nn.Module):
             return dglnn.SAGEConv(inputs, out, "mean")
         return dglnn.GATConv(inputs, out // heads, heads, attn_drop=self.p, allow_zero_in_degree=True)
 
-    def fill(self, layer, w):
-        ours = self.way == "dgl"
-        with torch.no_grad():
-            if self.model == "gcn":
-                if ours:
-                    layer.weight.copy_(w("nbr.weight"))
-                else:
-                    layer.lin.weight.copy_(w("nbr.weight").t())
-                layer.bias.copy_(w("nbr.bias").flatten())
-            elif self.model == "sage":
-                own, nbr = (layer.fc_self, layer.fc_neigh) if ours else (layer.lin_r, layer.lin_l)
-                own.weight.copy_(w("self.weight").t())
-                nbr.weight.copy_(w("nbr.weight").t())
-                (own if ours else nbr).bias.copy_(w("nbr.bias").flatten())
-            else:
-                (layer.fc if ours else layer.lin).weight.copy_(w("pre.weight").t())
-                src, dst = (layer.attn_l, layer.attn_r) if ours else (layer.att_src, layer.att_dst)
-                src.copy_(w("attention.src").reshape(src.shape))
-                dst.copy_(w("attention.dst").reshape(dst.shape))
-                layer.bias.copy_(w("post.bias").flatten())
-
     def one(self, layer, h):
         if self.way == "dgl":
             h = layer(self.g, h, **({"edge_weight": self.edge_weight} if self.edge_weight is not None else {}))
@@ -224,16 +196,6 @@ class Net(torch.nn.Module):
         return self.one(self.last, F.dropout(h, self.p, self.training))
 
 
-def divide(z, share):
-    n = len(z["y"])
-    masks = {k: z[k + "_mask"].reshape(n, -1)[:, 0] for k in ("train", "val", "test")}
-    if share == 0:
-        return {k: torch.from_numpy(np.flatnonzero(masks[k])) for k in ("train", "test")}
-    labelled = np.flatnonzero(masks["train"] | masks["val"] | masks["test"])
-    trains = np.array([int((k + 1) * share) > int(k * share) for k in range(len(labelled))])
-    return {"train": torch.from_numpy(labelled[trains]), "test": torch.from_numpy(labelled[~trains][1::2])}
-
-
 def setup(path, model, hidden, wanted, dropout, share, file):
     z, w = np.load(path), weights(file)
     n, x = len(z["y"]), read(z)
@@ -245,7 +207,7 @@ def setup(path, model, hidden, wanted, dropout, share, file):
     if model != "sage":
         src, dst = torch.cat([src, torch.arange(n)]), torch.cat([dst, torch.arange(n)])
     y = torch.from_numpy(z["y"])
-    whole = Graph(model, src, dst, x, y, divide(z, float(share)))
+    whole = Graph(model, src, dst, x, y, {k: torch.from_numpy(v) for k, v in divide(z, float(share)).items()})
     ways, classes = {}, int(y.max()) + 1
     for name in wanted.split(","):
         way, _, cut = name.partition("+")

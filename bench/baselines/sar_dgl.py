@@ -1,14 +1,15 @@
 """Full-batch training by workers that are processes of their own, against SAR (github.com/IntelLabs/SAR, with DGL from pip,
-gloo): the same parts of a graph, layers, widths, dropout and Adam, over loopback, in turns.
+gloo): the same parts of a graph, layers, widths, initial weights, dropout and Adam, over loopback, in turns. Before that each
+trains three epochs without dropout, whose losses show that both compute the same.
 
     go build -o peer ./cmd/peer && python bench/baselines/generate.py drawn 20000 50 100 40
     python bench/baselines/sar_dgl.py --peer ./peer --sar SAR --graph drawn --models sage,gcn,gat
 
 An epoch's cost is the processor's time of all workers, the difference of a long and a short run; memory is the peak
 resident size of all workers together (of a run's processes by getrusage), and what a worker of SAR has when it has
-imported its libraries and read nothing. Needs torch, DGL and ifaddr in its interpreter, and a checkout of SAR.
+imported its libraries and read nothing. Needs torch, DGL, ifaddr and packaging in its interpreter, and a checkout of SAR.
 """
-import argparse, os, pathlib, resource, statistics, subprocess, sys, tempfile
+import argparse, hashlib, json, multiprocessing, os, pathlib, resource, shutil, statistics, subprocess, sys, tempfile
 
 HIDDEN = {"sage": 256, "gcn": 256, "gat": 64}
 LAYERS = {"sage": 3, "gcn": 3, "gat": 2}
@@ -22,6 +23,7 @@ def worker(a):
     import dgl
     from dgl.nn import GATConv, GraphConv, SAGEConv
     import sar
+    from ours import fill, weights
 
     torch.set_num_threads(1)
     torch.manual_seed(1)
@@ -52,8 +54,11 @@ def worker(a):
         "gat": lambda i, o, last: GATConv(i, o, 1, attn_drop=a.dropout) if last else GATConv(i, o // 8, 8, attn_drop=a.dropout),
     }[a.model]
     net = torch.nn.ModuleList(make(i, o, k == LAYERS[a.model] - 1) for k, (i, o) in enumerate(zip(widths, widths[1:])))
-    sar.sync_params(net)
+    w = weights(a.init)
+    for k, conv in enumerate(net):
+        fill(a.model, conv, lambda name: w[f"layer{k + 1}.{name}"], True)
     step = torch.optim.Adam(net.parameters(), lr=0.01)
+    losses = []
     for _ in range(a.epochs):
         h = x
         for k, conv in enumerate(net):
@@ -65,10 +70,23 @@ def worker(a):
         loss.backward()
         sar.gather_grads(net)
         step.step()
-    total = loss.detach().clone()
-    dist.all_reduce(total)
-    print("loss", total.item(), flush=True)
+        losses.append(loss.detach())
+    losses = torch.stack(losses)
+    dist.all_reduce(losses)
+    print("losses", *(f"{v:.5f}" for v in losses.tolist()), flush=True)
     os._exit(0)  # its communication threads have no end of their own
+
+
+def divided(graph, share, copy):
+    """Copies a data set so that that share of its labelled nodes trains."""
+    import numpy as np
+    from ours import divide
+
+    shutil.copytree(graph, copy)
+    z = dict(np.load(copy / "graph.npz"))
+    for k, nodes in divide(z, share).items():
+        z[k + "_mask"] = np.isin(np.arange(len(z["y"])), nodes)
+    np.savez(copy / "graph.npz", **z)
 
 
 def run(commands, env):
@@ -97,10 +115,11 @@ def main():
     p.add_argument("--turns", type=int, default=3)
     p.add_argument("--workers", type=int, default=2)
     p.add_argument("--dropout", type=float, default=0, help="of the rows that a layer reads, and of gat's attention")
+    p.add_argument("--share", type=float, default=0, help="share of labelled nodes that train; 0: the data set's split")
     p.add_argument("--port", type=int, default=29400)
     p.add_argument("--fetch", default="auto", help="ours: sar, sa, oneshot or auto")
     p.add_argument("--worker", action="store_true")
-    for name, kind in (("rank", int), ("json", str), ("model", str)):
+    for name, kind in (("rank", int), ("json", str), ("init", str), ("model", str)):
         p.add_argument("--" + name, type=kind)
     a = p.parse_args()
     if a.worker:
@@ -109,32 +128,54 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         tmp = pathlib.Path(tmp)
         quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run([a.peer, "partition", "--data", a.graph, "--parts", str(a.workers), "--policy", "multilevel", "--out", tmp / "parts"], **quiet)
+        data = a.graph
+        if a.share > 0:  # in a process of its own: what this one holds would count as its children's peak
+            data = tmp / pathlib.Path(a.graph).name
+            copy = multiprocessing.Process(target=divided, args=(a.graph, a.share, data))
+            copy.start()
+            copy.join()
+        subprocess.run([a.peer, "partition", "--data", data, "--parts", str(a.workers), "--policy", "multilevel", "--out", tmp / "parts"], **quiet)
         subprocess.run([a.peer, "export", "--shards", tmp / "parts", "--out", tmp / "dgl"], **quiet)
-        (json,) = (tmp / "dgl").glob("*.json")
+        (partition,) = (tmp / "dgl").glob("*.json")
         (tmp / "secret").write_bytes(os.urandom(32))
         os.chmod(tmp / "secret", 0o600)
 
-        def theirs(model, epochs, port):
-            return run([[sys.executable, __file__, "--worker", "--rank", str(r), "--workers", str(a.workers), "--json", str(json), "--model", model,
-                         "--dropout", str(a.dropout), "--epochs", str(epochs), "--port", str(port)] for r in range(a.workers)], env)
+        def theirs(model, epochs, port, dropout):
+            return run([[sys.executable, __file__, "--worker", "--rank", str(r), "--workers", str(a.workers), "--json", str(partition), "--model", model,
+                         "--init", init(model), "--dropout", str(dropout), "--epochs", str(epochs), "--port", str(port)] for r in range(a.workers)], env)
 
-        def ours(model, epochs, port):
-            settings = {"mode": "fullbatch", "model": model, "layers": LAYERS[model], "hidden": HIDDEN[model], "dropout": a.dropout, "attention_dropout": a.dropout if model == "gat" else 0, "decay": 0,
-                        "lr": 0.01, "rounds": epochs, "eval_every": 1000, "fetch": a.fetch, "carrier": "tcp"}
-            (tmp / "plan.yaml").write_text("".join(f"{k}: {v}\n" for k, v in settings.items()))
-            return run([[a.peer, "join", "-q", "--plan", tmp / "plan.yaml", "--shard", tmp / "parts", "--secret", tmp / "secret", "--rank", str(r), "--ranks", str(a.workers),
+        def settings(model):
+            return {"mode": "fullbatch", "model": model, "layers": LAYERS[model], "hidden": HIDDEN[model], "decay": 0}
+
+        def init(model):
+            """The model file that both begin with: that of a step too small to change anything."""
+            out = tmp / model
+            if not out.exists():
+                (tmp / "plan.yaml").write_text("".join(f"{k}: {v}\n" for k, v in (settings(model) | {"lr": 1e-30, "rounds": 1}).items()))
+                subprocess.run([a.peer, "train", "-q", "--shards", tmp / "parts", "--config", tmp / "plan.yaml", "--out", out], **quiet)
+            return out / "model.safetensors"
+
+        def ours(model, epochs, port, dropout):
+            plan = settings(model) | {"dropout": dropout, "attention_dropout": dropout if model == "gat" else 0, "lr": 0.01, "rounds": epochs,
+                                      "eval_every": 1000, "fetch": a.fetch, "carrier": "tcp", "init": hashlib.sha256(init(model).read_bytes()).hexdigest()}
+            (tmp / "plan.yaml").write_text("".join(f"{k}: {v}\n" for k, v in plan.items()))
+            return run([[a.peer, "join", "-q", "--plan", tmp / "plan.yaml", "--init", init(model), "--events", tmp / f"events-{r}.jsonl", "--shard", tmp / "parts", "--secret", tmp / "secret", "--rank", str(r), "--ranks", str(a.workers),
                          "--hosts", ",".join(["127.0.0.1"] * a.workers), "--port", str(port), "--out", tmp / "out", "--json", tmp / "result.json"] for r in range(a.workers)], env)
 
         print("| model | SAR, processor ms an epoch | ours | × faster | SAR, MB of all workers | of which libraries | ours | ours of SAR's | of SAR's without its libraries |")
         print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
         port = a.port
         for model in a.models.split(","):
+            _, _, (text, *_) = theirs(model, 3, port, 0)
+            print("losses of", model, *text.split("losses ")[1].split(), file=sys.stderr)
+            ours(model, 3, port + 10, 0)
+            print("ours", *(f"{e['loss']:.5f}" for e in map(json.loads, open(tmp / "events-0.jsonl")) if e.get("loss")), file=sys.stderr)
+            port += 20
             cost, peak, base = {theirs: [], ours: []}, {theirs: [], ours: []}, []
             for _ in range(a.turns):
                 for f in (theirs, ours):
-                    short, _, _ = f(model, 2, port)
-                    long, most, texts = f(model, 2 + a.epochs, port + 10)
+                    short, _, _ = f(model, 2, port, a.dropout)
+                    long, most, texts = f(model, 2 + a.epochs, port + 10, a.dropout)
                     port += 20
                     cost[f].append(1e3 * (long - short) / a.epochs)
                     peak[f].append(most / 1e6)
