@@ -442,3 +442,32 @@ func TestBarredCandidates(t *testing.T) {
 		t.Errorf("%s: %q, must say %q", all[wide].Name, got, must)
 	}
 }
+
+// TestRowsOfOneTarget: rows of one target alone are sent, but where no row crosses: there plans of both are tried.
+func TestRowsOfOneTarget(t *testing.T) {
+	l := contested(t, 2, "")
+	var all []plan.Candidate
+	for _, c := range l.Plan.Candidates() {
+		if slices.Contains([]string{"own-rows", "own-residual", "residual", "labels"}, c.Name) {
+			c.Target = c.Plan.ClassTarget // as of nodes of many features
+			all = append(all, c)
+		}
+	}
+	for halo, want := range map[int64][]string{9: {"own-rows", "own-residual", "labels"}, 0: {"own-rows", "own-residual", "residual", "labels"}} {
+		size := tune.Extent{Peers: 3, Halo: halo, Labels: []int64{9, 9, 9, 0, 0, 0, 27, 0, 50}, Barred: make([]int64, len(all))}
+		c, err := contest.New(l.Plan, all, size, l.Shards[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tried []string
+		for i, ok := c.Next(); ok; i, ok = c.Next() {
+			tried = append(tried, all[i].Name)
+			c.End(i, tune.Verdict{Val: 0.8})
+		}
+		slices.Sort(tried)
+		slices.Sort(want)
+		if !slices.Equal(tried, want) {
+			t.Errorf("%d rows cross: plans %v must be tried (got %v)", halo, want, tried)
+		}
+	}
+}

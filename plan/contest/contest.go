@@ -25,7 +25,9 @@ func Limit(p plan.Plan, own *shard.Shard, e tune.Extent) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		residual := c.Residual(e.Counts(own.Labels.Kind(), p.Seed).Labelled, float64(e.Nodes))
+		labelled := e.Counts(own.Labels.Kind(), p.Seed).Labelled
+		members.Train = int64(labelled)
+		residual := c.Residual(labelled, float64(e.Nodes))
 		return traffic.ClassMeans(c, members, residual).Bytes(e.Peers, e.Halo), nil
 	}
 	c, err := p.Layerwise(own)
@@ -92,6 +94,9 @@ func New(p plan.Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*t
 	same := map[[32]byte]string{}                             // names of candidates in closed form, by what their settings come to with these labels
 	for i, c := range all {
 		list[i] = Entrant(c)
+		if e.Halo == 0 { // no row crosses, so none tells more beside another
+			list[i].Target = ""
+		}
 		err := c.Fault
 		if err == nil && e.Barred[i] > 0 {
 			err = errors.New("another site does not allow it")

@@ -151,10 +151,7 @@ func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense, weight []f
 	}
 	own, k := linear.Part(even, random, labels, of), t.joint()
 	c := &comm.Contribution{ID: t.id("normal equations of random features", r, 0), Update: slices.Clone(own),
-		UpdateLimit: t.randomLimit(d, random, k)}
-	if t.bits() > 0 {
-		c.Bits = 16
-	}
+		Bits: t.config.RandomBits(t.shard.Parts, t.labels.Labelled, t.residual), UpdateLimit: t.randomLimit(d, random, k)}
 	said, err := t.reducer.Reduce(ctx, c)
 	if err != nil {
 		return linear.Normal{}, mat.Dense{}, err

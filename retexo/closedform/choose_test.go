@@ -81,3 +81,17 @@ func TestMeanOfWeights(t *testing.T) {
 		}
 	}
 }
+
+// TestRandomBits: products of random features have 16 bits, and 32 where labels are many and the target is soft labels.
+func TestRandomBits(t *testing.T) {
+	for _, c := range []struct {
+		sums     string
+		labelled float64
+		residual bool
+		want     int
+	}{{"auto", 4999, false, 16}, {"auto", 5000, false, 32}, {"int16", 5000, false, 32}, {"auto", 5000, true, 16}, {"float32", 5000, false, 0}} {
+		if got := (Config{Sums: c.sums}).RandomBits(4, c.labelled, c.residual); got != c.want {
+			t.Errorf("%+v: %d bits", c, got)
+		}
+	}
+}

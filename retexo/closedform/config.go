@@ -171,6 +171,23 @@ func (c Config) SumBits(peers int) int {
 	return 0
 }
 
+// preciseFrom is from how many labels on products of random features with a target of soft labels need 32 bits: the fewer
+// labels, the more do the products differ from those of other nodes by chance. What rounding does to a round of residuals the
+// next round puts right.
+const preciseFrom = 5000
+
+// RandomBits returns the bits of a number in the sums of products of random features, of so many peers whose nodes have so
+// many labels; 0: float32.
+func (c Config) RandomBits(peers int, labelled float64, residual bool) int {
+	switch {
+	case c.SumBits(peers) == 0:
+		return 0
+	case !residual && labelled >= preciseFrom:
+		return 32
+	}
+	return 16
+}
+
 // private returns what is wrong with the privacy of edges.
 func (c Config) private() (errs []error) {
 	if c.Epsilon == 0 {
