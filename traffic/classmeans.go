@@ -82,9 +82,11 @@ func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
 			continue
 		}
 		l.sum("ZᵀZ and ZᵀY of the columns", 1, int64(linear.PartLen(columns, added, c.Classes)), 0)
-		if spec.Random > 0 {
+		if n := int64(linear.PartLen(columns+spec.Random, spec.Random, c.Classes)); spec.Random > 0 && sums == "float32" {
+			l.sum("ZᵀZ and ZᵀY of random features", 1, n, 0)
+		} else if spec.Random > 0 {
 			format := map[int]string{16: "int16", 32: "int32"}[c.RandomBits(l.Peers, float64(l.Train), residual)]
-			l.parts("ZᵀZ and ZᵀY of random features", 1, int64(linear.PartLen(columns+spec.Random, spec.Random, c.Classes)), 1, format)
+			l.parts("ZᵀZ and ZᵀY of random features", 1, n, 1, format)
 		}
 		l.penalties(c, metric, reals)
 	}

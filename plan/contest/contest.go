@@ -19,14 +19,13 @@ import (
 
 // Limit returns the bytes that all peers of a run by p send at most. own is one of the parts.
 func Limit(p plan.Plan, own *shard.Shard, e tune.Extent) (int64, error) {
-	members := traffic.Members{Peers: int(e.Peers), Nodes: e.Nodes, Secure: p.Secure(int(e.Peers)), Cuts: p.Threshold != ""}
+	labelled := e.Counts(own.Labels.Kind(), p.Seed).Labelled
+	members := traffic.Members{Peers: int(e.Peers), Nodes: e.Nodes, Train: int64(labelled), Secure: p.Secure(int(e.Peers)), Cuts: p.Threshold != ""}
 	if p.InClosedForm() {
 		c, err := p.ClosedForm(own)
 		if err != nil {
 			return 0, err
 		}
-		labelled := e.Counts(own.Labels.Kind(), p.Seed).Labelled
-		members.Train = int64(labelled)
 		residual := c.Residual(labelled, float64(e.Nodes))
 		return traffic.ClassMeans(c, members, residual).Bytes(e.Peers, e.Halo), nil
 	}
