@@ -3,7 +3,7 @@
 // softmax(logits/T) as probabilities of classes of shares p, those of shares q have logits + T·log(q/p) (Saerens, Latinne and
 // Decaestecker, Neural Computation 14, 2002). The shares are those of the validation nodes; where these were drawn by class,
 // too, they are the most likely ones by the classes that the model gives to nodes without a label (the same; Lipton, Wang
-// and Smola, ICML 2018). Validation nodes choose how much of the move is made.
+// and Smola, ICML 2018), of the types that have labels. Validation nodes choose how much of the move is made.
 package shares
 
 import (
@@ -154,13 +154,14 @@ func (m *Mover) predicted(ctx context.Context) (confusion [][]float64, given []f
 	size, _, wide := Counts(target.Single, "accuracy", classes, m.Temperature == 0)
 	c := &comm.Contribution{ID: m.ID("predicted classes"), Counts: make([]int64, size), CountBits: comm.CountBits(s.Nodes),
 		Wide: func(i int) bool { return i < wide }}
-	counts := c.Counts[wide:]
+	counts, labelled := c.Counts[wide:], labelledTypes(s)
 	for i, split := range s.Split {
 		class := m.Logits.Row(i)
 		switch k := s.Labels.Class[i]; {
 		case split == graph.Val && k >= 0:
 			counts[int(k)*classes+eval.ArgMax(class)]++
 		case split == graph.Val, split == graph.Train && k >= 0, split == graph.Test && m.Inductive:
+		case labelled != nil && !labelled[s.Types.Of[i]]: // a label would mean nothing there
 		default:
 			counts[classes*classes+eval.ArgMax(class)]++
 		}
@@ -200,6 +201,18 @@ func (m *Mover) predicted(ctx context.Context) (confusion [][]float64, given []f
 		t = eval.FitTemperatures(c.Counts[:wide], target.Single, classes).Shared
 	}
 	return confusion[:classes], confusion[classes], t, nil
+}
+
+// labelledTypes returns which types of nodes have a split at this peer; nil: nodes have no types.
+func labelledTypes(s *shard.Shard) []bool {
+	if s.Types.Count() == 0 {
+		return nil
+	}
+	types := make([]bool, s.Types.Count())
+	for i, split := range s.Split {
+		types[s.Types.Of[i]] = types[s.Types.Of[i]] || split != graph.None
+	}
+	return types
 }
 
 // right sums how many validation nodes of each class are right after each of the moves by a part of by.

@@ -1,0 +1,85 @@
+package shares
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train/labels"
+)
+
+// alone sums over one peer.
+type alone struct{}
+
+func (alone) Reduce(context.Context, *comm.Contribution) (comm.Reduced, error) {
+	return comm.Reduced{}, nil
+}
+
+// find returns the move of logits of g's nodes, at one peer.
+func find(t *testing.T, g *graph.Graph, logits mat.Dense) Move {
+	s, id := shard.Whole(g), func(kind string) comm.ReduceID { return comm.ReduceID{Kind: kind} }
+	counts, err := labels.Count(t.Context(), alone{}, id("labels"), s, labels.Draw{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Mover{Reducer: alone{}, ID: id, Shard: s, Labels: counts, Logits: logits}
+	move, err := m.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return move
+}
+
+// skewed returns the graph of 7, 2 and 1 of ten nodes, and logits of them: noise, and more for a node's class. 30 nodes of each
+// class validate, or so many of them.
+func skewed(key rng.Key, more float32, validating int) (*graph.Graph, mat.Dense) {
+	g := graphtest.Skewed(true)
+	logits := mat.New(g.N(), 3)
+	var seen [3]int
+	for i, k := range g.Labels.Class {
+		for j := range logits.Cols {
+			logits.Set(i, j, float32(key.Normal(uint64(i*logits.Cols+j))))
+		}
+		logits.Set(i, int(k), logits.At(i, int(k))+more)
+		if g.Split[i] == graph.Val {
+			if seen[k]++; seen[k] > validating {
+				g.Split[i] = graph.Test
+			}
+		}
+	}
+	return g, logits
+}
+
+// TestOtherTypesTellNothing: nodes of a type without labels, to which the model gives one class, change nothing.
+func TestOtherTypesTellNothing(t *testing.T) {
+	g, logits := skewed(rng.New(1), 1.5, 30)
+	want := find(t, g, logits)
+	if want.By == nil {
+		t.Fatal("logits are not moved")
+	}
+	n := g.N()
+	adj, err := graph.FromEdges(2*n, nil, nil, nil, graph.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, x := mat.New(2*n, logits.Cols), mat.New(2*n, g.X.Cols())
+	copy(more.Data, logits.Data)
+	copy(x.Data, g.X.Dense.Data)
+	g.Types = graph.Types{Names: []string{"labelled", "other"}, Of: make([]uint8, 2*n)}
+	for i := n; i < 2*n; i++ {
+		more.Set(i, 2, 1)
+		g.Types.Of[i] = 1
+	}
+	g.Adj, g.X = adj, graph.Features{Dense: x}
+	g.Split = append(g.Split, make([]graph.Split, n)...)
+	g.Labels.Class = append(g.Labels.Class, slices.Repeat([]int32{-1}, n)...)
+	if got := find(t, g, more); !slices.Equal(got.By, want.By) {
+		t.Errorf("the move is %v with nodes of another type, must be %v", got.By, want.By)
+	}
+}
