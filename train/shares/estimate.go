@@ -5,9 +5,31 @@ import "slices"
 const (
 	// shareSteps is how many steps of estimation are made, more than it takes.
 	shareSteps = 200
-	// sharePrior is how many nodes, as a part of those without a label, count as being of all classes alike.
-	sharePrior = 0.1
+	// leastPrior is how many nodes, as a part of those without a label, count at least as being of all classes alike.
+	leastPrior = 0.1
+	// priorNodes are how many nodes of each class those are beside n validation nodes of each, of a model without mistakes.
+	priorNodes = 2
+	// leastTold is how well a model is taken to tell the classes apart at least.
+	leastTold = 0.01
 )
+
+// prior returns how many nodes, as a part of those without a label, count as being of all classes alike. Validation nodes tell
+// which classes are mistaken for which. So few nodes validate that shares are no better known than from so many nodes, and worse
+// the less the model tells the classes apart: told is 0 for a guess, 1 without mistakes.
+func prior(confusion [][]float64) float64 {
+	classes := float64(len(confusion))
+	right, validating := 0.0, 0.0 // parts of a class, and nodes of one, means over the classes
+	for k, row := range confusion {
+		n := 0.0
+		for _, v := range row {
+			n += v
+		}
+		right += row[k] / max(n, 1) / classes
+		validating += n / classes
+	}
+	told := (right - 1/classes) / (1 - 1/classes)
+	return max(leastPrior, priorNodes/(max(validating, 1)*max(told, leastTold)))
+}
 
 // shifted returns the most likely shares of the classes of nodes to which a model gave classes so many times, where
 // confusion[k] is how many times it gave each class to nodes of class k: by expectation and maximisation, from equal shares.
@@ -24,9 +46,10 @@ func shifted(confusion [][]float64, given []float64) []float64 {
 		}
 		nodes += given[k]
 	}
+	alike := prior(confusion)
 	shares := slices.Repeat([]float64{1 / float64(classes)}, classes)
 	for range shareSteps {
-		next := slices.Repeat([]float64{sharePrior * nodes / float64(classes)}, classes)
+		next := slices.Repeat([]float64{alike * nodes / float64(classes)}, classes)
 		for j, n := range given {
 			sum := 0.0
 			for k, q := range shares {
@@ -37,7 +60,7 @@ func shifted(confusion [][]float64, given []float64) []float64 {
 			}
 		}
 		for k := range next {
-			next[k] /= (1 + sharePrior) * max(nodes, 1)
+			next[k] /= (1 + alike) * max(nodes, 1)
 		}
 		if nodes > 0 {
 			shares = next

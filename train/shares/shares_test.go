@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train/labels"
 )
 
@@ -54,6 +55,45 @@ func skewed(key rng.Key, more float32, validating int) (*graph.Graph, mat.Dense)
 		}
 	}
 	return g, logits
+}
+
+// accuracy is that of the test nodes.
+func accuracy(g *graph.Graph, logits mat.Dense) float64 {
+	right, nodes := 0, g.InSplit(graph.Test)
+	for _, i := range nodes {
+		if eval.ArgMax(logits.Row(int(i))) == int(g.Labels.Class[i]) {
+			right++
+		}
+	}
+	return float64(right) / float64(len(nodes))
+}
+
+// TestPoorModelStays: logits that hardly tell the classes apart tell no shares either, and few nodes that validate do not see it.
+// Those that do tell them apart move.
+func TestPoorModelStays(t *testing.T) {
+	const draws = 40
+	for _, poor := range []bool{true, false} {
+		more, validating := float32(1.5), 30
+		if poor {
+			more, validating = 0.2, 10
+		}
+		gain, worst := 0.0, 1.0
+		for draw := range draws {
+			g, logits := skewed(rng.New(uint64(draw)), more, validating)
+			before := accuracy(g, logits)
+			find(t, g, logits).Add(logits)
+			change := accuracy(g, logits) - before
+			gain += change / draws
+			worst = min(worst, change)
+		}
+		t.Logf("poor %v: moves gain %.4f, the worst %.4f", poor, gain, worst)
+		if least := map[bool]float64{true: -0.05, false: -0.02}[poor]; worst < least {
+			t.Errorf("poor %v: a move gains %.4f, must be at least %.2f", poor, worst, least)
+		}
+		if !poor && gain < 0.02 {
+			t.Errorf("moves gain %.4f, must be 2 points", gain)
+		}
+	}
 }
 
 // TestOtherTypesTellNothing: nodes of a type without labels, to which the model gives one class, change nothing.
