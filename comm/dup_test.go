@@ -76,7 +76,7 @@ func TestDupEnds(t *testing.T) {
 		for _, err := range at {
 			var peer *comm.PeerError
 			if !errors.As(err, &peer) || peer.Rank != 2 {
-				return fmt.Errorf("%v, want one that names peer 2", err)
+				return fmt.Errorf("%v, must name peer 2", err)
 			}
 		}
 		return g.Close()
@@ -98,7 +98,7 @@ func TestDupTells(t *testing.T) {
 			err := sums.AllReduce(t.Context(), comm.Reduce, make([]float32, 5))
 			var peer *comm.PeerError
 			if !errors.As(err, &peer) || peer.Rank != 2 {
-				return fmt.Errorf("%v, want one that names peer 2", err)
+				return fmt.Errorf("%v, must name peer 2", err)
 			}
 			return nil
 		})

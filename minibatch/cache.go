@@ -28,9 +28,9 @@ type cache struct {
 	at  map[int32]int32 // row of a node
 	use []uint8         // [N] which of the next groups reads a node first, from 1; 0: none, or not known
 
-	// temperatures is the degree of a node as this peer sees it, [N]: own edges from it, and the batches that have read it. Its true
+	// degree is that of a node as this peer sees it, [N]: own edges from it, and the batches that have read it. Its true
 	// degree is its owner's to know.
-	temperatures []uint16
+	degree []uint16
 }
 
 // lookAhead is how many groups are sampled before the one whose features are fetched next.
@@ -38,7 +38,7 @@ const lookAhead = 2
 
 // newCache returns a cache of so many bytes for the peer that holds s. half says that rows have crossed as bf16.
 func newCache(limit int64, s *shard.Shard, half bool) *cache {
-	c := &cache{limit: int(limit), half: half, at: map[int32]int32{}, use: make([]uint8, s.Nodes), temperatures: make([]uint16, s.Nodes)}
+	c := &cache{limit: int(limit), half: half, at: map[int32]int32{}, use: make([]uint8, s.Nodes), degree: make([]uint16, s.Nodes)}
 	for _, j := range s.Adj.Col {
 		if int(j) >= s.Owned {
 			c.warm(int32(s.Global[j]))
@@ -47,7 +47,7 @@ func newCache(limit int64, s *shard.Shard, half bool) *cache {
 	return c
 }
 
-func (c *cache) warm(id int32) { c.temperatures[id] += 1 - c.temperatures[id]>>15 } // stays at 2¹⁵
+func (c *cache) warm(id int32) { c.degree[id] += 1 - c.degree[id]>>15 } // stays at 2¹⁵
 
 // take splits nodes into those that the cache has and the others.
 func (c *cache) take(ids []int32) (held, missing []int32) {
@@ -154,7 +154,7 @@ func (c *cache) best(room int, old, fresh []int32) (kept []int32) {
 		if u := c.use[id]; u > 0 {
 			return int(u) - 1
 		}
-		return lookAhead + 16 - bits.Len16(c.temperatures[id])
+		return lookAhead + 16 - bits.Len16(c.degree[id])
 	}
 	var count [classes]int
 	for _, list := range [][]int32{old, fresh} {

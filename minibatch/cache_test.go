@@ -54,7 +54,7 @@ func TestCacheChangesNoBit(t *testing.T) {
 
 // TestCacheKeeps: what the next groups read comes first, in their order, and then the nodes of the largest degrees.
 func TestCacheKeeps(t *testing.T) {
-	c := &cache{use: []uint8{0, 2, 1, 0, 1, 0}, temperatures: []uint16{9, 1, 1, 100, 0, 2}}
+	c := &cache{use: []uint8{0, 2, 1, 0, 1, 0}, degree: []uint16{9, 1, 1, 100, 0, 2}}
 	for room, want := range [][]int32{{}, {2}, {2, 4}, {1, 2, 4}, {1, 2, 3, 4}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4, 5}} {
 		if got := c.best(room, []int32{0, 1, 2}, []int32{3, 4, 5}); !slices.Equal(got, want) {
 			t.Errorf("of %d rows %v are kept, must be %v", room, got, want)

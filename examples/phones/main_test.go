@@ -3,13 +3,13 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/internal/ports"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
@@ -38,12 +38,7 @@ func TestArm(t *testing.T) {
 		}
 		return exec.Command("qemu-aarch64-static", append([]string{filepath.Join(dir, "arm64")}, args...)...)
 	}
-	free, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", free.LocalAddr().(*net.UDPAddr).Port)
-	free.Close()
+	at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", ports.Free(t, 1))
 	var members []node.Member
 	// Without random features: with them the systems are so badly conditioned here that processors which round differently find
 	// weights further apart than peers take from one another.

@@ -31,7 +31,7 @@ func TestSurvivalValidate(t *testing.T) {
 		{Survival{Straggler: "drop", RoundLimit: time.Second}, 0, "without min_peers"},
 	} {
 		if err := test.s.Validate(test.peers); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%+v of %d peers: %v, want %q", test.s, test.peers, err, test.want)
+			t.Errorf("%+v of %d peers: %v, must contain %q", test.s, test.peers, err, test.want)
 		}
 	}
 }

@@ -7,15 +7,15 @@ const (
 	shareSteps = 200
 	// leastPrior is how many nodes, as a part of those without a label, count at least as being of all classes alike.
 	leastPrior = 0.1
-	// priorNodes are how many nodes of each class those are beside n validation nodes of each, of a model without mistakes.
+	// priorNodes over the number of validation nodes of a class is that part for a model without mistakes.
 	priorNodes = 2
 	// leastTold is how well a model is taken to tell the classes apart at least.
 	leastTold = 0.01
 )
 
-// prior returns how many nodes, as a part of those without a label, count as being of all classes alike. Validation nodes tell
-// which classes are mistaken for which. So few nodes validate that shares are no better known than from so many nodes, and worse
-// the less the model tells the classes apart: told is 0 for a guess, 1 without mistakes.
+// prior returns how many nodes, as a part of those without a label, count as being of all classes alike. The shares are
+// estimated from which classes the model mistakes for which, and few validation nodes tell that: the fewer they are, and the less
+// the model tells the classes apart, the larger is the prior. told is 0 for a guess and 1 without mistakes.
 func prior(confusion [][]float64) float64 {
 	classes := float64(len(confusion))
 	right, validating := 0.0, 0.0 // parts of a class, and nodes of one, means over the classes

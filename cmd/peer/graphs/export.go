@@ -71,7 +71,7 @@ func exportONNX(cmd *cobra.Command, model, to string) error {
 	text := cli.Text(cmd.OutOrStdout(), cmd.ErrOrStderr(), to)
 	fmt.Fprintf(text, "%s: %d bytes\n", to, b.Len())
 	if m.Closed != nil && m.Closed.Spec.SiteShares > 0 {
-		fmt.Fprintln(text, "  it takes classes for as frequent at each site: to move to a site's own shares takes validation labels, as peer predict reads")
+		fmt.Fprintln(text, "  it leaves out the move to a site's own shares of the classes, which needs validation labels: peer predict makes it")
 	}
 	return nil
 }
