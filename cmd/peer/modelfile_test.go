@@ -30,7 +30,7 @@ func TestModelFilePage(t *testing.T) {
 	}
 	const script = "../../docs/reference/model_file.py"
 	contents(t, script) // the test's result is cached only as long as the script stays
-	data := map[string]string{"sites": sites(t), "typed": typedSites(t), "bare": bareSites(t), "several": severalSites(t),
+	data := map[string]string{"sites": sites(t), "typed": typedSites(t), "bare": bareSites(t), "several": severalSites(t), "few": fewSites(t),
 		"prices": filepath.Join(priceTables(t, 400), "data")}
 	plans := slices.Clone(frozenPlans)
 	for _, more := range []struct{ data, args string }{
@@ -43,7 +43,7 @@ func TestModelFilePage(t *testing.T) {
 	}
 	for _, more := range []struct{ data, args string }{
 		{"sites", ""}, {"sites", "--epsilon 4"}, {"sites", "--class-target labels --leave-one-out true"}, {"sites", "--leave-one-out true --class-rounds 2"},
-		{"sites", "--class-target labels --hops-kept all"},
+		{"sites", "--class-target labels --hops-kept all"}, {"few", "--withhold-few"}, {"few", "--withhold-few --coarse-rows=false"},
 		{"sites", "--encoder classes+pca:4"}, {"bare", ""}, {"prices", ""},
 	} {
 		p := plans[0]
@@ -94,6 +94,21 @@ func bareSites(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "bare")
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 2, Classes: 3, Columns: 40, Train: 0.2, Val: 0.2}, rng.New(3))
 	g.X = graph.Features{}
+	if err := dataset.Write(dir, g); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// fewSites writes a generated data set in which every third node has three values, and returns its directory.
+func fewSites(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "few")
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 2, Classes: 3, Columns: 40, Train: 0.2, Val: 0.2}, rng.New(3))
+	for i := 0; i < g.N(); i += 3 {
+		_, val := g.X.Sparse.Row(i)
+		clear(val[3:])
+	}
 	if err := dataset.Write(dir, g); err != nil {
 		t.Fatal(err)
 	}

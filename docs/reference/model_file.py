@@ -476,7 +476,12 @@ class ClassMeans:
     def coarse(self, z, deviation, fine):
         """Rounds sparse rows, whose values have that deviation, to no finer steps than fine."""
         s, columns = self.s, self.x.shape[1]
-        if not s.get("coarse") or not (self.data.sparse or s.get("adjacent")):
+        withheld = 5 if s.get("withhold_few") else 0
+        if not (s.get("coarse") or withheld) or not (self.data.sparse or s.get("adjacent")):
+            return z
+        values = (self.x != 0).sum(axis=1)[:, None]
+        z = np.where((0 < values) & (values <= withheld), 0, z)
+        if not s.get("coarse"):
             return z
         steps = np.zeros(columns + 1)
         for v in range(1, columns + 1):
@@ -485,7 +490,7 @@ class ClassMeans:
                 told = min(told, max(0.5 * self.bits(min(v, 5)), (1.2 if s.get("own_exact") else 1.6) * v))
             step = math.sqrt(2 * math.pi * math.e) * 2 ** (-told / s["coarse"])
             steps[v] = deviation * max(step if step >= 1 / 64 else 0, fine)
-        step = steps[(self.x != 0).sum(axis=1)][:, None]
+        step = steps[values]
         return np.where(step > 0, np.round(z / np.where(step > 0, step, 1)) * step, z)
 
     def bits(self, values):

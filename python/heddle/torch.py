@@ -466,7 +466,12 @@ class _ClassMeans:
     def _coarse(self, z: torch.Tensor, deviation: float, fine: float) -> torch.Tensor:
         """Rounds the rows of sparse features of few values, whose deviation is given, to no finer a grid than fine."""
         coarse, columns = self.s.get("coarse", 0), self.x.shape[1]
-        if not coarse or not (self.data.sparse or self.s.get("adjacent")):
+        withheld = 5 if self.s.get("withhold_few") else 0
+        if not (coarse or withheld) or not (self.data.sparse or self.s.get("adjacent")):
+            return z
+        few = (self.values > 0) & (self.values <= withheld)
+        z = torch.where(few.to(z.device)[:, None], torch.zeros_like(z), z)
+        if not coarse:
             return z
         grids = torch.zeros(columns + 1, dtype=torch.float64)
         for v in torch.unique(self.values).tolist():

@@ -42,8 +42,11 @@ def typed(reversed_too=False):
     return g
 
 
-def sparse():
+def sparse(least=False):
+    """Sparse features; with least every third row has three values."""
     g = told()
+    if least:
+        g.x = np.where((np.arange(len(g.x)) % 3 == 0)[:, None] & (np.cumsum(g.x != 0, axis=1) > 3), 0, g.x)
     rows, columns = np.nonzero(g.x)
     g.x = heddle.SparseRows(g.x[rows, columns], columns, np.searchsorted(rows, np.arange(len(g.y) + 1)), g.x.shape)
     return g
@@ -88,6 +91,7 @@ class Modules(unittest.TestCase):
             ("sparse", rows, {}),
             ("residual", rows, {"class_target": "residual"}),
             ("all hops", rows, {"class_target": "labels", "hops_kept": "all"}),
+            ("rows of few values withheld", sparse(True), {"withhold_few": True}),
             ("inductive", rows, {"inductive": True}),
             ("private edges", rows, {"epsilon": 4}),
             ("several classes", several, {}),
