@@ -91,7 +91,7 @@ class Modules(unittest.TestCase):
             ("sparse", rows, {}),
             ("residual", rows, {"class_target": "residual"}),
             ("all hops", rows, {"class_target": "labels", "hops_kept": "all"}),
-            ("rows of few values withheld", sparse(True), {"withhold_few": True}),
+            ("rows of few values withheld", sparse(True), {"withhold_few": True, "coarse_rows": False}),
             ("inductive", rows, {"inductive": True}),
             ("private edges", rows, {"epsilon": 4}),
             ("several classes", several, {}),
