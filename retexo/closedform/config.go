@@ -261,7 +261,8 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 			}
 		}
 	}
-	if c.Coarse {
+	// Where no edge is used no row crosses. Nodes without features stay coarse: exact columns would follow the training nodes'.
+	if c.Coarse && (c.Hops > 0 || c.Adjacent > 0) {
 		// With rounds alone fewer numbers cross, which may each tell no more: our attack found nodes of which they did.
 		switch s.Coarse = max(s.Rounds-s.Alone, min(s.Rounds, labelRounds)) * s.Width(c.Classes); {
 		case s.Own > 0:

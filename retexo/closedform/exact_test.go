@@ -12,7 +12,7 @@ import (
 )
 
 // TestOwnExact: a node's own columns are exact at home where all hops of soft labels are kept, and only there: logits that
-// are made of them cross with residuals.
+// are made of them cross with residuals. Without hops nothing is rounded.
 func TestOwnExact(t *testing.T) {
 	base := plain(communities(60, 6))
 	base.Coarse, base.Hops = true, 2
@@ -28,6 +28,15 @@ func TestOwnExact(t *testing.T) {
 		one.Target, one.HopsKept, one.Hops, one.Coarse = c.target, c.kept, c.hops, c.coarse
 		if got := one.Layout(c.target == "residual").OwnExact; got != c.want {
 			t.Errorf("%+v: own columns are exact: %v", c, got)
+		}
+	}
+	for _, residual := range []bool{false, true} {
+		alone := base
+		if alone.Hops, alone.HopsKept = 0, "auto"; alone.Layout(residual).Rounded() {
+			t.Errorf("columns are rounded, but no row crosses (residual %v)", residual)
+		}
+		if alone.Adjacent = 40; !alone.Layout(residual).Rounded() {
+			t.Errorf("columns of nodes without features must be rounded (residual %v)", residual)
 		}
 	}
 	base.Target, base.HopsKept, base.Adjacent = "labels", "all", 40
