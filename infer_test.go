@@ -67,6 +67,11 @@ func apart(got, want mat.Dense) (most, rows float64) {
 // with 2, 3 and 4 peers.
 func TestInferenceRepeatsTraining(t *testing.T) {
 	g, every := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1)), long.Form(t)
+	for i, k := range g.Labels.Class { // with about as many training nodes of each class a move of the logits is rounded otherwise in the model file
+		if k == 0 && i%4 > 0 && g.Split[i] == graph.Train {
+			g.Split[i] = graph.None
+		}
+	}
 	for k, c := range []struct {
 		given string
 		bits  bool    // the same bits

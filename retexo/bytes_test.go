@@ -210,7 +210,7 @@ func TestBytesEqualTheFormulas(t *testing.T) {
 						}
 						t.Run(fmt.Sprintf("%s-%s-%d hops-%s-%t", model, encoder, hops, v.name, o.sparse), func(t *testing.T) {
 							g := o.graph(t)
-							c := configOf(t, g, p)
+							c := unmoved(configOf(t, g, p))
 							c.Rounds, c.PCAPasses = 4, 2
 							v.set(&c)
 							checkBytes(t, c, g, cut(t, g, "random", 3))
@@ -224,7 +224,7 @@ func TestBytesEqualTheFormulas(t *testing.T) {
 		for _, sums := range []string{"", "int16", "int8"} {
 			t.Run(model+"-ridge-"+sums, func(t *testing.T) {
 				g := toy{}.graph(t)
-				c := configOf(t, g, Design{Model: model, Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2})
+				c := unmoved(configOf(t, g, Design{Model: model, Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2}))
 				c.Solver, c.Sums, c.PCAPasses = "ridge", sums, 2
 				checkBytes(t, c, g, cut(t, g, "random", 3))
 			})
@@ -299,7 +299,7 @@ func TestOneWayRows(t *testing.T) {
 	if g.Adj, err = graph.FromEdges(90, src, dst, nil, graph.Build{Directed: true}); err != nil {
 		t.Fatal(err)
 	}
-	c := configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 6, Hops: 2})
+	c := unmoved(configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 6, Hops: 2}))
 	shards := cut(t, g, "contiguous", 2)
 	if shards[0].Halo() != 0 || shards[1].Halo() != 45 {
 		t.Fatalf("%d and %d halo rows", shards[0].Halo(), shards[1].Halo())

@@ -71,7 +71,7 @@ func TestEndsWithTheBestStage(t *testing.T) {
 		g := toy{seed: seed}.graph(t)
 		for _, p := range everyPlan() {
 			p.Layers = 3
-			c := configOf(t, g, p)
+			c := unmoved(configOf(t, g, p))
 			c.Seed, c.Rounds = seed, 4
 			shards, dir := cut(t, g, "random", 2), t.TempDir()
 			store := func(rank int) *checkpoint.Store { return &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(rank))} }

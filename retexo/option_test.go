@@ -258,7 +258,7 @@ func TestLastRoundIsBest(t *testing.T) {
 	g := toy{}.graph(t)
 	runs := map[int]int{}
 	for rounds := 1; rounds <= 12; rounds++ {
-		c := configOf(t, g, Design{Model: "gcn", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1})
+		c := unmoved(configOf(t, g, Design{Model: "gcn", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1}))
 		c.Rounds = rounds
 		said, want := 0, 0
 		r := mustTrain(t, c, cut(t, g, "random", 2), func(rank int, tr *Trainer) {

@@ -139,8 +139,8 @@ func TestRidgeIsExact(t *testing.T) {
 					}
 					c := configOf(t, g, Design{Model: model, Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: hops})
 					c.Solver, c.Lambdas, c.Balanced = "ridge", []float64{0.1}, o.balanced
-					if o.strip {
-						c.ClassWeights = slices.Repeat([]float32{1}, g.Labels.Classes) // no move to the shares of the classes
+					if !o.balanced {
+						c = unmoved(c)
 					}
 					want := directly(t, g, model, hops, 0.1, o.balanced)
 					lonely := make([]int32, g.N()) // all training nodes with peer 1; peer 3 has no node at all
@@ -178,7 +178,7 @@ func TestRidgeIsExact(t *testing.T) {
 func TestRidgeOnRowsOfZeros(t *testing.T) {
 	g := toy{}.graph(t)
 	g.X.Dense.Zero()
-	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	c := unmoved(configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1}))
 	c.Solver = "ridge"
 	r := mustTrain(t, c, cut(t, g, "random", 2), nil)
 	share := make([]float64, 3)

@@ -3,6 +3,7 @@ package retexo
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -138,6 +139,13 @@ func configOf(t testing.TB, g *graph.Graph, p Design) Config {
 	}
 	c := Defaults(spec)
 	c.Rounds, c.Optimizer.LR, c.Exchange = 10, 0.02, "halo"
+	return c
+}
+
+// unmoved is c of a run whose logits stay as they were trained. About as many nodes of each class of a toy train, so that
+// they would be moved to the shares of the classes, but where the user says what a class counts.
+func unmoved(c Config) Config {
+	c.ClassWeights = slices.Repeat([]float32{1}, c.Spec.Classes)
 	return c
 }
 

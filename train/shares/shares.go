@@ -1,5 +1,5 @@
-// Package shares moves the logits of a model to the shares of the classes. Training nodes that were drawn by class, the same
-// number of each, do not tell how frequent the classes are, and a model of them takes all for equally frequent. With
+// Package shares moves the logits of a model to the shares of the classes. Training nodes that were drawn by class, about as
+// many of each, do not tell how frequent the classes are, and a model of them takes all for equally frequent. With
 // softmax(logits/T) as probabilities of classes of shares p, those of shares q have logits + T·log(q/p) (Saerens, Latinne and
 // Decaestecker, Neural Computation 14, 2002). The shares are those of the validation nodes; where these were drawn by class,
 // too, they are the most likely ones by the classes that the model gives to nodes without a label (the same; Lipton, Wang
@@ -41,9 +41,22 @@ func Counts(k target.Kind, metric eval.Metric, classes int, fitted bool) (first,
 	return wide + classes*(classes+1), len(parts) * classes, wide
 }
 
-// DrawnByClass reports whether all classes have as many training nodes, and nodes validate that can choose a move.
+// DrawnByClass reports whether training nodes were drawn by class, and nodes validate that can choose a move.
 func DrawnByClass(c labels.Counts) bool {
-	return c.Validating() > 0 && slices.Min(c.Classes) == slices.Max(c.Classes)
+	return c.Validating() > 0 && even(c.Classes)
+}
+
+// even reports whether nodes were drawn by class, given how many each class has: each has some, and their
+// numbers differ at most a quarter as much as those of equally frequent classes do where nodes are drawn at random,
+// whose Pearson's statistic is classes − 1 on average. So it is where up to a quarter of the labels are missing, or
+// some sites have few nodes of a class. In whole numbers, so that every peer computes the same.
+func even(nodes []float64) bool {
+	all, squares, classes := 0.0, 0.0, float64(len(nodes))
+	for _, n := range nodes {
+		all += n
+		squares += n * n
+	}
+	return slices.Min(nodes) > 0 && 4*(classes*squares-all*all) <= all*(classes-1)
 }
 
 // Mover is one peer's part in finding a move.
@@ -93,7 +106,7 @@ func (m *Mover) Find(ctx context.Context) (Move, error) {
 		}
 	}
 	shares, weight := slices.Clone(validating), slices.Repeat([]float64{1}, len(classes))
-	drawn := slices.Min(validating) == slices.Max(validating) // by class
+	drawn := even(validating) // by class
 	if drawn {
 		shares = shifted(confusion, given)
 		for k, q := range shares {
@@ -106,7 +119,7 @@ func (m *Mover) Find(ctx context.Context) (Move, error) {
 	}
 	by := make([]float64, len(classes))
 	for k, q := range shares {
-		by[k] = t * math.Log(q*float64(len(classes)))
+		by[k] = t * math.Log(q*m.Labels.Labelled/classes[k])
 	}
 	right, err := m.right(ctx, by, confusion)
 	if err != nil {
@@ -117,8 +130,17 @@ func (m *Mover) Find(ctx context.Context) (Move, error) {
 		return Move{}, nil
 	}
 	return Move{By: closed.Move(by, parts[best]), Text: fmt.Sprintf(
-		"all classes have %g training nodes; their shares of all nodes seem to be %.1f to %.1f %%, and %g %% of that are in the logits",
-		classes[0], 100*slices.Min(shares), 100*slices.Max(shares), 100*parts[best])}, nil
+		"the classes have %s training nodes; their shares of all nodes seem to be %.1f to %.1f %%, and %g %% of that are in the logits",
+		fromTo(classes), 100*slices.Min(shares), 100*slices.Max(shares), 100*parts[best])}, nil
+}
+
+// fromTo writes the least and the largest of nodes.
+func fromTo(nodes []float64) string {
+	least, most := slices.Min(nodes), slices.Max(nodes)
+	if least == most {
+		return fmt.Sprint(least)
+	}
+	return fmt.Sprintf("%g to %g", least, most)
 }
 
 // choose returns which part of the move is made, given how many validation nodes of each class are right after each, what

@@ -96,6 +96,46 @@ func TestPoorModelStays(t *testing.T) {
 	}
 }
 
+// TestDrawnByClass: nodes that were drawn by class need not be the same number of each, but some of each. Those
+// that were drawn at random of classes that are not as frequent were not drawn by class.
+func TestDrawnByClass(t *testing.T) {
+	for _, c := range []struct {
+		nodes []float64
+		want  bool
+	}{
+		{[]float64{20, 20, 20}, true}, {[]float64{20, 19, 20}, true}, {[]float64{18, 18, 17, 17, 17, 19, 16}, true},
+		{[]float64{2, 1}, false}, {[]float64{40, 30, 20}, false}, {[]float64{4000, 4200}, false},
+		{[]float64{4, 5, 5, 5, 4, 0}, false}, {[]float64{0, 0}, false},
+	} {
+		if got := even(c.nodes); got != c.want {
+			t.Errorf("%v training nodes of each class were drawn by class: %v, must be %v", c.nodes, got, c.want)
+		}
+	}
+}
+
+// TestMissingLabels: logits of a model move in the same direction where a few training or validation nodes have lost their labels.
+func TestMissingLabels(t *testing.T) {
+	g, logits := skewed(rng.New(1), 1.5, 30)
+	want := find(t, g, logits)
+	if want.By == nil {
+		t.Fatal("logits are not moved")
+	}
+	lost := map[graph.Split]int{}
+	for i, split := range g.Split {
+		if (split == graph.Train || split == graph.Val) && lost[split] < 2 {
+			g.Labels.Class[i] = -1
+			lost[split]++
+		}
+	}
+	got := find(t, g, logits)
+	if got.By == nil {
+		t.Fatal("logits are not moved without a few labels")
+	}
+	if !(got.By[0] > 0 && got.By[0] > got.By[1] && got.By[1] > got.By[2]) {
+		t.Errorf("the move is %v without a few labels, must be up for frequent classes as %v", got.By, want.By)
+	}
+}
+
 // TestOtherTypesTellNothing: nodes of a type without labels, to which the model gives one class, change nothing.
 func TestOtherTypesTellNothing(t *testing.T) {
 	g, logits := skewed(rng.New(1), 1.5, 30)
