@@ -485,9 +485,10 @@ class ClassMeans:
             return z
         steps = np.zeros(columns + 1)
         for v in range(1, columns + 1):
-            told = 0.5 * self.bits(v)
+            part, each = (0.3, 1.2) if s.get("own_exact") else (0.5, 1.6)
+            told = part * self.bits(v)
             if not s.get("adjacent"):
-                told = min(told, max(0.5 * self.bits(min(v, 5)), (1.2 if s.get("own_exact") else 1.6) * v))
+                told = min(told, max(part * self.bits(min(v, 5)), each * v))
             step = math.sqrt(2 * math.pi * math.e) * 2 ** (-told / s["coarse"])
             steps[v] = deviation * max(step if step >= 1 / 64 else 0, fine)
         step = steps[values]

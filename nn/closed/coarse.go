@@ -13,7 +13,8 @@ import (
 const (
 	secret        = 0.5
 	perValue      = 1.6
-	perValueExact = 1.2 // with OwnExact: the columns at home make up for it
+	secretExact   = 0.3 // with OwnExact: the columns at home make up for both
+	perValueExact = 1.2
 	fewest        = 5   // values up to which so few bits would leave nothing of a row
 )
 
@@ -95,15 +96,14 @@ func (s Layout) told(features, values int) float64 {
 		}
 		return (lgamma(features) - lgamma(values) - lgamma(features-values)) / math.Ln2
 	}
-	half := secret * name(values)
-	if s.Adjacent > 0 {
-		return half
-	}
-	each := perValue
+	part, each := secret, perValue
 	if s.OwnExact {
-		each = perValueExact
+		part, each = secretExact, perValueExact
 	}
-	return min(half, max(secret*name(min(values, fewest)), each*float64(values)))
+	if s.Adjacent > 0 {
+		return part * name(values)
+	}
+	return min(part*name(values), max(part*name(min(values, fewest)), each*float64(values)))
 }
 
 // finest is the least grid, in deviations of a column: int8 rows are as coarse by themselves.

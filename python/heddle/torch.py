@@ -488,10 +488,10 @@ class _ClassMeans:
         def name(v: int) -> float:
             return (math.lgamma(features + 1) - math.lgamma(v + 1) - math.lgamma(features - v + 1)) / math.log(2)
 
-        half = 0.5 * name(values)
+        part, each = (0.3, 1.2) if self.s.get("own_exact") else (0.5, 1.6)
         if self.s.get("adjacent"):
-            return half
-        return min(half, max(0.5 * name(min(values, 5)), (1.2 if self.s.get("own_exact") else 1.6) * values))
+            return part * name(values)
+        return min(part * name(values), max(part * name(min(values, 5)), each * values))
 
     def _sums(self, logits: torch.Tensor) -> list[torch.Tensor]:
         rows = torch.softmax(8 * logits.double(), 1).to(logits.dtype) - 1 / self.classes
