@@ -55,17 +55,21 @@ func (b *Block) Bytes() int64 { return 8*int64(cap(b.ends)) + 4*int64(cap(b.col)
 
 func (b *Block) rowPtr() []int64 { return b.ends[:max(0, len(b.ends)-1)] }
 
-// What lies in L1 while a block is gone through: rows of X, some columns of them.
+// What lies in L1, or in L2, while a block is gone through: rows of X, some columns of them.
 const (
-	blockRoom = 32 << 10 / 4 // values
-	blockCols = 128          // at most, of a row: as many as are summed in registers at a time
+	blockRoom = 32 << 10 / 4  // values in L1
+	blockCols = 128           // at most, of a row: as many as are summed in registers at a time
+	tallRoom  = 512 << 10 / 4 // values in L2
+	tallCols  = 64
 )
 
-// BlockRows returns how many rows of X, of n columns, a Block should pick: as many as stay in the nearest cache.
-func BlockRows(n int) int { return blockRoom / max(16, min(n, blockCols)) }
+// BlockRows returns how many rows of X, of n columns, a Block should pick: as many as stay in L1, and as many as stay in L2.
+func BlockRows(n int) (near, tall int) {
+	return blockRoom / max(16, min(n, blockCols)), tallRoom / max(16, min(n, tallCols))
+}
 
 // SpMMBlocks computes Y += Σ S·X over blocks S, in their order. Y has rows of n values with stride ldy, X with stride ldx. Where rows
-// of X are picked many times each, that takes less time than one SpMM: they are picked from a copy in L1, in which rows a power
+// of X are picked many times each, that takes less time than one SpMM: they are picked from a copy in L1 or L2, in which rows a power
 // of two apart do not fall on the same few lines of the cache.
 func SpMMBlocks(blocks []Block, n int, x []float32, ldx int, y []float32, ldy int) {
 	if len(blocks) == 0 || n == 0 {
@@ -74,7 +78,11 @@ func SpMMBlocks(blocks []Block, n int, x []float32, ldx int, y []float32, ldy in
 	c := blockCalls.Get().(*blockCall)
 	*c = blockCall{blocks: blocks, n: n, x: x, ldx: ldx, y: y, ldy: ldy, rows: len(blocks[0].rowPtr()) - 1}
 	c.check()
-	strips := (n + blockCols - 1) / blockCols
+	cols := blockCols
+	if near, _ := BlockRows(n); slices.ContainsFunc(blocks, func(b Block) bool { return b.rows > near }) {
+		cols = tallCols
+	}
+	strips := (n + cols - 1) / cols
 	c.width = ((n+strips-1)/strips + 15) &^ 15
 	c.ranges = 1
 	if threads := runtime.GOMAXPROCS(0); threads > 1 {
@@ -96,8 +104,9 @@ type blockCall struct {
 
 // blockStrip is what one part works in.
 type blockStrip struct {
-	x [blockRoom]float32 // first, and so not across lines of the caches
-	s spmm
+	x    [blockRoom]float32 // first, and so not across lines of the caches
+	tall []float32          // of a tall block
+	s    spmm
 }
 
 var (
@@ -131,8 +140,14 @@ func (c *blockCall) run(part int) {
 		s.rowPtr, s.col, s.val, s.n, s.tall = rowPtr, b.col, b.val, cols, b.rows
 		s.y, s.ldy, s.acc = c.y[j:], c.ldy, true
 		s.x, s.ldx = c.x[b.first*c.ldx+j:], c.ldx
-		if b.rows*c.width <= blockRoom {
-			t.copy(b.rows, c.width)
+		switch size := b.rows * c.width; {
+		case size <= blockRoom:
+			t.copy(b.rows, c.width, t.x[:])
+		case size <= tallRoom:
+			if t.tall == nil {
+				t.tall = make([]float32, tallRoom)
+			}
+			t.copy(b.rows, c.width, t.tall)
 		}
 		s.sum(lo, hi) // Transpose made its columns
 	}
@@ -141,7 +156,7 @@ func (c *blockCall) run(part int) {
 }
 
 // copy makes the strip's rows of X follow one another.
-func (t *blockStrip) copy(rows, width int) {
+func (t *blockStrip) copy(rows, width int, to []float32) {
 	s := &t.s
 	if raceEnabled {
 		for i := range rows {
@@ -149,11 +164,11 @@ func (t *blockStrip) copy(rows, width int) {
 		}
 	}
 	if active.tiles.lay != nil {
-		active.tiles.lay(rows, s.n, unsafe.Pointer(&s.x[0]), s.ldx, unsafe.Pointer(&t.x[0]), width)
+		active.tiles.lay(rows, s.n, unsafe.Pointer(&s.x[0]), s.ldx, unsafe.Pointer(&to[0]), width)
 	} else {
 		for i := range rows {
-			copy(t.x[i*width:][:s.n], s.x[i*s.ldx:])
+			copy(to[i*width:][:s.n], s.x[i*s.ldx:])
 		}
 	}
-	s.x, s.ldx = t.x[:rows*width], width
+	s.x, s.ldx = to[:rows*width], width
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSpMMBlocks: to the bit what SpMM adds block after block, over widths about every cut-off, on one core and three; rows that
-// are too many for their copy are taken as they lie.
+// TestSpMMBlocks: to the bit what SpMM adds block after block, over widths about every cut-off, on one core and three, of blocks
+// that stay in L1 and in L2; rows that are too many for their copy are taken as they lie.
 func TestSpMMBlocks(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for k, n := range []int{1, 7, 16, 33, 64, 100, 128, 129, 256, 300} {
@@ -32,8 +32,16 @@ func testSpMMBlocks(t *testing.T, n, gap, offset int) {
 	sum := make([]float32, (rows-1)*ld+n)
 	noise(9, sum)
 	first := 2
-	x := noise(8, make([]float32, (2*BlockRows(n)+46)*ld+offset))[offset:]
-	for k, tall := range []int{BlockRows(n), 3, 0, BlockRows(n) + 40, 1} {
+	near, far := BlockRows(n)
+	talls := []int{near, 3, 0, 1}
+	switch n % 3 {
+	case 0:
+		talls = append(talls, near+40)
+	case 1:
+		talls = append(talls, far, far+40)
+	}
+	x := noise(8, make([]float32, (2*near+2*far+46)*ld+offset))[offset:]
+	for k, tall := range talls {
 		lengths := make([]int, tall)
 		for i := range lengths {
 			lengths[i] = (i + k) * 5 % 19

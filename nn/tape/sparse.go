@@ -32,17 +32,17 @@ const (
 )
 
 // What dropout leaves has a pattern of its own at each step, and is transposed at each: in blocks of so few rows that those of dy
-// which they fetch, over and over, stay in a core's nearest cache, if each column then has some values in a block; else in one.
-const (
-	turnedUses = 8   // values of a column in a block
-	turnedMost = 512 // rows of a block
-)
+// which they fetch, over and over, stay in a core's L1 or L2, if each column then has some values in a block; else in one.
+const turnedUses = 8 // values of a column in a block
 
 // lostGrad is SparseGrad of what dropout has left.
 func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
-	d, most := t.lost(x), min(kernels.BlockRows(dw.Cols), turnedMost)
-	if x.RowPtr[x.Rows]*int64(most) < turnedUses*int64(x.Rows)*int64(x.Cols) {
-		most = x.Rows
+	d, most := t.lost(x), x.Rows
+	near, tall := kernels.BlockRows(dw.Cols)
+	for _, rows := range []int{tall, near} {
+		if rows < most && x.RowPtr[x.Rows]*int64(rows) >= turnedUses*int64(x.Rows)*int64(x.Cols) {
+			most = rows
+		}
 	}
 	d.turn(x, most)
 	if most == x.Rows {
