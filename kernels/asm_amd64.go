@@ -55,7 +55,7 @@ func adamAVX2(p, g, m, v []float32, c adam)
 func dropoutAVX2(lo, hi, limit uint32, up float32, x, y []float32, add, past bool)
 
 //go:noescape
-func dropColumnsAVX2(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
+func keptAVX2(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int
 
 //go:noescape
 func addWideAVX2(x []float32, sum []float64)
@@ -106,13 +106,19 @@ func adamAVX512(p, g, m, v []float32, c adam)
 func dropoutAVX512(lo, hi, limit uint32, up float32, x, y []float32, add, past bool)
 
 //go:noescape
-func dropColumnsAVX512(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
+func keptAVX512(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int
 
 //go:noescape
-func compactAVX2(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int
+func packKeptAVX2(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int
 
 //go:noescape
-func compactAVX512(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int
+func turnKeptAVX2(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int
+
+//go:noescape
+func packKeptAVX512(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int
+
+//go:noescape
+func turnKeptAVX512(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int
 
 //go:noescape
 func addWideAVX512(x []float32, sum []float64)

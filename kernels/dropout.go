@@ -3,7 +3,9 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
+	"unsafe"
 )
 
 // Dropout multiplies an element by 1/(1−p), or with probability p by 0. Which ones is a function of
@@ -41,37 +43,57 @@ func dropoutRow(key uint64, limit uint32, up float32, x, y []float32, add, past 
 	active.dropout(uint32(key), uint32(key>>32), limit, up, x, y, add, past)
 }
 
-// DropoutKept writes to kept how many values of each row of a CSR, x at the columns col, Dropout leaves other than 0; keys are
-// those of the rows.
-func DropoutKept(keys []uint64, p float32, rowPtr []int64, col []int32, x []float32, kept []int64) {
-	checkLength("kept of DropoutKept", len(kept), len(keys))
-	checkRows("DropoutKept", keys, rowPtr, col, x)
-	r := packRooms.Get().(*packRoom)
-	for k := range keys {
-		kept[k] = int64(r.pack(&keys[k], p, col[rowPtr[k]:rowPtr[k+1]], x[rowPtr[k]:rowPtr[k+1]], nil, nil))
-	}
-	packRooms.Put(r)
+// A Mask has a bit for each value of a CSR, those of row i from word rowPtr[i]/16+i on.
+type Mask []uint16
+
+// NewMask returns a mask of so many values and rows that keeps none, in the memory of m if that is large enough.
+func NewMask(m Mask, values int64, rows int) Mask {
+	n := maskWord(values, rows) + 2 // vectors read words of 32 bits
+	m = slices.Grow(m[:0], n)[:n]
+	clear(m)
+	return m
 }
 
-// DropoutPack writes what DropoutKept has counted: the values that Dropout leaves of row k, and their columns, from place
-// into[k] of y and at on. into has one element more than keys.
-func DropoutPack(keys []uint64, p float32, rowPtr []int64, col []int32, x []float32, into []int64, at []int32, y []float32) {
-	checkRows("DropoutPack", keys, rowPtr, col, x)
-	checkRows("what DropoutPack writes", keys, into, at, y)
-	r := packRooms.Get().(*packRoom)
-	for k := range keys {
-		lo, hi := into[k], into[k+1]
-		if n := r.pack(&keys[k], p, col[rowPtr[k]:rowPtr[k+1]], x[rowPtr[k]:rowPtr[k+1]], at[lo:hi], y[lo:hi]); n != int(hi-lo) {
-			panic(fmt.Sprintf("kernels: DropoutPack has room for %d values of a row (got %d)", hi-lo, n))
+// maskWord is where row i begins, whose values begin at so many.
+func maskWord(begin int64, i int) int { return int(begin>>4) + i }
+
+// DropoutKept writes to mask which values of each row of a CSR, x at the columns col, Dropout leaves other than 0, and to kept how
+// many; rowPtr and keys are those of the rows from first on.
+func DropoutKept(keys []uint64, p float32, first int, rowPtr []int64, col []int32, x []float32, mask Mask, kept []int64) {
+	checkLength("kept of DropoutKept", len(kept), len(keys))
+	checkRows("DropoutKept", len(keys), rowPtr, col, x)
+	checkMask("DropoutKept", mask, first, rowPtr)
+	limit := dropLimit(p)
+	for k, key := range keys {
+		lo, hi := rowPtr[k], rowPtr[k+1]
+		reads(col[lo:hi])
+		reads(x[lo:hi])
+		kept[k] = int64(active.kept(uint32(key), uint32(key>>32), limit, col[lo:hi], x[lo:hi], &mask[maskWord(lo, first+k)]))
+	}
+}
+
+// DropoutPack writes what DropoutKept has counted: the values that Dropout leaves of the rows from first on, and their columns, those of
+// row first+k from place into[k] of y and at on. into and rowPtr have one element more than there are rows.
+func DropoutPack(p float32, first int, rowPtr []int64, col []int32, x []float32, mask Mask, into []int64, at []int32, y []float32) {
+	rows := len(rowPtr) - 1
+	checkRows("DropoutPack", rows, rowPtr, col, x)
+	checkRows("what DropoutPack writes", rows, into, at, y)
+	checkMask("DropoutPack", mask, first, rowPtr)
+	room, up := packRooms.Get().(*packRoom), 1/(1-p)
+	for k := range rows {
+		lo, hi := rowPtr[k], rowPtr[k+1]
+		n := room.pack(&mask[maskWord(lo, first+k)], up, col[lo:hi], x[lo:hi], at[into[k]:into[rows]], y[into[k]:into[rows]])
+		if want := into[k+1] - into[k]; int64(n) != want {
+			panic(fmt.Sprintf("kernels: DropoutPack has room for %d values of a row (got %d)", want, n))
 		}
 	}
-	packRooms.Put(r)
+	packRooms.Put(room)
 }
 
-// checkRows panics where rows of a CSR, as many as there are keys, lie outside of its columns and values.
-func checkRows(name string, keys []uint64, rowPtr []int64, col []int32, x []float32) {
-	if len(rowPtr) != len(keys)+1 {
-		panic(fmt.Sprintf("kernels: row pointers of %s must be %d (got %d)", name, len(keys)+1, len(rowPtr)))
+// checkRows panics where so many rows of a CSR lie outside of its columns and values.
+func checkRows(name string, rows int, rowPtr []int64, col []int32, x []float32) {
+	if len(rowPtr) != rows+1 || rows < 0 {
+		panic(fmt.Sprintf("kernels: row pointers of %s must be %d (got %d)", name, rows+1, len(rowPtr)))
 	}
 	for k, end := range rowPtr {
 		if end < 0 || end > int64(min(len(col), len(x))) || k > 0 && end < rowPtr[k-1] {
@@ -80,34 +102,44 @@ func checkRows(name string, keys []uint64, rowPtr []int64, col []int32, x []floa
 	}
 }
 
-// packLen is how many values are packed at a time.
-const packLen = 512
-
-// packRoom is what one worker packs values in. A vector may be written past those that are kept.
-type packRoom struct {
-	x, y [packLen + 16]float32
-	at   [packLen + 16]int32
+// checkMask panics where the rows from first on, whose pointers are given, lie outside of mask.
+func checkMask(name string, mask Mask, first int, rowPtr []int64) {
+	if rows := len(rowPtr) - 1; first < 0 || maskWord(rowPtr[rows], first+rows)+2 > len(mask) {
+		panic(fmt.Sprintf("kernels: mask of %s has %d words, too few for rows %d to %d", name, len(mask), first, first+rows))
+	}
 }
+
+// packMore is how many values a kernel may write past those that it packs.
+const packMore = 16
+
+// packRoom is what one worker packs the last values of its rows in.
+type packRoom struct {
+	at [packLen + packMore]int32
+	y  [packLen + packMore]float32
+}
+
+const packLen = 512
 
 var packRooms = sync.Pool{New: func() any { return new(packRoom) }}
 
-// pack returns how many values of a row Dropout leaves, and writes them where there is room.
-func (r *packRoom) pack(key *uint64, p float32, col []int32, x []float32, at []int32, y []float32) (n int) {
-	lo, hi, limit, up := uint32(*key), uint32(*key>>32), dropLimit(p), 1/(1-p)
+// pack writes what mask keeps of a row to where there is room, at and y, and returns how much it keeps.
+func (r *packRoom) pack(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) (n int) {
 	reads(col)
 	reads(x)
-	writes(at)
-	writes(y)
+	if len(col)+packMore <= len(at) { // what is written past the row is another's, which is packed later
+		writes(at[:len(col)])
+		writes(y[:len(col)])
+		return active.packKept(mask, up, col, x, &at[0], &y[0])
+	}
 	for len(col) > 0 {
 		some := min(len(col), packLen)
-		active.dropCols(lo, hi, limit, up, col[:some], x[:some], r.x[:some])
-		left := active.compact(col[:some], r.x[:some], &r.at, &r.y)
-		if n+left <= len(at) {
-			copy(at[n:], r.at[:left])
-			copy(y[n:], r.y[:left])
+		kept := active.packKept(mask, up, col[:some], x[:some], &r.at[0], &r.y[0])
+		if n+kept <= len(at) {
+			copy(at[n:], r.at[:kept])
+			copy(y[n:], r.y[:kept])
 		}
-		n += left
-		col, x = col[some:], x[some:]
+		n, col, x = n+kept, col[some:], x[some:]
+		mask = (*uint16)(unsafe.Add(unsafe.Pointer(mask), packLen/8))
 	}
 	return n
 }
@@ -146,21 +178,41 @@ func dropoutGeneric(lo, hi, limit uint32, up float32, x, y []float32, add, _ boo
 	}
 }
 
-func dropColumnsGeneric(lo, hi, limit uint32, up float32, col []int32, x, y []float32) {
-	x, y = x[:len(col)], y[:len(col)]
-	for k, c := range col {
-		y[k] = x[k] * dropFactor(dropMix((lo+uint32(c)*golden)^hi), limit, math.Float32bits(up))
-	}
-}
-
-// compactGeneric writes the values of x that are not 0 to y, and their columns to at; without a branch, which a processor could
-// not predict.
-func compactGeneric(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) (n int) {
+func keptGeneric(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) (n int) {
+	words := unsafe.Slice(mask, (len(col)+15)/16)
+	clear(words)
 	x = x[:len(col)]
 	for k, c := range col {
-		v := math.Float32bits(x[k])
-		at[n], y[n] = c, x[k]
-		n += int((v<<1 | -(v << 1)) >> 31)
+		v := math.Float32bits(x[k]) << 1
+		bit := (v | -v) >> 31 & math.Float32bits(dropFactor(dropMix((lo+uint32(c)*golden)^hi), limit, 1))
+		words[k/16] |= uint16(bit) << (k % 16)
+		n += int(bit)
+	}
+	return n
+}
+
+// packKeptGeneric has no branch, which a processor could not predict.
+func packKeptGeneric(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) (n int) {
+	words, ats, ys := unsafe.Slice(mask, (len(col)+15)/16), unsafe.Slice(at, len(col)+1), unsafe.Slice(y, len(col)+1)
+	x = x[:len(col)]
+	for k, c := range col {
+		ats[n], ys[n] = c, x[k]*up
+		n += int(words[k/16] >> (k % 16) & 1)
+	}
+	return n
+}
+
+func turnKeptGeneric(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) (n int) {
+	words, ats, ys := unsafe.Slice(bits, (len(place)+15)/16), unsafe.Slice(at, len(place)+1), unsafe.Slice(y, len(place)+1)
+	clear(words)
+	x = x[:len(place)]
+	for k, p := range place {
+		b := p & (1<<placeBits - 1)
+		word := *(*uint16)(unsafe.Add(unsafe.Pointer(mask), b/16*2))
+		ats[n], ys[n] = int32(p>>placeBits), x[k]*up
+		kept := word >> (b % 16) & 1
+		words[k/16] |= kept << (k % 16)
+		n += int(kept)
 	}
 	return n
 }

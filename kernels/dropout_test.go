@@ -1,7 +1,9 @@
 package kernels
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -53,7 +55,7 @@ func TestDropoutMask(t *testing.T) {
 }
 
 // TestDropoutOfSparse: of sparse rows, short and long, what is counted and packed are the values that whole rows keep, at their
-// columns and in their order, to the bit; zeros that are stored go too, and nothing beside the room is touched.
+// columns and in their order, to the bit; zeros that are stored go too, and nothing beside the room is touched. Drop transposes the same.
 func TestDropoutOfSparse(t *testing.T) {
 	const cols = 3000
 	each(t, func(t *testing.T) {
@@ -75,14 +77,16 @@ func TestDropoutOfSparse(t *testing.T) {
 			for i, key := range keys {
 				dropped(key, p, keep)
 				for k := rowPtr[i]; k < rowPtr[i+1]; k++ {
-					if v := x[k] * keep[col[k]]; v != 0 {
-						wantCol, want = append(wantCol, col[k]), append(want, v)
+					if v := keep[col[k]]; v != 0 && x[k] != 0 {
+						wantCol, want = append(wantCol, col[k]), append(want, x[k]*v)
 					}
 				}
 				into = append(into, int64(len(want)))
 			}
 			kept := make([]int64, len(keys))
-			DropoutKept(keys, p, rowPtr, col, x, kept)
+			mask := NewMask(Mask{0xffff}, rowPtr[len(keys)], len(keys))
+			DropoutKept(keys[:3], p, 0, rowPtr[:4], col, x, mask, kept[:3])
+			DropoutKept(keys[3:], p, 3, rowPtr[3:], col, x, mask, kept[3:])
 			for i, n := range kept {
 				if must := into[i+1] - into[i]; n != must {
 					t.Fatalf("p %g: row %d keeps %d values, must be %d", p, i, n, must)
@@ -90,8 +94,12 @@ func TestDropoutOfSparse(t *testing.T) {
 			}
 			at := make([]int32, len(want))
 			y, check := fenced(t, 3, len(want))
-			DropoutPack(keys, p, rowPtr, col, x, into, at, y)
+			DropoutPack(p, 0, rowPtr[:7], col, x, mask, into[:7], at, y)
+			DropoutPack(p, 6, rowPtr[6:], col, x, mask, into[6:], at, y)
 			check()
+			for _, some := range [][2]int{{0, len(keys)}, {0, 1}, {2, 9}, {12, 14}} {
+				testDrop(t, some[0], some[1], p, rowPtr, col, x, mask, into, at, y)
+			}
 			for k, v := range want {
 				if at[k] != wantCol[k] || math.Float32bits(y[k]) != math.Float32bits(v) && v == v {
 					t.Fatalf("p %g: value %d is %g of column %d, must be %g of column %d", p, k, y[k], at[k], v, wantCol[k])
@@ -100,10 +108,39 @@ func TestDropoutOfSparse(t *testing.T) {
 		}
 	})
 	two, one := []int64{0, 2}, []uint64{1}
-	panics(t, "kept of DropoutKept", func() { DropoutKept(one, 0, two, []int32{0, 1}, []float32{1, 2}, nil) })
-	panics(t, "row pointer 1 is 2", func() { DropoutKept(one, 0, two, []int32{0}, []float32{1, 2}, make([]int64, 1)) })
+	mask := NewMask(nil, 2, 1)
+	panics(t, "kept of DropoutKept", func() { DropoutKept(one, 0, 0, two, []int32{0, 1}, []float32{1, 2}, mask, nil) })
+	panics(t, "row pointer 1 is 2", func() { DropoutKept(one, 0, 0, two, []int32{0}, []float32{1, 2}, mask, make([]int64, 1)) })
+	panics(t, "too few for rows 1 to 2", func() { DropoutKept(one, 0, 1, two, []int32{0, 1}, []float32{1, 2}, mask, make([]int64, 1)) })
+	DropoutKept(one, 0, 0, two, []int32{0, 1}, []float32{1, 2}, mask, make([]int64, 1))
 	panics(t, "has room for 1 values", func() {
-		DropoutPack(one, 0, two, []int32{0, 1}, []float32{1, 2}, []int64{0, 1}, make([]int32, 1), make([]float32, 1))
+		DropoutPack(0, 0, two, []int32{0, 1}, []float32{1, 2}, mask, []int64{0, 1}, make([]int32, 1), make([]float32, 1))
 	})
+	turned, _ := NewTurned(0, two, []int32{0, 1}, []float32{1, 2}, 2)
+	panics(t, "mask of Drop must have", func() { new(Block).Drop(&turned, 0, mask[:2]) })
+	if _, ok := NewTurned(0, make([]int64, 1<<12+2), nil, nil, 2); ok {
+		t.Error("rows that do not fit the bits of a place must be refused")
+	}
 	panics(t, "Y of Dropout", func() { Dropout(one, 0.5, 0, 3, []float32{1, 2, 3}, 3, make([]float32, 2), 3, false) })
+}
+
+// testDrop: Drop makes of some rows what Transpose makes of the values that dropout has left of them.
+func testDrop(t *testing.T, lo, hi int, p float32, rowPtr []int64, col []int32, x []float32, mask Mask, into []int64, at []int32, y []float32) {
+	t.Helper()
+	const cols = 3001
+	turned, ok := NewTurned(lo, rowPtr[lo:hi+1], col, x, cols)
+	if !ok {
+		t.Fatalf("rows %d to %d must fit", lo, hi)
+	}
+	var got, want Block
+	want.Transpose(lo, into[lo:hi+1], at, y, cols)
+	for range 2 { // the second time in the memory of the first
+		got.Drop(&turned, p, mask)
+	}
+	gotPtr, gotCol, gotVal := got.CSR()
+	wantPtr, wantCol, wantVal := want.CSR()
+	if got.first != want.first || got.rows != want.rows || !slices.Equal(gotPtr, wantPtr) || !slices.Equal(gotCol, wantCol) {
+		t.Fatalf("p %g: the pattern of rows %d to %d must be that of their transpose", p, lo, hi)
+	}
+	same(t, fmt.Sprintf("p %g, rows %d to %d", p, lo, hi), gotVal, wantVal)
 }

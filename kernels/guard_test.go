@@ -88,9 +88,10 @@ func TestWalls(t *testing.T) {
 				at := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(z))), n)
 				clear(at)
 				ends, kept := []int64{0, int64(n)}, make([]int64, 1)
-				DropoutKept([]uint64{3}, 0.5, ends, at, x, kept)
+				mask := NewMask(nil, ends[1], 1)
+				DropoutKept([]uint64{3}, 0.5, 0, ends, at, x, mask, kept)
 				left := from(y, int(kept[0]))
-				DropoutPack([]uint64{3}, 0.5, ends, at, x, []int64{0, kept[0]}, make([]int32, len(left)), left)
+				DropoutPack(0.5, 0, ends, at, x, mask, []int64{0, kept[0]}, make([]int32, len(left)), left)
 				SumColumns(1, x, n, y, true)
 				ExpSum(Max(x), x, y)
 				var stats [2]float32

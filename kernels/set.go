@@ -26,12 +26,17 @@ type set struct {
 	leakySource func(p, d, slope float32, dh, v, x, y, dx []float32)
 	adam        func(p, g, m, v []float32, c adam)
 	dropout     func(lo, hi, limit uint32, up float32, x, y []float32, add, past bool) // past the caches, whole lines that is, unless add
-	dropCols    func(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
-	compact     func(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int // those of x that are not 0
-	addWide     func(x []float32, sum []float64)                                                      // sum += x
-	sumWide     func(dst []float32, terms [][]float32)                                                // dst = Σ terms in float64
-	integers    func(bits int, x, y []byte, minus bool)                                               // y ± x, packed integers modulo 2^bits
-	maxIndex    func(col []int32) uint32                                                              // greatest, as unsigned, so that a negative one is greatest of all
+	// kept sets in mask the bits of values of x that dropout leaves other than 0, and counts them. packKept writes these, times up, and
+	// their columns, turnKept the same where the bit of a value and its row are in place, and which it keeps to bits. Both write up to 16
+	// values more than they count.
+	kept     func(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int
+	packKept func(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int
+	turnKept func(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int
+
+	addWide  func(x []float32, sum []float64)        // sum += x
+	sumWide  func(dst []float32, terms [][]float32)  // dst = Σ terms in float64
+	integers func(bits int, x, y []byte, minus bool) // y ± x, packed integers modulo 2^bits
+	maxIndex func(col []int32) uint32                // greatest, as unsigned, so that a negative one is greatest of all
 
 	toBF16   func(x []float32, y []uint16)
 	fromBF16 func(x []uint16, y []float32)

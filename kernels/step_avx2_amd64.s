@@ -242,12 +242,11 @@ past: // whole lines only
 	JGT  past
 	JMP  done
 
-// func dropColumnsAVX2(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
-TEXT ·dropColumnsAVX2(SB), NOSPLIT, $0-88
+// func keptAVX2(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int
+TEXT ·keptAVX2(SB), NOSPLIT, $0-80
 	VBROADCASTSS lo+0(FP), Y0
 	VBROADCASTSS hi+4(FP), Y1
 	VBROADCASTSS limit+8(FP), Y4
-	VBROADCASTSS up+12(FP), Y10
 	MOVL $0x7feb352d, AX
 	VMOVD AX, X2
 	VPBROADCASTD X2, Y2
@@ -257,23 +256,31 @@ TEXT ·dropColumnsAVX2(SB), NOSPLIT, $0-88
 	MOVL $0x9e3779b9, AX
 	VMOVD AX, X6
 	VPBROADCASTD X6, Y6
+	VXORPS Y11, Y11, Y11
 	MOVQ col_base+16(FP), BX
 	MOVQ col_len+24(FP), CX
 	MOVQ x_base+40(FP), SI
-	MOVQ y_base+64(FP), DI
+	MOVQ mask+64(FP), DI
+	XORQ R9, R9
+	VPCMPEQD Y10, Y10, Y10
 
 each:
 	CMPQ CX, $8
 	JLT  tail
 	VPMULLD (BX), Y6, Y7
+	VMOVUPS (SI), Y9
 	VPADDD Y0, Y7, Y7
 	VPXOR Y1, Y7, Y7
 	MIX(Y7, Y8)
-	VMULPS (SI), Y8, Y8
-	VMOVUPS Y8, (DI)
+	VCMPPS $4, Y11, Y9, Y9
+	VANDPS Y8, Y9, Y9
+	VMOVMSKPS Y9, AX
+	MOVB AX, (DI)
+	POPCNTL AX, AX
+	ADDQ AX, R9
 	ADDQ $32, BX
 	ADDQ $32, SI
-	ADDQ $32, DI
+	ADDQ $1, DI
 	SUBQ $8, CX
 	JMP  each
 
@@ -283,14 +290,19 @@ tail:
 	MASK
 	VMASKMOVPS (BX), Y5, Y7
 	VPMULLD Y7, Y6, Y7
+	VMASKMOVPS (SI), Y5, Y9
 	VPADDD Y0, Y7, Y7
 	VPXOR Y1, Y7, Y7
 	MIX(Y7, Y8)
-	VMASKMOVPS (SI), Y5, Y9
-	VMULPS Y9, Y8, Y8
-	VMASKMOVPS Y8, Y5, (DI)
+	VCMPPS $4, Y11, Y9, Y9
+	VANDPS Y8, Y9, Y9
+	VMOVMSKPS Y9, AX
+	MOVB AX, (DI)
+	POPCNTL AX, AX
+	ADDQ AX, R9
 
 done:
+	MOVQ R9, ret+72(FP)
 	VZEROUPPER
 	RET
 DATA lanes<>+0(SB)/8, $0x0
@@ -551,24 +563,24 @@ DATA lanes<>+2032(SB)/8, $0x7060504030201
 DATA lanes<>+2040(SB)/8, $0x706050403020100
 GLOBL lanes<>(SB), RODATA|NOPTR, $2048
 
-// func compactAVX2(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int
-TEXT ·compactAVX2(SB), NOSPLIT, $0-72
-	MOVQ col_base+0(FP), BX
-	MOVQ col_len+8(FP), CX
-	MOVQ x_base+24(FP), SI
-	MOVQ at+48(FP), R8
-	MOVQ y+56(FP), DI
+// func packKeptAVX2(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int
+TEXT ·packKeptAVX2(SB), NOSPLIT, $0-88
+	MOVQ mask+0(FP), R11
+	VBROADCASTSS up+8(FP), Y10
+	MOVQ col_base+16(FP), BX
+	MOVQ col_len+24(FP), CX
+	MOVQ x_base+40(FP), SI
+	MOVQ at+64(FP), R8
+	MOVQ y+72(FP), DI
 	XORQ R9, R9
-	VXORPS Y0, Y0, Y0
 	LEAQ lanes<>(SB), R10
 
 each:
 	CMPQ CX, $8
 	JLT  tail
-	VMOVUPS (SI), Y1
+	MOVBLZX (R11), AX
+	VMULPS (SI), Y10, Y1
 	VMOVDQU (BX), Y2
-	VCMPPS $4, Y0, Y1, Y3
-	VMOVMSKPS Y3, AX
 	VPMOVZXBD (R10)(AX*8), Y3
 	VPERMPS Y1, Y3, Y1
 	VPERMPS Y2, Y3, Y2
@@ -578,6 +590,7 @@ each:
 	ADDQ AX, R9
 	ADDQ $32, SI
 	ADDQ $32, BX
+	ADDQ $1, R11
 	SUBQ $8, CX
 	JMP  each
 
@@ -586,9 +599,9 @@ tail:
 	JZ    done
 	MASK
 	VMASKMOVPS (SI), Y5, Y1
+	VMULPS Y1, Y10, Y1
 	VMASKMOVPS (BX), Y5, Y2
-	VCMPPS $4, Y0, Y1, Y3
-	VMOVMSKPS Y3, AX
+	MOVBLZX (R11), AX
 	VPMOVZXBD (R10)(AX*8), Y3
 	VPERMPS Y1, Y3, Y1
 	VPERMPS Y2, Y3, Y2
@@ -598,7 +611,83 @@ tail:
 	ADDQ AX, R9
 
 done:
-	MOVQ R9, ret+64(FP)
+	MOVQ R9, ret+80(FP)
+	VZEROUPPER
+	RET
+
+// func turnKeptAVX2(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int
+TEXT ·turnKeptAVX2(SB), NOSPLIT, $0-96
+	MOVQ mask+0(FP), R11
+	VBROADCASTSS up+8(FP), Y10
+	MOVQ place_base+16(FP), BX
+	MOVQ place_len+24(FP), CX
+	MOVQ x_base+40(FP), SI
+	MOVQ at+64(FP), R8
+	MOVQ y+72(FP), DI
+	MOVQ bits+80(FP), R12
+	XORQ R9, R9
+	MOVL $0xfffff, AX
+	VMOVD AX, X11
+	VPBROADCASTD X11, Y11
+	MOVL $31, AX
+	VMOVD AX, X12
+	VPBROADCASTD X12, Y12
+	LEAQ lanes<>(SB), R10
+
+each:
+	CMPQ CX, $8
+	JLT  tail
+	VMOVDQU (BX), Y2
+	VPAND Y11, Y2, Y3
+	VPANDN Y12, Y3, Y4
+	VPSRLD $5, Y3, Y3
+	VPCMPEQD Y6, Y6, Y6
+	VPGATHERDD Y6, (R11)(Y3*4), Y7
+	VPSLLVD Y4, Y7, Y7
+	VMOVMSKPS Y7, AX
+	MOVB AX, (R12)
+	VPSRLD $20, Y2, Y2
+	VMULPS (SI), Y10, Y1
+	VPMOVZXBD (R10)(AX*8), Y3
+	VPERMPS Y1, Y3, Y1
+	VPERMPS Y2, Y3, Y2
+	VMOVUPS Y1, (DI)(R9*4)
+	VMOVUPS Y2, (R8)(R9*4)
+	POPCNTL AX, AX
+	ADDQ AX, R9
+	ADDQ $32, SI
+	ADDQ $32, BX
+	ADDQ $1, R12
+	SUBQ $8, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMASKMOVPS (BX), Y5, Y2
+	VPAND Y11, Y2, Y3
+	VPANDN Y12, Y3, Y4
+	VPSRLD $5, Y3, Y3
+	VPCMPEQD Y6, Y6, Y6
+	VPGATHERDD Y6, (R11)(Y3*4), Y7
+	VPSLLVD Y4, Y7, Y7
+	VANDPS Y5, Y7, Y7
+	VMOVMSKPS Y7, AX
+	MOVB AX, (R12)
+	VPSRLD $20, Y2, Y2
+	VMASKMOVPS (SI), Y5, Y1
+	VMULPS Y1, Y10, Y1
+	VPMOVZXBD (R10)(AX*8), Y3
+	VPERMPS Y1, Y3, Y1
+	VPERMPS Y2, Y3, Y2
+	VMOVUPS Y1, (DI)(R9*4)
+	VMOVUPS Y2, (R8)(R9*4)
+	POPCNTL AX, AX
+	ADDQ AX, R9
+
+done:
+	MOVQ R9, ret+88(FP)
 	VZEROUPPER
 	RET
 

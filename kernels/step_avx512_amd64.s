@@ -235,36 +235,40 @@ past: // whole lines only
 	JGT  past
 	JMP  done
 
-// func dropColumnsAVX512(lo, hi, limit uint32, up float32, col []int32, x, y []float32)
-TEXT ·dropColumnsAVX512(SB), NOSPLIT, $0-88
+// func keptAVX512(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int
+TEXT ·keptAVX512(SB), NOSPLIT, $0-80
 	VBROADCASTSS lo+0(FP), Z0
 	VBROADCASTSS hi+4(FP), Z1
 	VBROADCASTSS limit+8(FP), Z4
-	VBROADCASTSS up+12(FP), Z10
 	MOVL $0x7feb352d, AX
 	VPBROADCASTD AX, Z2
 	MOVL $0x846ca68b, AX
 	VPBROADCASTD AX, Z3
 	MOVL $0x9e3779b9, AX
 	VPBROADCASTD AX, Z6
+	VPXORD Z11, Z11, Z11
 	MOVQ col_base+16(FP), BX
 	MOVQ col_len+24(FP), CX
 	MOVQ x_base+40(FP), SI
-	MOVQ y_base+64(FP), DI
+	MOVQ mask+64(FP), DI
+	XORQ R9, R9
 
 each:
 	CMPQ CX, $16
 	JLT  tail
 	VPMULLD (BX), Z6, Z7
+	VMOVUPS (SI), Z9
 	VPADDD Z0, Z7, Z7
 	VPXORD Z1, Z7, Z7
 	MIX(Z7, Z8)
-	VMOVAPS.Z Z10, K2, Z9
-	VMULPS (SI), Z9, Z9
-	VMOVUPS Z9, (DI)
+	VCMPPS $4, Z11, Z9, K2, K3
+	KMOVW K3, AX
+	MOVW AX, (DI)
+	POPCNTL AX, AX
+	ADDQ AX, R9
 	ADDQ $64, BX
 	ADDQ $64, SI
-	ADDQ $64, DI
+	ADDQ $2, DI
 	SUBQ $16, CX
 	JMP  each
 
@@ -274,43 +278,48 @@ tail:
 	MASK
 	VMOVDQU32.Z (BX), K1, Z7
 	VPMULLD Z7, Z6, Z7
+	VMOVUPS.Z (SI), K1, Z9
 	VPADDD Z0, Z7, Z7
 	VPXORD Z1, Z7, Z7
 	MIX(Z7, Z8)
-	VMOVAPS.Z Z10, K2, Z9
-	VMOVUPS.Z (SI), K1, Z8
-	VMULPS Z8, Z9, Z9
-	VMOVUPS Z9, K1, (DI)
+	VCMPPS $4, Z11, Z9, K2, K3
+	KMOVW K3, AX
+	MOVW AX, (DI)
+	POPCNTL AX, AX
+	ADDQ AX, R9
 
 done:
+	MOVQ R9, ret+72(FP)
 	VZEROUPPER
 	RET
 
-// func compactAVX512(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int
-TEXT ·compactAVX512(SB), NOSPLIT, $0-72
-	MOVQ col_base+0(FP), BX
-	MOVQ col_len+8(FP), CX
-	MOVQ x_base+24(FP), SI
-	MOVQ at+48(FP), R8
-	MOVQ y+56(FP), DI
+// func packKeptAVX512(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int
+TEXT ·packKeptAVX512(SB), NOSPLIT, $0-88
+	MOVQ mask+0(FP), R11
+	VBROADCASTSS up+8(FP), Z10
+	MOVQ col_base+16(FP), BX
+	MOVQ col_len+24(FP), CX
+	MOVQ x_base+40(FP), SI
+	MOVQ at+64(FP), R8
+	MOVQ y+72(FP), DI
 	XORQ R9, R9
-	VPXORD Z0, Z0, Z0
 
 each:
 	CMPQ CX, $16
 	JLT  tail
-	VMOVUPS (SI), Z1
+	MOVWLZX (R11), AX
+	KMOVW AX, K2
+	VMULPS (SI), Z10, Z1
 	VMOVDQU32 (BX), Z2
-	VCMPPS $4, Z0, Z1, K2
 	VCOMPRESSPS Z1, K2, Z1
 	VPCOMPRESSD Z2, K2, Z2
 	VMOVUPS Z1, (DI)(R9*4)
 	VMOVDQU32 Z2, (R8)(R9*4)
-	KMOVW K2, AX
 	POPCNTL AX, AX
 	ADDQ AX, R9
 	ADDQ $64, SI
 	ADDQ $64, BX
+	ADDQ $2, R11
 	SUBQ $16, CX
 	JMP  each
 
@@ -319,18 +328,92 @@ tail:
 	JZ    done
 	MASK
 	VMOVUPS.Z (SI), K1, Z1
+	VMULPS Z1, Z10, Z1
 	VMOVDQU32.Z (BX), K1, Z2
-	VCMPPS $4, Z0, Z1, K2
+	MOVWLZX (R11), AX
+	KMOVW AX, K2
 	VCOMPRESSPS Z1, K2, Z1
 	VPCOMPRESSD Z2, K2, Z2
 	VMOVUPS Z1, (DI)(R9*4)
 	VMOVDQU32 Z2, (R8)(R9*4)
-	KMOVW K2, AX
 	POPCNTL AX, AX
 	ADDQ AX, R9
 
 done:
-	MOVQ R9, ret+64(FP)
+	MOVQ R9, ret+80(FP)
+	VZEROUPPER
+	RET
+
+// func turnKeptAVX512(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int
+TEXT ·turnKeptAVX512(SB), NOSPLIT, $0-96
+	MOVQ mask+0(FP), R11
+	VBROADCASTSS up+8(FP), Z10
+	MOVQ place_base+16(FP), BX
+	MOVQ place_len+24(FP), CX
+	MOVQ x_base+40(FP), SI
+	MOVQ at+64(FP), R8
+	MOVQ y+72(FP), DI
+	MOVQ bits+80(FP), R12
+	XORQ R9, R9
+	MOVL $0xfffff, AX
+	VPBROADCASTD AX, Z11
+	MOVL $31, AX
+	VPBROADCASTD AX, Z12
+
+each:
+	CMPQ CX, $16
+	JLT  tail
+	VMOVDQU32 (BX), Z2
+	VPANDD Z11, Z2, Z3
+	VPANDND Z12, Z3, Z4
+	VPSRLD $5, Z3, Z3
+	KXNORW K3, K3, K3
+	VPGATHERDD (R11)(Z3*4), K3, Z7
+	VPSLLVD Z4, Z7, Z7
+	VPMOVD2M Z7, K2
+	KMOVW K2, AX
+	MOVW AX, (R12)
+	VPSRLD $20, Z2, Z2
+	VMULPS (SI), Z10, Z1
+	VCOMPRESSPS Z1, K2, Z1
+	VPCOMPRESSD Z2, K2, Z2
+	VMOVUPS Z1, (DI)(R9*4)
+	VMOVDQU32 Z2, (R8)(R9*4)
+	POPCNTL AX, AX
+	ADDQ AX, R9
+	ADDQ $64, SI
+	ADDQ $64, BX
+	ADDQ $2, R12
+	SUBQ $16, CX
+	JMP  each
+
+tail:
+	TESTQ CX, CX
+	JZ    done
+	MASK
+	VMOVDQU32.Z (BX), K1, Z2
+	VPANDD Z11, Z2, Z3
+	VPANDND Z12, Z3, Z4
+	VPSRLD $5, Z3, Z3
+	KXNORW K3, K3, K3
+	VPGATHERDD (R11)(Z3*4), K3, Z7
+	VPSLLVD Z4, Z7, Z7
+	VPMOVD2M Z7, K2
+	KANDW K1, K2, K2
+	KMOVW K2, AX
+	MOVW AX, (R12)
+	VPSRLD $20, Z2, Z2
+	VMOVUPS.Z (SI), K1, Z1
+	VMULPS Z1, Z10, Z1
+	VCOMPRESSPS Z1, K2, Z1
+	VPCOMPRESSD Z2, K2, Z2
+	VMOVUPS Z1, (DI)(R9*4)
+	VMOVDQU32 Z2, (R8)(R9*4)
+	POPCNTL AX, AX
+	ADDQ AX, R9
+
+done:
+	MOVQ R9, ret+88(FP)
 	VZEROUPPER
 	RET
 

@@ -10,8 +10,9 @@ func (w *writer) writeStep() {
 	w.addWide()
 	w.mix()
 	w.dropout()
-	w.dropColumns()
-	w.compact()
+	w.kept()
+	w.packKept()
+	w.turnKept()
 	w.adam()
 	if w.wide {
 		w.text("\n// func fence()\nTEXT ·fence(SB), NOSPLIT, $0-0\n\tSFENCE\n\tRET")
@@ -167,76 +168,113 @@ func (w *writer) dropout() {
 	w.text("\tPREFETCHT0 2048(SI)\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI\n\tSUBQ $LANES, CX\n\tJGT  past\n\tJMP  done")
 }
 
-func (w *writer) dropColumns() {
-	w.function("dropColumns", "(lo, hi, limit uint32, up float32, col []int32, x, y []float32)", 88)
+// kept writes for each value of a row whether dropout leaves it other than 0, a bit each, and returns how many it leaves.
+func (w *writer) kept() {
+	w.function("kept", "(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int", 80)
 	w.text(`	VBROADCASTSS lo+0(FP), V0
 	VBROADCASTSS hi+4(FP), V1
-	VBROADCASTSS limit+8(FP), V4
-	VBROADCASTSS up+12(FP), V10`)
+	VBROADCASTSS limit+8(FP), V4`)
 	w.factors()
 	w.textf(`	SPLAT %#x, V6
+	ZERO V11
 	MOVQ col_base+16(FP), BX
 	MOVQ col_len+24(FP), CX
 	MOVQ x_base+40(FP), SI
-	MOVQ y_base+64(FP), DI`, uint32(goldenRatio))
-	places := "\tVPADDD V0, V7, V7\n\tXOR V1, V7, V7"
+	MOVQ mask+64(FP), DI
+	XORQ R9, R9`, uint32(goldenRatio))
+	if !w.wide {
+		w.text("\tVPCMPEQD Y10, Y10, Y10")
+	}
+	bits := "\tVPADDD V0, V7, V7\n\tXOR V1, V7, V7\n\tMIX(V7, V8)\n" + either(w,
+		"\tVCMPPS $4, Y11, Y9, Y9\n\tVANDPS Y8, Y9, Y9\n\tVMOVMSKPS Y9, AX\n\tMOVB AX, (DI)",
+		"\tVCMPPS $4, Z11, Z9, K2, K3\n\tKMOVW K3, AX\n\tMOVW AX, (DI)") + "\n\tPOPCNTL AX, AX\n\tADDQ AX, R9"
 	w.round("each", "tail", w.lanes(), func() {
-		w.text("\tVPMULLD (BX), V6, V7\n" + places)
-		w.drop(false, false, false)
-		w.text("\tADDQ $BYTES, BX\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI")
+		w.textf("\tVPMULLD (BX), V6, V7\n\tVMOVUPS (SI), V9\n%s\n\tADDQ $BYTES, BX\n\tADDQ $BYTES, SI\n\tADDQ $%d, DI", bits, w.lanes()/8)
 	})
 	w.left("tail")
-	w.text("\tLOADINT (BX), V7\n\tVPMULLD V7, V6, V7\n" + places)
-	w.drop(true, false, false)
-	w.end()
+	w.text("\tLOADINT (BX), V7\n\tVPMULLD V7, V6, V7\n\tLOAD (SI), V9\n" + bits)
+	w.text("\ndone:\n\tMOVQ R9, ret+72(FP)\n\tVZEROUPPER\n\tRET")
 }
 
-// compact writes whole vectors, of which the next one covers what is too much. AVX2 looks up, for each set of lanes that are kept,
-// which they are.
-func (w *writer) compact() {
-	if !w.wide {
-		for set := range 256 {
-			lanes, n := uint64(0), 0
-			for lane := range 8 {
-				if set>>lane&1 != 0 {
-					lanes |= uint64(lane) << (8 * n)
-					n++
-				}
-			}
-			w.textf("DATA lanes<>+%d(SB)/8, $%#x", 8*set, lanes)
-		}
-		w.text("GLOBL lanes<>(SB), RODATA|NOPTR, $2048")
+// keptLanes writes, for each set of eight lanes that are kept, which they are: AVX2 looks that up.
+func (w *writer) keptLanes() {
+	if w.wide {
+		return
 	}
-	w.function("compact", "(col []int32, x []float32, at *[packLen + 16]int32, y *[packLen + 16]float32) int", 72)
-	w.text(`	MOVQ col_base+0(FP), BX
-	MOVQ col_len+8(FP), CX
-	MOVQ x_base+24(FP), SI
-	MOVQ at+48(FP), R8
-	MOVQ y+56(FP), DI
-	XORQ R9, R9
-	ZERO V0` + either(w, "\n\tLEAQ lanes<>(SB), R10", ""))
-	keep := either(w, `	VCMPPS $4, Y0, Y1, Y3
-	VMOVMSKPS Y3, AX
-	VPMOVZXBD (R10)(AX*8), Y3
+	for set := range 256 {
+		lanes, n := uint64(0), 0
+		for lane := range 8 {
+			if set>>lane&1 != 0 {
+				lanes |= uint64(lane) << (8 * n)
+				n++
+			}
+		}
+		w.textf("DATA lanes<>+%d(SB)/8, $%#x", 8*set, lanes)
+	}
+	w.text("GLOBL lanes<>(SB), RODATA|NOPTR, $2048")
+}
+
+// compress is what writes the lanes of V1 and V2 whose bits are in AX to (DI) and (R8), whole vectors, and counts them in R9.
+func (w *writer) compress() string {
+	return either(w, `	VPMOVZXBD (R10)(AX*8), Y3
 	VPERMPS Y1, Y3, Y1
 	VPERMPS Y2, Y3, Y2
 	VMOVUPS Y1, (DI)(R9*4)
-	VMOVUPS Y2, (R8)(R9*4)
-	POPCNTL AX, AX
-	ADDQ AX, R9`, `	VCMPPS $4, Z0, Z1, K2
-	VCOMPRESSPS Z1, K2, Z1
+	VMOVUPS Y2, (R8)(R9*4)`, `	VCOMPRESSPS Z1, K2, Z1
 	VPCOMPRESSD Z2, K2, Z2
 	VMOVUPS Z1, (DI)(R9*4)
-	VMOVDQU32 Z2, (R8)(R9*4)
-	KMOVW K2, AX
-	POPCNTL AX, AX
-	ADDQ AX, R9`)
+	VMOVDQU32 Z2, (R8)(R9*4)`) + "\n\tPOPCNTL AX, AX\n\tADDQ AX, R9"
+}
+
+// packKept writes the values whose bits are set, times up, and their columns: whole vectors, of which the next one covers what is too much.
+func (w *writer) packKept() {
+	w.keptLanes()
+	w.function("packKept", "(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int", 88)
+	w.text(`	MOVQ mask+0(FP), R11
+	VBROADCASTSS up+8(FP), V10
+	MOVQ col_base+16(FP), BX
+	MOVQ col_len+24(FP), CX
+	MOVQ x_base+40(FP), SI
+	MOVQ at+64(FP), R8
+	MOVQ y+72(FP), DI
+	XORQ R9, R9` + either(w, "\n\tLEAQ lanes<>(SB), R10", ""))
+	bits := either(w, "\tMOVBLZX (R11), AX\n", "\tMOVWLZX (R11), AX\n\tKMOVW AX, K2\n")
 	w.round("each", "tail", w.lanes(), func() {
-		w.text("\tVMOVUPS (SI), V1\n\tMOVINT (BX), V2\n" + keep + "\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, BX")
+		w.textf("%s\tVMULPS (SI), V10, V1\n\tMOVINT (BX), V2\n%s\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, BX\n\tADDQ $%d, R11", bits, w.compress(), w.lanes()/8)
 	})
 	w.left("tail")
-	w.text("\tLOAD (SI), V1\n\tLOADINT (BX), V2\n" + keep)
-	w.text("\ndone:\n\tMOVQ R9, ret+64(FP)\n\tVZEROUPPER\n\tRET")
+	w.text("\tLOAD (SI), V1\n\tVMULPS V1, V10, V1\n\tLOADINT (BX), V2\n" + bits + w.compress())
+	w.text("\ndone:\n\tMOVQ R9, ret+80(FP)\n\tVZEROUPPER\n\tRET")
+}
+
+// turnKept does the same where the bit of a value and its row are in a number.
+func (w *writer) turnKept() {
+	w.function("turnKept", "(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int", 96)
+	w.text(`	MOVQ mask+0(FP), R11
+	VBROADCASTSS up+8(FP), V10
+	MOVQ place_base+16(FP), BX
+	MOVQ place_len+24(FP), CX
+	MOVQ x_base+40(FP), SI
+	MOVQ at+64(FP), R8
+	MOVQ y+72(FP), DI
+	MOVQ bits+80(FP), R12
+	XORQ R9, R9
+	SPLAT 0xfffff, V11
+	SPLAT 31, V12` + either(w, "\n\tLEAQ lanes<>(SB), R10", ""))
+	// V2 the numbers, V3 the bits of the words of 32, highest where a value is kept
+	bits := "\tVPANDX V11, V2, V3\n\tVPANDNX V12, V3, V4\n\tVPSRLD $5, V3, V3\n" + either(w,
+		"\tVPCMPEQD Y6, Y6, Y6\n\tVPGATHERDD Y6, (R11)(Y3*4), Y7\n\tVPSLLVD Y4, Y7, Y7\n",
+		"\tKXNORW K3, K3, K3\n\tVPGATHERDD (R11)(Z3*4), K3, Z7\n\tVPSLLVD Z4, Z7, Z7\n")
+	bits = strings.NewReplacer("ANDX", either(w, "AND", "ANDD"), "ANDNX", either(w, "ANDN", "ANDND")).Replace(bits)
+	kept := either(w, "\tVMOVMSKPS Y7, AX\n", "\tVPMOVD2M Z7, K2\n\tKMOVW K2, AX\n")
+	some := either(w, "\tVANDPS Y5, Y7, Y7\n\tVMOVMSKPS Y7, AX\n", "\tVPMOVD2M Z7, K2\n\tKANDW K1, K2, K2\n\tKMOVW K2, AX\n")
+	store := either(w, "\tMOVB AX, (R12)\n", "\tMOVW AX, (R12)\n") + "\tVPSRLD $20, V2, V2\n"
+	w.round("each", "tail", w.lanes(), func() {
+		w.textf("\tMOVINT (BX), V2\n%s%s%s\tVMULPS (SI), V10, V1\n%s\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, BX\n\tADDQ $%d, R12", bits, kept, store, w.compress(), w.lanes()/8)
+	})
+	w.left("tail")
+	w.text("\tLOADINT (BX), V2\n" + bits + some + store + "\tLOAD (SI), V1\n\tVMULPS V1, V10, V1\n" + w.compress())
+	w.text("\ndone:\n\tMOVQ R9, ret+88(FP)\n\tVZEROUPPER\n\tRET")
 }
 
 func (w *writer) adam() {

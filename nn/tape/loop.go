@@ -26,8 +26,10 @@ type loop struct {
 	val    []float32
 	ends   []int64
 	places []int32
+	mask   kernels.Mask
 
 	dropped *dropped
+	turned  []kernels.Turned
 }
 
 // BandLen is how many values the bands have that cores share, if they have more than one row: some

@@ -29,7 +29,8 @@ func (t *Tape) DropSparse(x *mat.Sparse, p float32, key rng.Key, nodes []int64) 
 	d := Next[dropped](t)
 	d.ends = resize(d.ends, x.Rows+1)
 	d.ends[0] = 0
-	l := loop{body: countKept, rows: x.Rows, width: 1 + len(x.Val)/max(x.Rows, 1), p: p, key: key, nodes: nodes, sparse: x, ends: d.ends}
+	d.mask = kernels.NewMask(d.mask, x.RowPtr[x.Rows], x.Rows)
+	l := loop{body: countKept, rows: x.Rows, width: 1 + len(x.Val)/max(x.Rows, 1), p: p, key: key, nodes: nodes, sparse: x, ends: d.ends, mask: d.mask}
 	each(l)
 	for i := range x.Rows {
 		d.ends[i+1] += d.ends[i]
@@ -38,16 +39,13 @@ func (t *Tape) DropSparse(x *mat.Sparse, p float32, key rng.Key, nodes []int64) 
 	d.col, d.val = resize(d.col, n), resize(d.val, n)
 	l.body, l.places, l.val = packKept, d.col, d.val
 	each(l)
-	d.turned = mat.Sparse{}
+	d.turned, d.from, d.p = mat.Sparse{}, x, p
 	d.Sparse = mat.Sparse{Rows: x.Rows, Cols: x.Cols, RowPtr: d.ends, Col: d.col, Val: d.val}
 	t.dropped = append(t.dropped, d)
 	return &d.Sparse
 }
 
-func countKept(w *loop, lo, hi int) { w.sparseRows(lo, hi, false) }
-func packKept(w *loop, lo, hi int)  { w.sparseRows(lo, hi, true) }
-
-func (w *loop) sparseRows(lo, hi int, pack bool) {
+func countKept(w *loop, lo, hi int) {
 	var keys [64]uint64
 	x := w.sparse
 	for ; lo < hi; lo += len(keys) {
@@ -55,17 +53,21 @@ func (w *loop) sparseRows(lo, hi int, pack bool) {
 		for k := range keys[:n] {
 			keys[k] = uint64(w.key.Fold(NodeID(w.nodes, lo+k)))
 		}
-		if ends := x.RowPtr[lo : lo+n+1]; pack {
-			kernels.DropoutPack(keys[:n], w.p, ends, x.Col, x.Val, w.ends[lo:lo+n+1], w.places, w.val)
-		} else {
-			kernels.DropoutKept(keys[:n], w.p, ends, x.Col, x.Val, w.ends[lo+1:lo+n+1])
-		}
+		kernels.DropoutKept(keys[:n], w.p, lo, x.RowPtr[lo:lo+n+1], x.Col, x.Val, w.mask, w.ends[lo+1:lo+n+1])
 	}
+}
+
+func packKept(w *loop, lo, hi int) {
+	x := w.sparse
+	kernels.DropoutPack(w.p, lo, x.RowPtr[lo:hi+1], x.Col, x.Val, w.mask, w.ends[lo:hi+1], w.places, w.val)
 }
 
 // dropped is what dropout has left of a sparse input at this step.
 type dropped struct {
 	mat.Sparse
+	from *mat.Sparse // what it was of, with probability p
+	p    float32
+	mask kernels.Mask // which values of from are left
 	ends []int64
 	col  []int32
 	val  []float32
@@ -76,7 +78,7 @@ type dropped struct {
 }
 
 func (d *dropped) Bytes() int64 {
-	n := 8*int64(cap(d.ends)) + 4*int64(cap(d.col)+cap(d.val))
+	n := 8*int64(cap(d.ends)) + 4*int64(cap(d.col)+cap(d.val)) + 2*int64(cap(d.mask))
 	for _, b := range d.blocks[:cap(d.blocks)] {
 		n += b.Bytes()
 	}

@@ -17,8 +17,13 @@ func (t *Tape) Memory() (m Memory) {
 		m.Aggregates += p.bytes()
 	}
 	for _, r := range t.patterns.of {
-		if tr, ok := r.value.(*Transpose); ok {
+		switch tr := r.value.(type) {
+		case *Transpose:
 			m.Transposes += 8*int64(len(tr.RowPtr)) + 4*int64(len(tr.Col)+len(tr.perm)+len(tr.val))
+		case *turnedPattern:
+			for k := range tr.blocks {
+				m.Transposes += tr.blocks[k].Bytes()
+			}
 		}
 	}
 	return m

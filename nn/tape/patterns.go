@@ -1,6 +1,9 @@
 package tape
 
-import "github.com/heddle-gnn/heddle/mat"
+import (
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+)
 
 // Patterns remembers what was computed from the patterns of graphs and sparse inputs: above all
 // their transposes, with which a gradient is a product whose output rows are split between cores,
@@ -93,4 +96,36 @@ func (tr *Transpose) Values(val []float32) []float32 {
 		tr.valOf = &val[0]
 	}
 	return tr.val
+}
+
+// turnedPattern is a sparse matrix transposed in blocks of rows.
+type turnedPattern struct {
+	since  int // the step that it was first seen in
+	of     int // rows of a block
+	valOf  *float32
+	blocks []kernels.Turned // nil: there are none yet, or the matrix has too many values
+}
+
+// turned returns the transpose of x in blocks of so many rows from the second step on that x is in: a sampler's rows are in one only. nil:
+// there is none.
+func (ps *Patterns) turned(x *mat.Sparse, rows int) []kernels.Turned {
+	tr := Remember(ps, x.RowPtr, x.Col, x.Cols, func() *turnedPattern { return &turnedPattern{since: ps.now} })
+	if tr.since == ps.now {
+		return nil
+	}
+	if tr.of == 0 {
+		tr.of, tr.valOf = rows, &x.Val[0]
+		for first := 0; first < x.Rows; first += rows {
+			b, ok := kernels.NewTurned(first, x.RowPtr[first:min(first+rows, x.Rows)+1], x.Col, x.Val, x.Cols)
+			if !ok {
+				tr.blocks = nil
+				break
+			}
+			tr.blocks = append(tr.blocks, b)
+		}
+	}
+	if tr.of != rows || tr.valOf != &x.Val[0] {
+		return nil
+	}
+	return tr.blocks
 }

@@ -44,7 +44,7 @@ func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 			most = rows
 		}
 	}
-	d.turn(x, most)
+	t.turn(d, x, most)
 	if most == x.Rows {
 		rowPtr, col, val := d.blocks[0].CSR()
 		WeightedSum(dw, rowPtr, col, val, dy, true)
@@ -54,13 +54,19 @@ func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 }
 
 // turn transposes x, which d has left, in blocks of so many rows, once in a step if all gradients read the same.
-func (d *dropped) turn(x *mat.Sparse, rows int) {
+func (t *Tape) turn(d *dropped, x *mat.Sparse, rows int) {
 	if d.turned.Rows == x.Rows && d.of == rows {
 		return
 	}
 	n := (x.Rows + rows - 1) / rows
 	d.turned, d.of, d.blocks = *x, rows, slices.Grow(d.blocks[:0], n)[:n]
-	each(loop{body: turnRows, rows: n, width: max(1, len(x.Col)/n+x.Cols), dropped: d})
+	l := loop{body: turnRows, rows: n, width: max(1, len(x.Col)/n+x.Cols), dropped: d}
+	if x.Rows == d.from.Rows { // not cut into pieces
+		if l.turned = t.patterns.turned(d.from, rows); l.turned != nil {
+			l.body = dropRowsTurned
+		}
+	}
+	each(l)
 }
 
 func turnRows(w *loop, lo, hi int) {
@@ -68,6 +74,12 @@ func turnRows(w *loop, lo, hi int) {
 	for k := lo; k < hi; k++ {
 		first := k * d.of
 		d.blocks[k].Transpose(first, d.turned.RowPtr[first:min(first+d.of, d.turned.Rows)+1], d.turned.Col, d.turned.Val, d.turned.Cols)
+	}
+}
+
+func dropRowsTurned(w *loop, lo, hi int) {
+	for k := lo; k < hi; k++ {
+		w.dropped.blocks[k].Drop(&w.turned[k], w.dropped.p, w.dropped.mask)
 	}
 }
 
