@@ -75,6 +75,24 @@ func (g *gather) run(part int) {
 	}
 }
 
+// AddBias adds b, unless it is nil, to each of so many rows of n values, and where relu makes 0 of what is below.
+func AddBias(rows, n int, y []float32, ldy int, b []float32, relu bool) {
+	checkMatrix("Y of AddBias", rows, n, ldy, y)
+	if b != nil {
+		checkLength("b of AddBias", len(b), n)
+	}
+	for i := range rows {
+		row := y[i*ldy:][:n]
+		writes(row)
+		if b != nil {
+			active.add(b, row)
+		}
+		if relu {
+			active.relu(row, row)
+		}
+	}
+}
+
 // SumColumns computes dst[j] = Σᵢ X[i,j], or adds that to dst where acc: a bias's gradient. X has rows of len(dst)
 // values. Sums are kept in float64 and rounded once.
 func SumColumns(rows int, x []float32, ldx int, dst []float32, acc bool) {

@@ -6,15 +6,18 @@ import "unsafe"
 // as many under way without.
 const cached = 32 << 20
 
-// spmmAVX512 goes through the edges once for every 128 columns, and again for what is left: fetching ahead takes no more
-// than eight lines of a row at a time well. Few columns are the business of short vectors, which lie in one cache line
+// spmmAVX512 goes through the edges once for every 256 columns, 128, and again for what is left. Few columns are the business of short vectors, which lie in one cache line
 // more often: one across two takes twice as long, whatever its mask.
 func spmmAVX512(s *spmm, lo, hi int) {
 	if s.n <= 8 {
 		s.columns(spmm8AVX2, lo, hi, 0, s.n)
 		return
 	}
-	s.vectors(&spmmsAVX512, 16, lo, hi, 0)
+	j := 0
+	for ; s.n-j >= 256; j += 256 {
+		s.columns(spmm256AVX512, lo, hi, j, 256)
+	}
+	s.vectors(&spmmsAVX512, 16, lo, hi, j)
 }
 
 func spmmAVX2(s *spmm, lo, hi int) { s.vectors(&spmmsAVX2, 8, lo, hi, 0) }

@@ -59,6 +59,9 @@ func spmm128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe
 var spmmsAVX512 = [8]spmmAsm{spmm16AVX512, spmm32AVX512, spmm48AVX512, spmm64AVX512, spmm80AVX512, spmm96AVX512, spmm112AVX512, spmm128AVX512}
 
 //go:noescape
+func spmm256AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+
+//go:noescape
 func panelAVX2(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, acc bool)
 
 //go:noescape

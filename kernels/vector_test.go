@@ -289,3 +289,34 @@ func TestNoAllocation(t *testing.T) {
 		}
 	})
 }
+
+// TestAddBias: rows get the bits of Add and ReLU, one by one, and what lies between them stays.
+func TestAddBias(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for _, n := range []int{0, 1, 7, 16, 33, 100} {
+			const rows = 5
+			ld := n + 3
+			b := special(1, make([]float32, n))
+			for _, relu := range []bool{false, true} {
+				for _, bias := range [][]float32{nil, b} {
+					y, check := fenced(t, 1, (rows-1)*ld+n)
+					special(2, y)
+					want := slices.Clone(y)
+					for i := range rows {
+						row := want[i*ld:][:n]
+						if bias != nil {
+							Add(bias, row)
+						}
+						if relu {
+							ReLU(row, row)
+						}
+					}
+					AddBias(rows, n, y, ld, bias, relu)
+					check()
+					same(t, "AddBias", y, want)
+				}
+			}
+		}
+	})
+	panics(t, "b of AddBias", func() { AddBias(1, 2, make([]float32, 2), 2, make([]float32, 1), false) })
+}

@@ -46,6 +46,7 @@ func declareSpMM() []byte {
 		}
 		fmt.Fprintf(&w, "// spmms%s sum that many columns of a row, or up to %d fewer.\nvar spmms%[1]s = [8]spmmAsm{%[3]s}\n\n", s.set(), s.lanes()-1, strings.Join(names, ", "))
 	}
+	fmt.Fprintf(&w, "//go:noescape\nfunc spmm256AVX512%s\n\n", spmmParameters)
 	for _, wide := range []bool{false, true} {
 		fmt.Fprintf(&w, "//go:noescape\nfunc panel%s%s\n\n", (&writer{wide: wide}).set(), panelParameters)
 	}
@@ -55,7 +56,11 @@ func declareSpMM() []byte {
 
 // A loop over rows, and in it one over the edges of a row.
 func (w *writer) spmm() {
-	for n := 1; n <= 8; n++ {
+	counts := []int{1, 2, 3, 4, 5, 6, 7, 8}
+	if w.wide {
+		counts = append(counts, 16)
+	}
+	for _, n := range counts {
 		k := rows{n, true}
 		w.function(k.name(w), spmmParameters, 89)
 		w.text("\tLOADARGS")

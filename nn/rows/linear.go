@@ -218,15 +218,13 @@ func (w *bias) band() int { return max(1, tape.BandLen/max(w.y.Cols, 1)) }
 
 // Run does one band.
 func (w *bias) Run(part int) {
-	for i := part * w.band(); i < min((part+1)*w.band(), w.y.Rows); i++ {
-		row := w.y.Row(i)
-		if w.b != nil {
-			kernels.Add(w.b.Value.Row(0), row)
-		}
-		if w.relu {
-			kernels.ReLU(row, row)
-		}
+	lo, hi := part*w.band(), min((part+1)*w.band(), w.y.Rows)
+	var b []float32
+	if w.b != nil {
+		b = w.b.Value.Row(0)
 	}
+	y := w.y.RowRange(lo, hi)
+	kernels.AddBias(y.Rows, y.Cols, y.Data, y.Stride, b, w.relu)
 }
 
 // BiasGrad adds the column sums of dy to the gradient of b, unless that is nil.
