@@ -99,9 +99,6 @@ func fullTileNEON(k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc 
 	}
 }
 
-// cached is the bytes of X from which rows are fetched ahead, which L2 has room for.
-const cached = 1 << 20
-
 // spmmNEON goes through the edges once for every 64 columns, and again for each part of what is left.
 func spmmNEON(s *spmm, lo, hi int) {
 	for j := 0; j < s.n; {

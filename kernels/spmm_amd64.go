@@ -2,10 +2,6 @@ package kernels
 
 import "unsafe"
 
-// cached is the bytes of X from which rows of several cache lines are fetched ahead. Below, they come from L3, and the processor has
-// as many under way without.
-const cached = 32 << 20
-
 // spmmAVX512 goes through the edges once for every 256 columns, 128, and again for what is left. Few columns are the business of short vectors, which lie in one cache line
 // more often: one across two takes twice as long, whatever its mask.
 func spmmAVX512(s *spmm, lo, hi int) {

@@ -13,7 +13,7 @@ var one = float32(1)
 
 // columns computes columns [j, j+cols) of rows [lo, hi) and returns j+cols.
 func (s *spmm) columns(f spmmAsm, lo, hi, j, cols int) int {
-	// Rows of one cache line are fetched ahead from L2 on.
+	// Rows are fetched ahead from L2 on.
 	const ahead, near = 16, 1 << 20 // edges, bytes of X
 	if s.rowPtr[lo] == s.rowPtr[hi] && s.acc {
 		return j + cols
@@ -26,7 +26,7 @@ func (s *spmm) columns(f spmmAsm, lo, hi, j, cols int) int {
 	if j < len(s.x) {
 		x = unsafe.Pointer(&s.x[j])
 	}
-	if bytes := 4 * len(s.x); bytes > cached || bytes > near && cols <= 16 {
+	if 4*len(s.x) > near {
 		far = max(0, int(s.rowPtr[hi])-ahead)
 	}
 	f(hi-lo, unsafe.Pointer(&s.rowPtr[lo]), unsafe.Pointer(unsafe.SliceData(s.col)), val, step,
