@@ -35,7 +35,7 @@ func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []flo
 		c.sums = make([][2]float64, parts)
 	}
 	c.sums = c.sums[:parts]
-	shared.some(c, parts, rows*n)
+	shared.some(c, parts, 8*rows*n) // an exponential takes as long as moving eight values
 	for _, p := range c.sums {
 		loss += p[0]
 		count += p[1]
