@@ -109,16 +109,16 @@ func dropoutAVX512(lo, hi, limit uint32, up float32, x, y []float32, add, past b
 func keptAVX512(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int
 
 //go:noescape
-func packKeptAVX2(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int
+func packKeptAVX2(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) int
 
 //go:noescape
-func turnKeptAVX2(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int
+func turnKeptAVX2(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) int
 
 //go:noescape
-func packKeptAVX512(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int
+func packKeptAVX512(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) int
 
 //go:noescape
-func turnKeptAVX512(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int
+func turnKeptAVX512(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) int
 
 //go:noescape
 func addWideAVX512(x []float32, sum []float64)

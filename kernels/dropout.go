@@ -82,7 +82,7 @@ func DropoutPack(p float32, first int, rowPtr []int64, col []int32, x []float32,
 	room, up := packRooms.Get().(*packRoom), 1/(1-p)
 	for k := range rows {
 		lo, hi := rowPtr[k], rowPtr[k+1]
-		n := room.pack(&mask[maskWord(lo, first+k)], up, col[lo:hi], x[lo:hi], at[into[k]:into[rows]], y[into[k]:into[rows]])
+		n := room.pack(mask[maskWord(lo, first+k):], up, col[lo:hi], x[lo:hi], at[into[k]:into[rows]], y[into[k]:into[rows]])
 		if want := into[k+1] - into[k]; int64(n) != want {
 			panic(fmt.Sprintf("kernels: DropoutPack has room for %d values of a row (got %d)", want, n))
 		}
@@ -123,23 +123,22 @@ const packLen = 512
 var packRooms = sync.Pool{New: func() any { return new(packRoom) }}
 
 // pack writes what mask keeps of a row to where there is room, at and y, and returns how much it keeps.
-func (r *packRoom) pack(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) (n int) {
+func (r *packRoom) pack(mask Mask, up float32, col []int32, x []float32, at []int32, y []float32) (n int) {
 	reads(col)
 	reads(x)
 	if len(col)+packMore <= len(at) { // what is written past the row is another's, which is packed later
 		writes(at[:len(col)])
 		writes(y[:len(col)])
-		return active.packKept(mask, up, col, x, &at[0], &y[0])
+		return active.packKept(&mask[0], up, col, x, at, y)
 	}
-	for len(col) > 0 {
+	for ; len(col) > 0; mask = mask[min(packLen/16, len(mask)):] {
 		some := min(len(col), packLen)
-		kept := active.packKept(mask, up, col[:some], x[:some], &r.at[0], &r.y[0])
+		kept := active.packKept(&mask[0], up, col[:some], x[:some], r.at[:], r.y[:])
 		if n+kept <= len(at) {
 			copy(at[n:], r.at[:kept])
 			copy(y[n:], r.y[:kept])
 		}
 		n, col, x = n+kept, col[some:], x[some:]
-		mask = (*uint16)(unsafe.Add(unsafe.Pointer(mask), packLen/8))
 	}
 	return n
 }
@@ -192,24 +191,24 @@ func keptGeneric(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) (
 }
 
 // packKeptGeneric has no branch, which a processor could not predict.
-func packKeptGeneric(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) (n int) {
-	words, ats, ys := unsafe.Slice(mask, (len(col)+15)/16), unsafe.Slice(at, len(col)+1), unsafe.Slice(y, len(col)+1)
+func packKeptGeneric(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) (n int) {
+	words := unsafe.Slice(mask, (len(col)+15)/16)
 	x = x[:len(col)]
 	for k, c := range col {
-		ats[n], ys[n] = c, x[k]*up
+		at[n], y[n] = c, x[k]*up
 		n += int(words[k/16] >> (k % 16) & 1)
 	}
 	return n
 }
 
-func turnKeptGeneric(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) (n int) {
-	words, ats, ys := unsafe.Slice(bits, (len(place)+15)/16), unsafe.Slice(at, len(place)+1), unsafe.Slice(y, len(place)+1)
+func turnKeptGeneric(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) (n int) {
+	words := unsafe.Slice(bits, (len(place)+15)/16)
 	clear(words)
 	x = x[:len(place)]
 	for k, p := range place {
 		b := p & (1<<placeBits - 1)
 		word := *(*uint16)(unsafe.Add(unsafe.Pointer(mask), b/16*2))
-		ats[n], ys[n] = int32(p>>placeBits), x[k]*up
+		at[n], y[n] = int32(p>>placeBits), x[k]*up
 		kept := word >> (b % 16) & 1
 		words[k/16] |= kept << (k % 16)
 		n += int(kept)

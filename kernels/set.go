@@ -30,8 +30,8 @@ type set struct {
 	// their columns, turnKept the same where the bit of a value and its row are in place, and which it keeps to bits. Both write up to 16
 	// values more than they count.
 	kept     func(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int
-	packKept func(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int
-	turnKept func(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int
+	packKept func(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) int
+	turnKept func(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) int
 
 	addWide  func(x []float32, sum []float64)        // sum += x
 	sumWide  func(dst []float32, terms [][]float32)  // dst = Σ terms in float64

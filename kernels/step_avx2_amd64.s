@@ -563,15 +563,15 @@ DATA lanes<>+2032(SB)/8, $0x7060504030201
 DATA lanes<>+2040(SB)/8, $0x706050403020100
 GLOBL lanes<>(SB), RODATA|NOPTR, $2048
 
-// func packKeptAVX2(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int
-TEXT ·packKeptAVX2(SB), NOSPLIT, $0-88
+// func packKeptAVX2(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) int
+TEXT ·packKeptAVX2(SB), NOSPLIT, $0-120
 	MOVQ mask+0(FP), R11
 	VBROADCASTSS up+8(FP), Y10
 	MOVQ col_base+16(FP), BX
 	MOVQ col_len+24(FP), CX
 	MOVQ x_base+40(FP), SI
-	MOVQ at+64(FP), R8
-	MOVQ y+72(FP), DI
+	MOVQ at_base+64(FP), R8
+	MOVQ y_base+88(FP), DI
 	XORQ R9, R9
 	LEAQ lanes<>(SB), R10
 
@@ -611,20 +611,20 @@ tail:
 	ADDQ AX, R9
 
 done:
-	MOVQ R9, ret+80(FP)
+	MOVQ R9, ret+112(FP)
 	VZEROUPPER
 	RET
 
-// func turnKeptAVX2(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int
-TEXT ·turnKeptAVX2(SB), NOSPLIT, $0-96
+// func turnKeptAVX2(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) int
+TEXT ·turnKeptAVX2(SB), NOSPLIT, $0-128
 	MOVQ mask+0(FP), R11
 	VBROADCASTSS up+8(FP), Y10
 	MOVQ place_base+16(FP), BX
 	MOVQ place_len+24(FP), CX
 	MOVQ x_base+40(FP), SI
-	MOVQ at+64(FP), R8
-	MOVQ y+72(FP), DI
-	MOVQ bits+80(FP), R12
+	MOVQ at_base+64(FP), R8
+	MOVQ y_base+88(FP), DI
+	MOVQ bits+112(FP), R12
 	XORQ R9, R9
 	MOVL $0xfffff, AX
 	VMOVD AX, X11
@@ -687,7 +687,7 @@ tail:
 	ADDQ AX, R9
 
 done:
-	MOVQ R9, ret+88(FP)
+	MOVQ R9, ret+120(FP)
 	VZEROUPPER
 	RET
 

@@ -293,15 +293,15 @@ done:
 	VZEROUPPER
 	RET
 
-// func packKeptAVX512(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int
-TEXT ·packKeptAVX512(SB), NOSPLIT, $0-88
+// func packKeptAVX512(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) int
+TEXT ·packKeptAVX512(SB), NOSPLIT, $0-120
 	MOVQ mask+0(FP), R11
 	VBROADCASTSS up+8(FP), Z10
 	MOVQ col_base+16(FP), BX
 	MOVQ col_len+24(FP), CX
 	MOVQ x_base+40(FP), SI
-	MOVQ at+64(FP), R8
-	MOVQ y+72(FP), DI
+	MOVQ at_base+64(FP), R8
+	MOVQ y_base+88(FP), DI
 	XORQ R9, R9
 
 each:
@@ -340,20 +340,20 @@ tail:
 	ADDQ AX, R9
 
 done:
-	MOVQ R9, ret+80(FP)
+	MOVQ R9, ret+112(FP)
 	VZEROUPPER
 	RET
 
-// func turnKeptAVX512(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int
-TEXT ·turnKeptAVX512(SB), NOSPLIT, $0-96
+// func turnKeptAVX512(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) int
+TEXT ·turnKeptAVX512(SB), NOSPLIT, $0-128
 	MOVQ mask+0(FP), R11
 	VBROADCASTSS up+8(FP), Z10
 	MOVQ place_base+16(FP), BX
 	MOVQ place_len+24(FP), CX
 	MOVQ x_base+40(FP), SI
-	MOVQ at+64(FP), R8
-	MOVQ y+72(FP), DI
-	MOVQ bits+80(FP), R12
+	MOVQ at_base+64(FP), R8
+	MOVQ y_base+88(FP), DI
+	MOVQ bits+112(FP), R12
 	XORQ R9, R9
 	MOVL $0xfffff, AX
 	VPBROADCASTD AX, Z11
@@ -413,7 +413,7 @@ tail:
 	ADDQ AX, R9
 
 done:
-	MOVQ R9, ret+88(FP)
+	MOVQ R9, ret+120(FP)
 	VZEROUPPER
 	RET
 

@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
-	"unsafe"
 )
 
 // A Turned is the transpose of some rows of a CSR. From it, Block.Drop picks at each step what dropout has left.
@@ -71,7 +70,7 @@ func (b *Block) Drop(t *Turned, p float32, mask Mask) {
 	r := turnRooms.Get().(*turnRoom)
 	groups := len(t.place)/16 + 1
 	r.bits = slices.Grow(r.bits[:0], groups)[:groups]
-	if got := active.turnKept(&mask[t.word], 1/(1-p), t.place, t.val, unsafe.SliceData(b.col), unsafe.SliceData(b.val), &r.bits[0]); got != n {
+	if got := active.turnKept(&mask[t.word], 1/(1-p), t.place, t.val, b.col[:n+packMore], b.val[:n+packMore], &r.bits[0]); got != n {
 		panic(fmt.Sprintf("kernels: mask of Drop must keep %d values (got %d)", got, n))
 	}
 	n, group := 0, int32(0)

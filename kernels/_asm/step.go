@@ -229,14 +229,14 @@ func (w *writer) compress() string {
 // packKept writes the values whose bits are set, times up, and their columns: whole vectors, of which the next one covers what is too much.
 func (w *writer) packKept() {
 	w.keptLanes()
-	w.function("packKept", "(mask *uint16, up float32, col []int32, x []float32, at *int32, y *float32) int", 88)
+	w.function("packKept", "(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) int", 120)
 	w.text(`	MOVQ mask+0(FP), R11
 	VBROADCASTSS up+8(FP), V10
 	MOVQ col_base+16(FP), BX
 	MOVQ col_len+24(FP), CX
 	MOVQ x_base+40(FP), SI
-	MOVQ at+64(FP), R8
-	MOVQ y+72(FP), DI
+	MOVQ at_base+64(FP), R8
+	MOVQ y_base+88(FP), DI
 	XORQ R9, R9` + either(w, "\n\tLEAQ lanes<>(SB), R10", ""))
 	bits := either(w, "\tMOVBLZX (R11), AX\n", "\tMOVWLZX (R11), AX\n\tKMOVW AX, K2\n")
 	w.round("each", "tail", w.lanes(), func() {
@@ -244,20 +244,20 @@ func (w *writer) packKept() {
 	})
 	w.left("tail")
 	w.text("\tLOAD (SI), V1\n\tVMULPS V1, V10, V1\n\tLOADINT (BX), V2\n" + bits + w.compress())
-	w.text("\ndone:\n\tMOVQ R9, ret+80(FP)\n\tVZEROUPPER\n\tRET")
+	w.text("\ndone:\n\tMOVQ R9, ret+112(FP)\n\tVZEROUPPER\n\tRET")
 }
 
 // turnKept does the same where the bit of a value and its row are in a number.
 func (w *writer) turnKept() {
-	w.function("turnKept", "(mask *uint16, up float32, place []uint32, x []float32, at *int32, y *float32, bits *uint16) int", 96)
+	w.function("turnKept", "(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) int", 128)
 	w.text(`	MOVQ mask+0(FP), R11
 	VBROADCASTSS up+8(FP), V10
 	MOVQ place_base+16(FP), BX
 	MOVQ place_len+24(FP), CX
 	MOVQ x_base+40(FP), SI
-	MOVQ at+64(FP), R8
-	MOVQ y+72(FP), DI
-	MOVQ bits+80(FP), R12
+	MOVQ at_base+64(FP), R8
+	MOVQ y_base+88(FP), DI
+	MOVQ bits+112(FP), R12
 	XORQ R9, R9
 	SPLAT 0xfffff, V11
 	SPLAT 31, V12` + either(w, "\n\tLEAQ lanes<>(SB), R10", ""))
@@ -274,7 +274,7 @@ func (w *writer) turnKept() {
 	})
 	w.left("tail")
 	w.text("\tLOADINT (BX), V2\n" + bits + some + store + "\tLOAD (SI), V1\n\tVMULPS V1, V10, V1\n" + w.compress())
-	w.text("\ndone:\n\tMOVQ R9, ret+88(FP)\n\tVZEROUPPER\n\tRET")
+	w.text("\ndone:\n\tMOVQ R9, ret+120(FP)\n\tVZEROUPPER\n\tRET")
 }
 
 func (w *writer) adam() {
