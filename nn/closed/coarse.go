@@ -15,7 +15,7 @@ const (
 	perValue      = 1.6
 	secretExact   = 0.3 // with OwnExact: the columns at home make up for both
 	perValueExact = 1.2
-	fewest        = 5   // values up to which so few bits would leave nothing of a row
+	fewest        = 5 // values up to which so few bits would leave nothing of a row
 )
 
 // Rounded reports whether rows of nodes with few values are rounded.
