@@ -116,7 +116,7 @@ def main():
             .config("spark.local.dir", str(at / "spark")).config("spark.sql.shuffle.partitions", str(max(16, a.edges // 2_000_000)))
             .config("spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold", "64m")  # names of a partition fit, so that edges need no sort
             .config("spark.executorEnv.HEDDLE_PEER", _program.program()).config("spark.executorEnv.PYTHONPATH", path)
-            .config("spark.executorEnv.GOMEMLIMIT", f"{a.bound * 7 // 8}MiB")  # Go collects more often instead of growing past it
+            .config("spark.executorEnv.GOMEMLIMIT", f"{a.bound * 3 // 4}MiB")  # Go collects more often; mapped files are beside it
             .config("spark.executorEnv.SPARK_LOCAL_IP", "127.0.0.1").config("spark.executorEnv.TMPDIR", str(at))
             .getOrCreate()
         )

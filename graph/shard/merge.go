@@ -54,8 +54,7 @@ type merger struct {
 	parts   []*Shard
 	workers int
 	rank    int
-	owned   []place // in the order of their global IDs
-	of      map[int64]int32
+	owned   []place   // in the order of their global IDs
 	base    []int32   // [part] its sources' first number where all parts' are lined up
 	to      []int32   // [their sources, lined up] source of the merged shard
 	halo    [][]place // [worker]
@@ -63,7 +62,8 @@ type merger struct {
 }
 
 func newMerger(parts []*Shard, workers, rank int) *merger {
-	m := &merger{parts: parts, workers: workers, rank: rank, of: make(map[int64]int32), halo: make([][]place, workers)}
+	m := &merger{parts: parts, workers: workers, rank: rank, halo: make([][]place, workers)}
+	of := make(map[int64]int32) // source of the merged shard by global ID
 	var sources int32
 	for p, s := range parts {
 		for i := range s.Owned {
@@ -83,8 +83,8 @@ func newMerger(parts []*Shard, workers, rank int) *merger {
 	n := int32(0)
 	number := func(list []place) {
 		for _, at := range list {
-			if _, ok := m.of[m.global(at)]; !ok {
-				m.of[m.global(at)] = n
+			if _, ok := of[m.global(at)]; !ok {
+				of[m.global(at)] = n
 				n++
 			}
 		}
@@ -98,13 +98,21 @@ func newMerger(parts []*Shard, workers, rank int) *merger {
 	m.to = make([]int32, sources)
 	for p, s := range parts {
 		for j, node := range s.Global {
-			m.to[m.base[p]+int32(j)] = m.of[node]
+			m.to[m.base[p]+int32(j)] = of[node]
 		}
 	}
 	return m
 }
 
 func (m *merger) global(at place) int64 { return m.parts[at.part].Global[at.row] }
+
+// halos returns how many rows of other workers' nodes the merged shard has.
+func (m *merger) halos() (n int) {
+	for _, list := range m.halo {
+		n += len(list)
+	}
+	return n
+}
 
 func (m *merger) sort(list []place) {
 	slices.SortFunc(list, func(a, b place) int {
@@ -118,7 +126,7 @@ func (m *merger) sort(list []place) {
 func (m *merger) shard() *Shard {
 	first := m.parts[0]
 	s := &Shard{Rank: m.rank, Parts: m.workers, Owned: len(m.owned), Nodes: first.Nodes, Name: first.Name, Encoding: first.Encoding,
-		Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)), HaloPtr: []int{len(m.owned)},
+		Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)), HaloPtr: []int{len(m.owned)}, Global: make([]int64, 0, len(m.owned)+m.halos()),
 		Labels: first.Labels.Select(nil), Types: graph.Types{Names: first.Types.Names, Ptr: slices.Clone(first.Types.Ptr)}}
 	if first.IDs != nil {
 		s.IDs = []string{}
@@ -235,7 +243,11 @@ func (m *merger) edgeRows(s *Shard) {
 // lined returns the parts' edges, one part's rows below another's, and its sources behind
 // another's.
 func (m *merger) lined(list []*graph.CSR) *graph.CSR {
-	out := &graph.CSR{NumSrc: len(m.to), RowPtr: []int64{0}}
+	rows, edges := 1, 0
+	for _, g := range list {
+		rows, edges = rows+g.NumDst, edges+len(g.Col)
+	}
+	out := &graph.CSR{NumSrc: len(m.to), RowPtr: make([]int64, 1, rows), Col: make([]int32, 0, edges)} // grown, they would be held twice
 	for p, g := range list {
 		out.NumDst += g.NumDst
 		for _, end := range g.RowPtr[1:] {
@@ -274,7 +286,11 @@ func stacked(parts []*Shard) graph.Features {
 		}
 		return graph.Features{Dense: x}
 	}
-	x := &mat.Sparse{Rows: n, Cols: cols, RowPtr: []int64{0}}
+	values := 0
+	for _, s := range parts {
+		values += len(s.X.Sparse.Col)
+	}
+	x := &mat.Sparse{Rows: n, Cols: cols, RowPtr: make([]int64, 1, n+1), Col: make([]int32, 0, values), Val: make([]float32, 0, values)}
 	for _, s := range parts {
 		for _, end := range s.X.Sparse.RowPtr[1:] {
 			x.RowPtr = append(x.RowPtr, int64(len(x.Col))+end)
