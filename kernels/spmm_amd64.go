@@ -2,8 +2,9 @@ package kernels
 
 import "unsafe"
 
-// spmmAVX512 goes through the edges once for every 256 columns, 128, and again for what is left. Few columns are the business of short vectors, which lie in one cache line
-// more often: one across two takes twice as long, whatever its mask.
+// spmmAVX512 goes through the edges once for every 256 columns, and again for each 128 and for what is left. Few columns
+// are the business of short vectors, which lie in one cache line more often: one across two takes twice as long, whatever
+// its mask.
 func spmmAVX512(s *spmm, lo, hi int) {
 	if s.n <= 8 {
 		s.columns(spmm8AVX2, lo, hi, 0, s.n)

@@ -57,6 +57,7 @@ type merger struct {
 	owned   []place   // in the order of their global IDs
 	base    []int32   // [part] its sources' first number where all parts' are lined up
 	to      []int32   // [their sources, lined up] source of the merged shard
+	sources int32     // of the merged shard
 	halo    [][]place // [worker]
 	row     [][]int32 // [part] row of each of its rows of edge columns in the merged table
 }
@@ -64,7 +65,7 @@ type merger struct {
 func newMerger(parts []*Shard, workers, rank int) *merger {
 	m := &merger{parts: parts, workers: workers, rank: rank, halo: make([][]place, workers)}
 	of := make(map[int64]int32) // source of the merged shard by global ID
-	var sources int32
+	var lined int32
 	for p, s := range parts {
 		for i := range s.Owned {
 			m.owned = append(m.owned, place{p, int32(i)})
@@ -76,16 +77,15 @@ func newMerger(parts []*Shard, workers, rank int) *merger {
 				}
 			}
 		}
-		m.base = append(m.base, sources)
-		sources += int32(len(s.Global))
+		m.base = append(m.base, lined)
+		lined += int32(len(s.Global))
 	}
 	m.sort(m.owned)
-	n := int32(0)
 	number := func(list []place) {
 		for _, at := range list {
 			if _, ok := of[m.global(at)]; !ok {
-				of[m.global(at)] = n
-				n++
+				of[m.global(at)] = m.sources
+				m.sources++
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func newMerger(parts []*Shard, workers, rank int) *merger {
 		m.halo[w] = slices.CompactFunc(m.halo[w], func(a, b place) bool { return m.global(a) == m.global(b) })
 		number(m.halo[w])
 	}
-	m.to = make([]int32, sources)
+	m.to = make([]int32, lined)
 	for p, s := range parts {
 		for j, node := range s.Global {
 			m.to[m.base[p]+int32(j)] = of[node]
@@ -105,14 +105,6 @@ func newMerger(parts []*Shard, workers, rank int) *merger {
 }
 
 func (m *merger) global(at place) int64 { return m.parts[at.part].Global[at.row] }
-
-// halos returns how many rows of other workers' nodes the merged shard has.
-func (m *merger) halos() (n int) {
-	for _, list := range m.halo {
-		n += len(list)
-	}
-	return n
-}
 
 func (m *merger) sort(list []place) {
 	slices.SortFunc(list, func(a, b place) int {
@@ -126,7 +118,8 @@ func (m *merger) sort(list []place) {
 func (m *merger) shard() *Shard {
 	first := m.parts[0]
 	s := &Shard{Rank: m.rank, Parts: m.workers, Owned: len(m.owned), Nodes: first.Nodes, Name: first.Name, Encoding: first.Encoding,
-		Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)), HaloPtr: []int{len(m.owned)}, Global: make([]int64, 0, len(m.owned)+m.halos()),
+		Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)), HaloPtr: []int{len(m.owned)},
+		Global: make([]int64, 0, m.sources),
 		Labels: first.Labels.Select(nil), Types: graph.Types{Names: first.Types.Names, Ptr: slices.Clone(first.Types.Ptr)}}
 	if first.IDs != nil {
 		s.IDs = []string{}
@@ -247,7 +240,8 @@ func (m *merger) lined(list []*graph.CSR) *graph.CSR {
 	for _, g := range list {
 		rows, edges = rows+g.NumDst, edges+len(g.Col)
 	}
-	out := &graph.CSR{NumSrc: len(m.to), RowPtr: make([]int64, 1, rows), Col: make([]int32, 0, edges)} // grown, they would be held twice
+	// Slices that grow are held twice for a while.
+	out := &graph.CSR{NumSrc: len(m.to), RowPtr: make([]int64, 1, rows), Col: make([]int32, 0, edges)}
 	for p, g := range list {
 		out.NumDst += g.NumDst
 		for _, end := range g.RowPtr[1:] {
