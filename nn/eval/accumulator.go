@@ -15,23 +15,44 @@ type Accumulator struct {
 	metric Metric
 	none   graph.Labels // of no row: says how many classes there are
 	bins   int
+	scales []Scale // of the bins of each ranking; nil: zero Scales
+	head   int     // numbers before the counts
+	from   int     // the first of the counts that is written
 	size   int
 }
 
 // NewAccumulator returns the accumulator of metric m over rows labelled like labels; bins is the
 // resolution of a metric that ranks.
 func NewAccumulator(m Metric, labels graph.Labels, bins int) Accumulator {
-	a := Accumulator{metric: m, none: labels.Select(nil)}
+	a := Accumulator{metric: m, none: labels.Select(nil), head: RealLen + 1}
 	if m.Ranks() {
 		a.bins = bins
 	}
+	return a.sized()
+}
+
+func (a Accumulator) sized() Accumulator {
 	zero := a.zero()
-	a.size = RealLen + 1 + len(zero.n)
+	a.size = a.head + len(zero.n) - a.from
+	return a
+}
+
+// Alone returns the accumulator of the metric alone: without a loss and, of a metric that ranks, of nothing but its bins.
+func (a Accumulator) Alone() Accumulator {
+	if a.head = 0; a.bins > 0 {
+		a.from = perRow + 3*a.none.Classes
+	}
+	return a.sized()
+}
+
+// On returns a with bins on such a scale for each ranking. Sums must be of rows that were written on the same scales.
+func (a Accumulator) On(scales []Scale) Accumulator {
+	a.scales = scales
 	return a
 }
 
 func (a Accumulator) zero() Counts {
-	return count(mat.Dense{}, a.none, nil, a.bins, a.metric.OfOrder())
+	return count(mat.Dense{}, a.none, nil, a.bins, nil, a.metric.OfOrder())
 }
 
 // Size is how many numbers Write writes.
@@ -39,28 +60,49 @@ func (a Accumulator) Size() int { return a.size }
 
 // Write writes to v the loss of the rows of scores, summed over that many labels, and their counts.
 func (a Accumulator) Write(v []int64, loss, labels float64, scores mat.Dense, of graph.Labels) {
-	PutReal(v, float64(float32(loss)))
-	v[RealLen] = int64(labels)
-	c := count(scores, of, nil, a.bins, a.metric.OfOrder())
-	copy(v[RealLen+1:a.size], c.n)
+	if a.head > 0 {
+		PutReal(v, float64(float32(loss)))
+		v[RealLen] = int64(labels)
+	}
+	c := count(scores, of, nil, a.bins, a.scales, a.metric.OfOrder())
+	copy(v[a.head:a.size], c.n[a.from:])
 }
 
 // Read turns a sum into the metric, the mean loss and the number of labels; the first two are NaN
-// where there are none. Counts that no rows can produce are an error.
+// where there are none. Of a metric alone the loss is NaN, and rows are counted as labels. Counts that no rows can produce
+// are an error.
 func (a Accumulator) Read(v []int64) (metric, loss float64, labels int64, err error) {
-	labels = v[RealLen]
-	if labels == 0 {
+	if labels = a.labels(v); labels == 0 {
 		return math.NaN(), math.NaN(), 0, nil
 	}
-	c := a.zero()
-	err = c.FromVector(v[RealLen+1 : a.size])
+	c, err := a.counts(v)
 	if err == nil {
 		err = a.check(c, labels, a.Rows(v))
 	}
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("the summed counts of all peers: %w", err)
 	}
-	return a.metric.Of(&c), float64(float32(Real(v))) / float64(labels), labels, nil
+	if loss = math.NaN(); a.head > 0 {
+		loss = float64(float32(Real(v))) / float64(labels)
+	}
+	return a.metric.Of(&c), loss, labels, nil
+}
+
+// labels returns the number of labels in a sum; of a metric alone that of rows.
+func (a Accumulator) labels(v []int64) int64 {
+	if a.head > 0 {
+		return v[RealLen]
+	}
+	return a.Rows(v)
+}
+
+// counts returns the counts in a sum.
+func (a Accumulator) counts(v []int64) (Counts, error) {
+	c := a.zero()
+	n := make([]int64, len(c.n))
+	copy(n[a.from:], v[a.head:a.size])
+	n[0] = a.Rows(v)
+	return c, c.FromVector(n)
 }
 
 // RealLen is how many whole numbers PutReal writes.
@@ -103,15 +145,23 @@ func Real(v []int64) float64 {
 }
 
 // Rows returns how many labelled rows a sum of Writes is over.
-func (a Accumulator) Rows(v []int64) int64 { return v[RealLen+1] }
+func (a Accumulator) Rows(v []int64) (rows int64) {
+	if a.from == 0 {
+		return v[a.head]
+	}
+	for _, n := range v[:2*a.bins] { // each ranking has all rows
+		rows += n
+	}
+	return rows
+}
 
 // Check returns what no sum of Writes over that many labelled rows has; nil: it may be one.
 func (a Accumulator) Check(v []int64, rows int64) error {
-	c := a.zero()
-	if err := c.FromVector(v[RealLen+1 : a.size]); err != nil {
+	c, err := a.counts(v)
+	if err != nil {
 		return err
 	}
-	return a.check(c, v[RealLen], rows)
+	return a.check(c, a.labels(v), rows)
 }
 
 // check is Check of counts, none of them negative, and of a number of labels.
@@ -126,6 +176,27 @@ func (a Accumulator) check(c Counts, labels, rows int64) error {
 		n := readNumbers(c.n[perRow:], rows, c.unit, c.each)
 		return n.check()
 	}
+	if a.from == 0 {
+		if err := a.checkClasses(c, rows); err != nil {
+			return err
+		}
+	}
+	for k := range c.curves {
+		all := int64(0)
+		for _, x := range c.curve(k) {
+			if all += x; x > rows {
+				return fmt.Errorf("eval: a bin of class %d must have at most %d rows (got %d)", k, rows, x)
+			}
+		}
+		if c.bins > 0 && all != rows {
+			return fmt.Errorf("eval: the bins of class %d must have %d rows (got %d)", k, rows, all)
+		}
+	}
+	return nil
+}
+
+// checkClasses is check of what is counted of each class.
+func (a Accumulator) checkClasses(c Counts, rows int64) error {
 	var sum [3]int64
 	for k := range c.classes {
 		t := c.class(k)
@@ -145,26 +216,15 @@ func (a Accumulator) check(c Counts, labels, rows int64) error {
 			return fmt.Errorf("eval: %d wrong rows of %d classes must be off by as many ranks or more (got %d, and squares of %d)", wrong, c.classes, f[0], f[1])
 		}
 	}
-	for k := range c.curves {
-		all := int64(0)
-		for _, x := range c.curve(k) {
-			if all += x; x > rows {
-				return fmt.Errorf("eval: a bin of class %d must have at most %d rows (got %d)", k, rows, x)
-			}
-		}
-		if c.bins > 0 && all != rows {
-			return fmt.Errorf("eval: the bins of class %d must have %d rows (got %d)", k, rows, all)
-		}
-	}
 	return nil
 }
 
 // Most returns how large number i of a Write over that many rows may be: parts of the loss may be anything.
 func (a Accumulator) Most(i int, rows int64) int64 {
 	switch i %= a.size; {
-	case i < RealLen || a.sums(i):
+	case i < a.head-1 || a.sums(i):
 		return 1 << 62
-	case i == RealLen:
+	case i == a.head-1:
 		return rows * int64(max(a.none.Classes, 1))
 	}
 	if a.far(i) {
@@ -176,7 +236,7 @@ func (a Accumulator) Most(i int, rows int64) int64 {
 // Wide reports whether number i of a Write may exceed the number of all rows of a sum, or be negative.
 func (a Accumulator) Wide(i int) bool {
 	i %= a.size
-	return i < RealLen || i == RealLen && a.none.Multi() || a.sums(i) || a.far(i)
+	return i < a.head-1 || i == a.head-1 && a.none.Multi() || a.sums(i) || a.far(i)
 }
 
 // far reports whether number i of a Write is of ranks that predictions are off.
@@ -184,5 +244,5 @@ func (a Accumulator) far(i int) bool { return a.metric.OfOrder() && i >= a.size-
 
 // sums reports whether number i of a Write is part of a sum of numbers.
 func (a Accumulator) sums(i int) bool {
-	return a.none.Kind() == target.Numbers && i >= RealLen+1+perRow
+	return a.none.Kind() == target.Numbers && i >= a.head+perRow
 }

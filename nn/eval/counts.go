@@ -37,11 +37,12 @@ func Count(scores mat.Dense, labels graph.Labels, rows []int32) Counts {
 
 // CountBins is Count that also sorts the rows' scores into bins of each ranking, for AUC and AP.
 func CountBins(scores mat.Dense, labels graph.Labels, rows []int32, bins int) Counts {
-	return count(scores, labels, rows, bins, false)
+	return count(scores, labels, rows, bins, nil, false)
 }
 
-// count is CountBins that also counts, of ordered classes, how many ranks predictions are off.
-func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, ordered bool) Counts {
+// count is CountBins with bins on the scale of each ranking (nil: zero Scales), that also counts, of ordered classes, how many ranks
+// predictions are off.
+func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, scales []Scale, ordered bool) Counts {
 	if scores.Cols != labels.Classes && scores.Rows > 0 {
 		panic(fmt.Sprintf("eval: %d columns of scores for %d classes", scores.Cols, labels.Classes))
 	}
@@ -53,6 +54,9 @@ func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, ordere
 		return c
 	}
 	odds := make([]float64, c.curves)
+	if scales == nil {
+		scales = make([]Scale, c.curves)
+	}
 	eachRow(scores, labels, rows, func(row []float32, class int, bits []uint8) {
 		c.n[0]++
 		if bits == nil {
@@ -63,7 +67,7 @@ func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, ordere
 		if bins > 0 {
 			logOdds(odds, row, labels.Multi())
 			for k, x := range odds {
-				c.curve(k)[2*binOf(x, bins)+side(c.positive(k, class, bits))]++
+				c.curve(k)[2*scales[k].binOf(x, bins)+side(c.positive(k, class, bits))]++
 			}
 		}
 	})

@@ -232,14 +232,51 @@ func TestBinsKeepTheirBounds(t *testing.T) {
 func TestBinsAscend(t *testing.T) {
 	last := 0
 	for x := -1e4; x < 1e4; x += 0.37 {
-		b := binOf(x, 1000)
+		b := Scale{}.binOf(x, 1000)
 		if b < last || b >= 1000 {
 			t.Fatalf("bin %d of %v follows bin %d", b, x, last)
 		}
 		last = b
 	}
-	if a, b, c := binOf(math.Inf(-1), 9), binOf(math.NaN(), 9), binOf(math.Inf(1), 9); a != 0 || b != 0 || c != 8 {
+	if a, b, c := (Scale{}).binOf(math.Inf(-1), 9), (Scale{}).binOf(math.NaN(), 9), (Scale{}).binOf(math.Inf(1), 9); a != 0 || b != 0 || c != 8 {
 		t.Errorf("bins of −Inf, NaN, Inf: %d %d %d", a, b, c)
+	}
+}
+
+// TestScaledBins: bins on the scale of the log-odds are about as full as one another, wherever these lie, so that 32 tell as much
+// as 1,024 of any log-odds do.
+func TestScaledBins(t *testing.T) {
+	for _, s := range []Scale{{0, 1}, {-0.56, 0.38}, {-1.4, 0.005}, {20, 1e-3}} {
+		last := 0
+		for z := -1e3; z < 1e3; z += 0.01 {
+			b := s.binOf(s.Centre+z*s.Width, 100)
+			if b < last || b >= 100 {
+				t.Fatalf("%+v: bin %d of %v follows bin %d", s, b, z, last)
+			}
+			last = b
+		}
+		if s.binOf(math.NaN(), 9) != 0 || s.binOf(math.Inf(1), 9) != 8 || s.binOf(math.Inf(-1), 9) != 0 {
+			t.Errorf("%+v: NaN and infinities must lie at the ends", s)
+		}
+		key, n := rng.New(8), 4000
+		scores, labels := mat.New(n, 2), graph.Labels{Classes: 2, Class: make([]int32, n)}
+		for i := range n {
+			labels.Class[i] = int32(i % 2)
+			z := key.Normal(uint64(i)) + float64(i%2)
+			scores.Set(i, 1, float32(s.Centre+s.Width*z))
+		}
+		a := NewAccumulator("auc", labels, 32).Alone().On([]Scale{s})
+		v := make([]int64, a.Size())
+		if a.Write(v, 0, 0, scores, labels); len(v) != 64 {
+			t.Errorf("%d counts, must be 64", len(v))
+		}
+		auc, _, rows, err := a.Read(v)
+		if exact := Metric("auc").Exact(scores, labels, nil); err != nil || rows != int64(n) || math.Abs(auc-exact) > 1e-3 {
+			t.Errorf("%+v: AUC of %d rows is %.4f, must be %.4f (%v)", s, rows, auc, exact, err)
+		}
+		if v[5] += 7; a.Check(v, int64(n)) == nil {
+			t.Error("a count too many is taken")
+		}
 	}
 }
 
@@ -316,6 +353,10 @@ func TestCheckCounts(t *testing.T) {
 			labels.Bits = []uint8{}
 		}
 		a := NewAccumulator(Metric(rapid.SampledFrom([]string{"accuracy", "micro-f1", "auc"}).Draw(t, "metric")), labels, 8)
+		first := RealLen
+		if rapid.Bool().Draw(t, "alone") {
+			a, first = a.Alone(), 0
+		}
 		v := make([]int64, a.Size())
 		a.Write(v, 1.5, float64(rows), scores, labels)
 		if err := a.Check(v, int64(rows)); err != nil || a.Rows(v) != int64(rows) {
@@ -326,7 +367,7 @@ func TestCheckCounts(t *testing.T) {
 				t.Fatalf("count %d must be at most %d (got %d)", i, a.Most(i, int64(rows)), v[i])
 			}
 		}
-		at := rapid.IntRange(RealLen, len(v)-1).Draw(t, "at")
+		at := rapid.IntRange(first, len(v)-1).Draw(t, "at")
 		v[at] += int64(rapid.SampledFrom([]int{-1000, 1000}).Draw(t, "by"))
 		if a.Check(v, int64(rows)) == nil {
 			t.Fatalf("count %d is false, of %v", at, v)

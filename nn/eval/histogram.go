@@ -62,15 +62,25 @@ func logOdds(dst []float64, row []float32, multi bool) {
 	}
 }
 
-// binOf returns the bin, in [0, bins), of the log-odds x: equal widths of x/(2+|x|), as fine as
-// bins of the probability at ½ and, unlike them, able to tell apart the scores of a sure model. NaN
-// lies in bin 0.
-func binOf(x float64, bins int) int {
-	if math.IsNaN(x) {
-		return 0
-	}
+// Scale says where the log-odds of a ranking lie, so that few bins tell them apart. The zero Scale is that of any model.
+type Scale struct {
+	Centre, Width float64 // about their mean and deviation
+}
+
+// binOf returns the bin, in [0, bins), of the log-odds x. On the zero Scale bins have equal widths of x/(2+|x|): they are as
+// fine as bins of the probability at ½ and, unlike them, able to tell apart the scores of a sure model. Else, with z for
+// (x − Centre)/Width, they have equal widths of z/√(2+z²): each has about as many of normal log-odds, and a few have those that
+// lie far out. NaN lies in bin 0.
+func (s Scale) binOf(x float64, bins int) int {
 	x = min(max(x, -1e9), 1e9)
 	u := (1 + x/(2+math.Abs(x))) / 2
+	if s.Width > 0 {
+		z := (x - s.Centre) / s.Width
+		u = (1 + z/math.Sqrt(2+float64(z*z))) / 2
+	}
+	if math.IsNaN(u) {
+		return 0
+	}
 	return min(int(u*float64(bins)), bins-1)
 }
 

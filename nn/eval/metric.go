@@ -151,7 +151,7 @@ func (m Metric) Count(scores mat.Dense, labels graph.Labels, rows []int32) Count
 	if m.Ranks() {
 		return CountBins(scores, labels, rows, DefaultBins)
 	}
-	return count(scores, labels, rows, 0, m.OfOrder())
+	return count(scores, labels, rows, 0, nil, m.OfOrder())
 }
 
 // Of returns m of what was counted.

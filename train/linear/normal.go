@@ -82,6 +82,35 @@ func (n Normal) Moments(j int) (mean, deviation float64) {
 	return mean, math.Sqrt(max(n.gram[j][j]/count-float64(mean*mean), 0))
 }
 
+// Predicted returns mean and deviation over the training nodes, as they are weighted, of each output of a solution of Solve on
+// these columns.
+func (n Normal) Predicted(columns []int, w hmat.Dense) (mean, deviation []float64) {
+	d, count := len(columns), n.gram[0][0]
+	mean, deviation = make([]float64, w.Cols), make([]float64, w.Cols)
+	means := make([]float64, d)
+	for a, i := range columns {
+		means[a] = n.gram[i][0] / count
+	}
+	for o := range w.Cols {
+		mean[o] = float64(w.At(d, o))
+		square := 0.0
+		for a, i := range columns {
+			v := float64(w.At(a, o))
+			mean[o] += float64(v * means[a])
+			row := 0.0
+			for b, j := range columns[:a+1] { // columns ascend
+				part := (n.gram[i][j]/count - float64(means[a]*means[b])) * float64(w.At(b, o))
+				if row += part; b < a {
+					row += part
+				}
+			}
+			square += float64(v * row)
+		}
+		deviation[o] = math.Sqrt(max(square, 0))
+	}
+	return mean, deviation
+}
+
 // Solve returns, for each λ, the weights, (len(columns)+1)×C, of the regression on the given columns
 // that minimises Σ w‖zW − y‖² + λ·Σ_j v_j‖W_j‖², v_j the variance of column j times the count of nodes:
 // the penalty of columns that were standardised first (Hoerl and Kennard 1970; by Cholesky in
