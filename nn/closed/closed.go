@@ -30,15 +30,16 @@ type Layout struct {
 	Degree     bool `json:"degree,omitempty"`     // a column log(1 + degree) in the first round
 	// Columns of the first round that are a node's own features, standardised, which no hop aggregates: all features, or 0.
 	OwnFeatures int  `json:"own_features,omitempty"`
-	LogitHops   int  `json:"logit_hops,omitempty"` // aggregations of the logits of the round before, each of them columns
-	Random      int  `json:"random,omitempty"`     // random Fourier features of each head
-	Residual    bool `json:"residual,omitempty"`   // rounds after the first learn from residuals, else from soft labels
-	LeaveOut    bool `json:"leave_out,omitempty"`  // a node's own part is taken out of the means that its row is compared with
-	TrainLead   bool `json:"train_lead,omitempty"` // in rounds after the first what Counts says is taken out of training nodes, too
-	Inductive   bool `json:"inductive,omitempty"`  // validation and test nodes were absent while training: they count to no mean
-	Numbers     bool `json:"numbers,omitempty"`    // labels are standardised numbers, not classes
-	Multi       bool `json:"multi,omitempty"`      // a node may have several classes: its logits are regressions less a half
-	Coarse      int  `json:"coarse,omitempty"`     // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
+	LogitHops   int  `json:"logit_hops,omitempty"`  // aggregations of the logits of the round before, each of them columns
+	Random      int  `json:"random,omitempty"`      // random Fourier features of each head, at most
+	RandomEach  int  `json:"random_each,omitempty"` // of them, at most for each column that the head reads; 0: any
+	Residual    bool `json:"residual,omitempty"`    // rounds after the first learn from residuals, else from soft labels
+	LeaveOut    bool `json:"leave_out,omitempty"`   // a node's own part is taken out of the means that its row is compared with
+	TrainLead   bool `json:"train_lead,omitempty"`  // in rounds after the first what Counts says is taken out of training nodes, too
+	Inductive   bool `json:"inductive,omitempty"`   // validation and test nodes were absent while training: they count to no mean
+	Numbers     bool `json:"numbers,omitempty"`     // labels are standardised numbers, not classes
+	Multi       bool `json:"multi,omitempty"`       // a node may have several classes: its logits are regressions less a half
+	Coarse      int  `json:"coarse,omitempty"`      // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
 
 	// OwnExact is set where a node's own columns before any hop are read at home as they are, and are coarser where they
 	// cross: no row holds them, nor logits that are made of them.
@@ -89,6 +90,9 @@ func (s Layout) Faults(features int) (all []error) {
 	}
 	if s.Random < 0 || s.Random > maxRandom {
 		bad("random must be 0 to %d (got %d)", maxRandom, s.Random)
+	}
+	if s.RandomEach < 0 || s.RandomEach > maxRandom {
+		bad("random_each must be 0 to %d (got %d)", maxRandom, s.RandomEach)
 	}
 	if s.Alone < 0 || s.Alone > maxRounds || s.Alone > 0 && (s.Own > 0 || s.Components > 0) {
 		bad("rounds_alone must be 0 to %d, and 0 with own_rounds or components (got %d)", maxRounds, s.Alone)
@@ -172,6 +176,14 @@ func (s Layout) Columns(r, classes int) int {
 	return n
 }
 
+// RandomOf returns how many random features a head of so many columns has.
+func (s Layout) RandomOf(columns int) int {
+	if s.RandomEach == 0 {
+		return s.Random
+	}
+	return min(s.Random, s.RandomEach*columns)
+}
+
 // Weights calls matrix with the shape of every weight matrix of a model.
 func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
 	features = s.Inputs(features)
@@ -181,8 +193,8 @@ func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
 	for r := range s.Rounds {
 		matrix(features, s.Width(classes))
 		d += s.Columns(r, classes)
-		matrix(d, s.Random)
-		matrix(d+s.Random, classes)
+		matrix(d, s.RandomOf(d))
+		matrix(d+s.RandomOf(d), classes)
 	}
 }
 
@@ -231,11 +243,12 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 			m.Counts = append(m.Counts, tape.NewParam(at("counts"), s.countRows(), s.Width(classes), 0))
 		}
 		d += s.Columns(r, classes)
-		h := &Head{Weight: tape.NewParam(at("weight"), d+s.Random, classes, 0),
+		random := s.RandomOf(d)
+		h := &Head{Weight: tape.NewParam(at("weight"), d+random, classes, 0),
 			Bias: tape.NewParam(at("bias"), 1, classes, 0)}
-		if s.Random > 0 {
+		if random > 0 {
 			h.Mean, h.Scale = tape.NewParam(at("mean"), 1, d, 0), tape.NewParam(at("scale"), 1, d, 0)
-			h.Freq, h.Phase = tape.NewParam(at("frequency"), d, s.Random, 0), tape.NewParam(at("phase"), 1, s.Random, 0)
+			h.Freq, h.Phase = tape.NewParam(at("frequency"), d, random, 0), tape.NewParam(at("phase"), 1, random, 0)
 			h.draw(key.FoldString("random features").Fold(uint64(r)))
 		}
 		m.Heads = append(m.Heads, h)
