@@ -17,18 +17,15 @@ const columnSets = 4
 // the labels of all peers (closedform.Config.Residual).
 func ClassMeans(c closedform.Config, m Members, residual bool) List {
 	kind, _ := target.Named(c.Task)
-	_, final, reals := accumulated(c.Metric, kind, c.Classes)
 	l := begin(m)
 	l.labelled(c, kind, int64(c.Inputs()))
 	l.classRounds(c, residual, map[int]string{0: "float32", 8: "int8", 16: "int16"}[c.SumBits(m.Peers)])
-	l.finished(c, kind, final, reals)
+	l.finished(c, kind)
 	return l.List
 }
 
 // classRounds adds the rounds of c, whose sums of features have that format.
 func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
-	kind, _ := target.Named(c.Task)
-	metric, _, reals := accumulated(c.Metric, kind, c.Classes)
 	features := int64(c.Inputs())
 	views := int64(1)
 	if c.Inductive {
@@ -82,18 +79,19 @@ func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
 			continue
 		}
 		l.sum("ZᵀZ and ZᵀY of the columns", 1, int64(linear.PartLen(columns, added, c.Classes)), 0)
-		if n := int64(linear.PartLen(columns+spec.Random, spec.Random, c.Classes)); spec.Random > 0 && sums == "float32" {
+		random := spec.RandomOf(columns - 1)
+		if n := int64(linear.PartLen(columns+random, random, c.Classes)); random > 0 && sums == "float32" {
 			l.sum("ZᵀZ and ZᵀY of random features", 1, n, 0)
-		} else if spec.Random > 0 {
+		} else if random > 0 {
 			format := map[int]string{16: "int16", 32: "int32"}[c.RandomBits(l.Peers, float64(l.Train), residual)]
 			l.parts("ZᵀZ and ZᵀY of random features", 1, n, 1, format)
 		}
-		l.penalties(c, metric, reals)
+		l.penalties(c)
 	}
 }
 
-// finished adds what is counted of the finished model, whose metric has so many counts, and wide ones among them.
-func (l *sending) finished(c closedform.Config, kind target.Kind, final, reals int64) {
+// finished adds what is counted of the finished model.
+func (l *sending) finished(c closedform.Config, kind target.Kind) {
 	if c.LabelEpsilon > 0 {
 		l.counts("labelled test nodes", 1, 1, 0)
 		l.noisy("right validation and test nodes, with noise", 2)
@@ -103,7 +101,8 @@ func (l *sending) finished(c closedform.Config, kind target.Kind, final, reals i
 		l.moves(int64(first), int64(second), 0)
 		l.counts("validation nodes that moves to the shares of each site put right and wrong", 1, int64(shares.SiteCounts()), 0)
 	}
-	l.counts("validation and test metrics", 1, 2*final, 2*reals)
+	counts, wide := c.Measured()
+	l.counts("validation and test metrics", 1, 2*int64(counts), 2*int64(wide))
 	l.figures(kind, c.Classes)
 }
 
@@ -133,13 +132,10 @@ func (l *sending) noisyRound(columns, added, classes int) {
 // noisy adds sums of that many numbers with noise, which travel in 32 or 64 bits.
 func (l *sending) noisy(what string, numbers int64) { l.sum(what, 1, 0, numbers) }
 
-// penalties adds the validation of a round, whose metric has so many counts, and wide ones among them.
-func (l *sending) penalties(c closedform.Config, metric, wide int64) {
-	if c.Metric == "accuracy" {
-		metric, wide = 1, 0
-	}
-	choices := columnSets * int64(len(c.Lambdas))
-	l.counts("validation counts of each penalty", 1, choices*metric+1, choices*wide)
+// penalties adds the validation of a round.
+func (l *sending) penalties(c closedform.Config) {
+	counts, wide := c.Compared()
+	l.counts("validation counts of each penalty", 1, columnSets*int64(counts)+1, columnSets*int64(wide))
 }
 
 // means adds the class means of a round, of so many columns.

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -25,6 +27,8 @@ type header struct {
 	Apart   []float64 `json:"apart,omitempty"`   // Trainer.apart
 	Allowed []float64 `json:"allowed,omitempty"` // Trainer.allowed
 	Shares  float64   `json:"shares,omitempty"`  // closed.Layout.SiteShares
+
+	Scales []eval.Scale `json:"scales,omitempty"` // Trainer.scales
 }
 
 // participant is this peer as a member of the run.
@@ -76,7 +80,7 @@ func (t *Trainer) save() error {
 		return nil
 	}
 	c := &recovery.Checkpoint{Sent: t.sent(), F32: map[string][]float32{"equations/sums": t.parts, "means/statistics": t.stats.Data}}
-	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed, Shares: t.model.Closed.Spec.SiteShares})
+	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed, Shares: t.model.Closed.Spec.SiteShares, Scales: t.scales})
 	if err != nil {
 		return err
 	}
@@ -117,7 +121,10 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 	if err := t.resolve(labels.Read(c.Labels, t.whole.Labels.Kind(), labels.Draw{Seed: t.config.Seed})); err != nil {
 		return err
 	}
-	t.at, t.nodes, t.before = c.At, h.Nodes, c.Sent
+	t.at, t.nodes, t.before, t.scales = c.At, h.Nodes, c.Sent, h.Scales
+	if t.config.Metric == "auc" && t.at.BestRound >= 0 && t.scales == nil { // of a version that counted on other bins
+		return &checkpoint.MismatchError{Path: t.Checkpoints.Dir, Which: []string{"version of this program"}}
+	}
 	t.model.Closed.Spec.SiteShares = h.Shares
 	for _, p := range t.model.Params() {
 		copy(p.Value.Data, c.F32["model/"+p.Name])

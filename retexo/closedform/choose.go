@@ -11,11 +11,11 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
 	"github.com/heddle-gnn/heddle/train/recovery"
@@ -27,14 +27,16 @@ type candidate struct {
 	random  bool // the columns behind those of all rounds are the head's random features
 	penalty float64
 	weights mat.Dense
+	scales  []eval.Scale // of the bins of its AUC
 }
 
 // choice is what validation nodes say of a round's candidates. The mean of their weights is the head's (ADR 76).
 type choice struct {
 	all       []candidate
-	counts    []float64 // how much each of them counts to the mean
-	val, loss float64   // mean of theirs; NaN without validation nodes
-	margin    float64   // half a standard error of the best
+	counts    []float64    // how much each of them counts to the mean
+	val, loss float64      // mean of theirs; NaN without validation nodes
+	margin    float64      // half a standard error of the best
+	scales    []eval.Scale // of the bins of the mean's AUC
 }
 
 // leastPenalty is that of the solutions that count to a mean: the large weights of smaller ones, which cancel each other, would pass
@@ -67,10 +69,7 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 		}
 	}
 	var all []candidate
-	lambdas := t.config.Lambdas
-	if t.config.Metric.Ranks() || t.config.numbers() { // a candidate takes the counts of a curve, a thousand bytes for each peer and class
-		lambdas = everySecond(lambdas)
-	}
+	lambdas := t.config.lambdas()
 	sets := t.sets(r, equations.Columns())
 	if t.Labels != nil { // each candidate adds to the noise of all
 		sets, lambdas, all = t.privateCandidates(r, sets)
@@ -81,7 +80,11 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 			return choice{}, err
 		}
 		for i, w := range solved {
-			all = append(all, candidate{set.columns, set.random, lambdas[i], w})
+			one := candidate{columns: set.columns, random: set.random, penalty: lambdas[i], weights: w}
+			if t.config.Metric == "auc" {
+				one.scales = t.config.scales(equations.Predicted(one.columns, w))
+			}
+			all = append(all, one)
 		}
 	}
 	validate := t.validate
@@ -93,6 +96,12 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 		return choice{}, err
 	}
 	best.mean(head)
+	if t.config.Metric == "auc" {
+		w := mat.New(head.Weight.Value.Rows+1, t.config.Classes)
+		copy(w.Data, head.Weight.Value.Clone().Data)
+		copy(w.Row(w.Rows-1), head.Bias.Value.Data)
+		best.scales = t.config.scales(equations.Predicted(span(1, w.Rows), w))
+	}
 	if t.model.Closed.Spec.Multi {
 		for k := range head.Bias.Value.Data {
 			head.Bias.Value.Data[k] -= closed.Half
@@ -208,10 +217,13 @@ func (t *Trainer) sets(r, columns int) (all []candidate) {
 	return all
 }
 
-// everySecond returns the first, third, … of x.
-func everySecond(x []float64) (some []float64) {
-	for k := 0; k < len(x); k += 2 {
-		some = append(some, x[k])
+// lambdas returns the penalties to try: where a candidate takes the counts of a curve, or of sums, every second.
+func (c Config) lambdas() (some []float64) {
+	if !c.Metric.Ranks() && !c.numbers() {
+		return c.Lambdas
+	}
+	for k := 0; k < len(c.Lambdas); k += 2 {
+		some = append(some, c.Lambdas[k])
 	}
 	return some
 }
@@ -224,8 +236,74 @@ func span(lo, hi int) (all []int) {
 	return all
 }
 
-// selectionBins is the resolution of AUC and AP while candidates are compared, all in one sum.
-const selectionBins = 64
+// selectionBins is the resolution of AP while candidates are compared, all in one sum, and scaledBins that of AUC, whose bins
+// lie where a candidate's log-odds do.
+const (
+	selectionBins = 64
+	scaledBins    = 16
+)
+
+// accumulator returns what AP is counted by in so many bins, AUC in so many scaled ones, and any other metric without bins.
+func (c Config) accumulator(labels graph.Labels, bins, scaled int) eval.Accumulator {
+	if c.Metric == "auc" {
+		bins = scaled
+	}
+	return eval.NewAccumulator(c.Metric, labels, bins)
+}
+
+// compared returns what candidates are compared by.
+func (c Config) compared(labels graph.Labels) eval.Accumulator {
+	return c.accumulator(labels, selectionBins, scaledBins).Alone()
+}
+
+// Compared returns how many counts all candidates of a set of columns take together, of which so many are wide.
+func (c Config) Compared() (counts, wide int) {
+	if counts = len(c.lambdas()); c.Metric == "accuracy" && c.Task == target.Single.String() {
+		return counts, 0
+	}
+	size, wide := sized(c.compared(c.none()))
+	return counts * size, counts * wide
+}
+
+// Measured returns how many counts the metric of the result takes, of each of two splits, of which so many are wide.
+func (c Config) Measured() (counts, wide int) { return sized(c.measured(c.none())) }
+
+// none returns the labels of no node.
+func (c Config) none() graph.Labels {
+	kind, _ := target.Named(c.Task)
+	return graph.Labels{Classes: c.Classes}.None(kind, 0)
+}
+
+// sized returns how many counts a has, and how many of them are wide.
+func sized(a eval.Accumulator) (counts, wide int) {
+	for i := range a.Size() {
+		if a.Wide(i) {
+			wide++
+		}
+	}
+	return a.Size(), wide
+}
+
+// scales returns where the log-odds of each ranking lie, by mean and deviation of the outputs of a regression on each class. Outputs
+// of exclusive classes add up to 1. So log-odds of two are 2s − 1 for an output of s; of more classes, whose outputs are near
+// one another, they follow about the same line in s as if all others were equal.
+func (c Config) scales(mean, deviation []float64) (all []eval.Scale) {
+	if c.Task == target.Several.String() {
+		for k, m := range mean {
+			all = append(all, eval.Scale{Centre: m - closed.Half, Width: deviation[k]})
+		}
+		return all
+	}
+	others := float64(len(mean) - 1)
+	factor := 1 + 1/others
+	for k, m := range mean {
+		all = append(all, eval.Scale{Centre: float64(factor*m) - 1/others - math.Log(others), Width: factor * deviation[k]})
+	}
+	if len(all) == 2 {
+		return all[1:]
+	}
+	return all
+}
 
 // validate sums the metric of every candidate over the validation nodes of all peers and returns those that are alike
 // the best; without validation nodes the one with the penalty in the middle and all columns.
@@ -233,7 +311,7 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 	rows := t.shard.NodesIn(graph.Val)
 	labels, of := t.shard.Labels.Select(rows), columns.Select(rows)
 	accuracy := t.config.Metric == "accuracy" && !labels.Multi()
-	a := eval.NewAccumulator(t.config.Metric, t.shard.Labels, selectionBins)
+	a := t.config.compared(t.shard.Labels)
 	size := a.Size()
 	if accuracy {
 		size = 1 // nodes that are right
@@ -247,8 +325,7 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 			v[0] = counts.Vector()[1]
 			continue
 		}
-		loss, count := task.Loss{}.Of(mat.Dense{}, logits, labels, nil)
-		a.Write(v, loss, count, logits, labels)
+		a.On(one.scales).Write(v, 0, 0, logits, labels)
 	}
 	c.Counts[len(all)*size] = int64(labels.Labelled())
 	own, rest := slices.Clone(c.Counts), int64(t.labels.Validating())-t.ownValidating()
@@ -276,7 +353,7 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 	if n == 0 {
 		same := all[len(all)-1].columns
 		first := slices.IndexFunc(all, func(one candidate) bool { return len(one.columns) == len(same) })
-		return choice{all[(first+len(all))/2:][:1], []float64{1}, math.NaN(), math.NaN(), 0}, nil
+		return choice{all: all[(first+len(all))/2:][:1], counts: []float64{1}, val: math.NaN(), loss: math.NaN()}, nil
 	}
 	vals := make([]float64, len(all))
 	for k := range all {

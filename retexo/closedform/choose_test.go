@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -82,6 +84,51 @@ func TestMeanOfWeights(t *testing.T) {
 	}
 }
 
+// TestAUC: candidates take 32 counts each, and the AUC that is reported is that of the logits: also where they hardly differ, as
+// those of large penalties, of which bins of any log-odds tell nothing.
+func TestAUC(t *testing.T) {
+	for _, penalties := range [][]float64{{0.01, 0.1, 1}, {1e5, 1e6, 1e7}} {
+		for _, classes := range []int{2, 3} {
+			g := communities(600, 3)
+			for i, k := range g.Labels.Class {
+				g.Labels.Class[i] = min(k, int32(classes-1))
+			}
+			g.Labels.Classes = classes
+			c := narrowed(g)
+			c.Metric, c.Lambdas, c.ClassRounds, c.Random = "auc", penalties, 1, 20
+			counts, shards := map[string]int{}, cut(t, g, 3)
+			r := mustRun(t, c, shards, options{reducer: func(rank int, g *comm.Group) comm.Reducer {
+				return liar{g, func(c *comm.Contribution) {
+					if rank == 0 {
+						counts[c.ID.Kind] = len(c.Counts)
+					}
+				}}
+			}})
+			curves := classes
+			if classes == 2 {
+				curves = 1
+			}
+			if got := counts["validation"]; got != 2*2*2*16*curves+1 { // two sets of columns, every second penalty
+				t.Errorf("%d classes: candidates take %d counts", classes, got)
+			}
+			if got := counts["finished model"]; got != 2*(4+1+2+3*classes+2*256*curves) {
+				t.Errorf("%d classes: the result takes %d counts", classes, got)
+			}
+			var logits []float32
+			of := graph.Labels{Classes: classes}
+			for k, s := range shards {
+				for _, i := range s.NodesIn(graph.Test) {
+					logits, of.Class = append(logits, r.trainers[k].Logits().Row(int(i))...), append(of.Class, s.Labels.Class[i])
+				}
+			}
+			exact := c.Metric.Exact(mat.View(len(of.Class), classes, logits), of, nil)
+			if got := r.trainers[0].Result().Final().Test; math.Abs(got-exact) > 1e-3 || exact < 0.7 {
+				t.Errorf("%d classes, penalties %v: AUC is %.4f, must be %.4f", classes, penalties, got, exact)
+			}
+		}
+	}
+}
+
 // TestRandomBits: products of random features have 16 bits, and 32 where labels are many and the target is soft labels.
 func TestRandomBits(t *testing.T) {
 	for _, c := range []struct {
@@ -92,6 +139,19 @@ func TestRandomBits(t *testing.T) {
 	}{{"auto", 4999, false, 16}, {"auto", 5000, false, 32}, {"int16", 5000, false, 32}, {"auto", 5000, true, 16}, {"float32", 5000, false, 0}} {
 		if got := (Config{Sums: c.sums}).RandomBits(4, c.labelled, c.residual); got != c.want {
 			t.Errorf("%+v: %d bits", c, got)
+		}
+	}
+}
+
+// TestRandomEach: a head of few columns has fewer random features, and so fewer sums.
+func TestRandomEach(t *testing.T) {
+	g := communities(300, 3)
+	c := plain(g)
+	c.Random, c.Hops, c.ClassRounds = 200, 0, 2
+	r := mustRun(t, c, cut(t, g, 2), options{})
+	for k, must := range []int{96, 160} { // of three columns, and of two more
+		if got := r.trainers[0].model.Closed.Heads[k].Freq.Value.Cols; got != must {
+			t.Errorf("head %d has %d random features, must have %d", k, got, must)
 		}
 	}
 }

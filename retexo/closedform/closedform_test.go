@@ -20,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/shares"
 )
@@ -436,11 +437,12 @@ func TestResume(t *testing.T) {
 	for _, test := range []struct {
 		inductive bool
 		least     int
-	}{{false, 1}, {true, 1}, {false, 3}} {
+		metric    eval.Metric
+	}{{false, 1, "accuracy"}, {true, 1, "auc"}, {false, 3, "accuracy"}} {
 		inductive := test.inductive
 		g := communities(300, 3)
 		c := narrowed(g)
-		c.Random, c.Inductive, c.Hops, c.LeastInSum = 10, inductive, 6, test.least // so many that sums are worth asking for
+		c.Random, c.Inductive, c.Hops, c.LeastInSum, c.Metric = 10, inductive, 6, test.least, test.metric // so many that sums are worth asking for
 		shards := cut(t, g, 3)
 		whole := mustRun(t, c, shards, options{})
 		rounds := len(whole.trainers[0].Result().Final().Curve)

@@ -228,6 +228,10 @@ const (
 	residualRandom = 256
 	residualAlone  = 2 // before residualRounds
 
+	// randomEach is how many random features a head has for each of its columns, at most: those of the first rounds read a few
+	// columns, of which many random features say hardly more than some.
+	randomEach = 32
+
 	ownRounds = 4 // of either target where edges are private, before the rounds that use them
 
 	// mostOwn is how many features a node may have for all of them to be columns where nodes have numbers: a round has one
@@ -250,6 +254,9 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 	}
 	if residual && c.Random < 0 && c.LabelEpsilon == 0 {
 		s.Random = residualRandom
+	}
+	if s.Random > 0 {
+		s.RandomEach = randomEach
 	}
 	if c.Epsilon > 0 {
 		s.Own = max(s.Rounds-c.Hops, 1)
@@ -346,11 +353,11 @@ func (c Config) Cost() linear.Cost {
 	most, sets := 0, 4 // of columns: of this round, of the last two, of all, and with random features
 	for _, residual := range []bool{false, true} {
 		spec := c.Layout(residual)
-		d := 1 + spec.Random
+		d := 0
 		for r := range spec.Rounds {
 			d += spec.Columns(r, c.Classes)
 		}
-		most = max(most, d)
+		most = max(most, 1+d+spec.RandomOf(d))
 	}
 	return linear.RidgeCost(most, c.Classes, sets*len(c.Lambdas))
 }

@@ -442,7 +442,7 @@ func (t *Trainer) validateWithNoise(ctx context.Context, r int, all []candidate,
 		return choice{}, err
 	}
 	if n == 0 {
-		return choice{all[len(all)/2:][:1], []float64{1}, math.NaN(), math.NaN(), 0}, nil
+		return choice{all: all[len(all)/2:][:1], counts: []float64{1}, val: math.NaN(), loss: math.NaN()}, nil
 	}
 	best := choice{counts: []float64{1}, val: math.NaN()}
 	for k := range all {

@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
@@ -96,5 +95,5 @@ func (c Config) Exchanges(residual bool, rounds int) []int {
 		all = append(all, linear.PartLen(d, d, c.Classes), sets*len(c.Lambdas)+1)
 	}
 	none := graph.Labels{Classes: c.Classes, Class: []int32{}}
-	return append(all, 2*eval.NewAccumulator(c.Metric, none, resultBins).Size())
+	return append(all, 2*c.measured(none).Size())
 }

@@ -54,6 +54,9 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	} else {
 		goOn = true
 	}
+	if t.at.BestRound == r {
+		t.scales = found.scales
+	}
 	// What its sums of neighbours tell is spent as the plan says, and rounds Alone lead to those with hops: they are all run.
 	if spec.Own > 0 || r < spec.Alone || t.AllRounds || t.Labels != nil {
 		goOn = true

@@ -72,10 +72,11 @@ type Trainer struct {
 	base     *sight // what training sees: full or, inductive, the graph without held-out nodes
 	normal   linear.Normal
 	own      linear.Normal
-	parts    []float32 // what normal was extended by, for checkpoints
-	final    mat.Dense // [Owned × C] logits of the best round; empty until the rounds have ended
-	hidden   mat.Dense // [Owned × D] the columns that they are made of, with KeepHidden
-	within   bool      // of another run, which takes the last round: each goes on from the one before
+	scales   []eval.Scale // of the bins of the best round's AUC
+	parts    []float32    // what normal was extended by, for checkpoints
+	final    mat.Dense    // [Owned × C] logits of the best round; empty until the rounds have ended
+	hidden   mat.Dense    // [Owned × D] the columns that they are made of, with KeepHidden
+	within   bool         // of another run, which takes the last round: each goes on from the one before
 }
 
 // sight is what one purpose sees of the graph, with what was computed from it of own nodes.
@@ -406,9 +407,17 @@ func (t *Trainer) targets() (mat.Dense, []float32) {
 	return s.Labels.Rows(t.train), weight
 }
 
-// resultBins is the resolution of AUC and AP in the result: a fourth of eval.DefaultBins, whose counts
+// resultBins is the resolution of AP in the result: a fourth of eval.DefaultBins, whose counts
 // would take more bytes than all rows of a small graph.
 const resultBins = 1024
+
+// scaledResultBins is that of AUC. It is off by as much as with 1,024 bins of any log-odds, or less.
+const scaledResultBins = 256
+
+// measured returns what the result is counted by.
+func (c Config) measured(labels graph.Labels) eval.Accumulator {
+	return c.accumulator(labels, resultBins, scaledResultBins)
+}
 
 // Logits returns those of own nodes by the final model, [Owned × C], as the rounds computed them with the rows of other
 // peers; empty until Run has returned.
@@ -441,7 +450,7 @@ func (t *Trainer) measure(ctx context.Context, by []float32) error {
 	if t.Labels != nil {
 		return t.measureWithNoise(ctx)
 	}
-	a := eval.NewAccumulator(t.config.Metric, t.shard.Labels, resultBins)
+	a := t.config.measured(t.shard.Labels).On(t.scales)
 	size := a.Size()
 	v := make([]int64, 2*size)
 	if t.final = t.best().Clone(); t.KeepHidden {
