@@ -4,8 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -80,51 +78,6 @@ func TestMeanOfWeights(t *testing.T) {
 		}
 		if v, must := head.Bias.Value.Data[j], (one.At(1, j)+0.25*two.At(2, j))/1.25; math.Abs(float64(v-must)) > 1e-6 {
 			t.Errorf("bias %d is %g, must be %g", j, v, must)
-		}
-	}
-}
-
-// TestAUC: candidates take 32 counts each, and the AUC that is reported is that of the logits: also where they hardly differ, as
-// those of large penalties, of which bins of any log-odds tell nothing.
-func TestAUC(t *testing.T) {
-	for _, penalties := range [][]float64{{0.01, 0.1, 1}, {1e5, 1e6, 1e7}} {
-		for _, classes := range []int{2, 3} {
-			g := communities(600, 3)
-			for i, k := range g.Labels.Class {
-				g.Labels.Class[i] = min(k, int32(classes-1))
-			}
-			g.Labels.Classes = classes
-			c := narrowed(g)
-			c.Metric, c.Lambdas, c.ClassRounds, c.Random = "auc", penalties, 1, 20
-			counts, shards := map[string]int{}, cut(t, g, 3)
-			r := mustRun(t, c, shards, options{reducer: func(rank int, g *comm.Group) comm.Reducer {
-				return liar{g, func(c *comm.Contribution) {
-					if rank == 0 {
-						counts[c.ID.Kind] = len(c.Counts)
-					}
-				}}
-			}})
-			curves := classes
-			if classes == 2 {
-				curves = 1
-			}
-			if got := counts["validation"]; got != 2*2*2*16*curves+1 { // two sets of columns, every second penalty
-				t.Errorf("%d classes: candidates take %d counts", classes, got)
-			}
-			if got := counts["finished model"]; got != 2*(4+1+2+3*classes+2*256*curves) {
-				t.Errorf("%d classes: the result takes %d counts", classes, got)
-			}
-			var logits []float32
-			of := graph.Labels{Classes: classes}
-			for k, s := range shards {
-				for _, i := range s.NodesIn(graph.Test) {
-					logits, of.Class = append(logits, r.trainers[k].Logits().Row(int(i))...), append(of.Class, s.Labels.Class[i])
-				}
-			}
-			exact := c.Metric.Exact(mat.View(len(of.Class), classes, logits), of, nil)
-			if got := r.trainers[0].Result().Final().Test; math.Abs(got-exact) > 1e-3 || exact < 0.7 {
-				t.Errorf("%d classes, penalties %v: AUC is %.4f, must be %.4f", classes, penalties, got, exact)
-			}
 		}
 	}
 }

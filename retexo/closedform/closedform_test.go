@@ -198,6 +198,12 @@ var variants = map[string]func() (*graph.Graph, Config){
 		c.Random = 20
 		return g, c
 	},
+	"auc": func() (*graph.Graph, Config) {
+		g := communities(300, 3)
+		c := plain(g)
+		c.Random, c.Metric = 20, "auc"
+		return g, c
+	},
 	"residual, own part out": func() (*graph.Graph, Config) {
 		g := communities(300, 3)
 		c := plain(g)
