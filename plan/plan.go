@@ -264,7 +264,8 @@ type Plan struct {
 	// class_target residual.
 	HopsKept string `yaml:"hops_kept" to:"HopsKept" when:"encoder=classes" default:"auto" choices:"auto, last, all" help:"hops whose aggregates are read"`
 	// Random Fourier features that each round adds; nothing travels for them but their part of the sums
-	// of the closed form. -1: 256 with class_target residual, else 0.
+	// of the closed form. At most 32 for each column that the round reads. -1: 256 with class_target
+	// residual, else 0.
 	RandomFeatures int `yaml:"random_features" to:"Random" when:"encoder=classes" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round; -1: auto"`
 	// What is added to the variance of each feature, in units of their mean, before class means are
 	// divided by it.
