@@ -31,6 +31,8 @@ func TestSentAsDisclosed(t *testing.T) {
 		{"rounds: 4; model: sage; encoder: pca:16; hidden: 12; exchange: halo; keep_last: true; warm_start: true", true, 1.25, 28, 28},
 		{"preset: frugal; class_rounds: 1; class_target: labels; exchange: halo; rows: float32; sums: float32", true, 1.31, 2 * 7, 7},
 		{"preset: frugal; class_target: labels; exchange: halo; rows: int4", false, 3, 3 * 2 * 7, 3 * 7},
+		{"preset: frugal; class_rounds: 1; class_target: labels; metric: auc; exchange: halo; sums: float32", false, 1.7, 2 * 7, 7},
+		{"preset: frugal; class_rounds: 2; class_target: residual; random_features: 80; metric: auc; exchange: halo", false, 1.6, -1, -1},
 		{"preset: frugal; class_target: labels; least_in_sum: 3", false, 6, 3 * 2 * 7 / 3., 3 * 7 / 3.},
 		{"preset: frugal; class_target: labels; secure_sums: off; clip_means: true", false, 3, 3 * 2 * 7, 3 * 7},
 		{"preset: frugal; epsilon: 4; class_target: labels", true, 2, 2 * 7, 2 * 7},
