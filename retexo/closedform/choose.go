@@ -43,9 +43,9 @@ type choice struct {
 // on what the order of sums rounds apart.
 const leastPenalty = 0.01
 
-// sway is the power of e by which a candidate counts less for each validation node that the best has right and it has not, chosen by
-// validation nodes that took no part (ADR 76).
-const sway = 0.3
+// sway returns the power of e by which a candidate counts less for each of n validation nodes that the best has right and it has
+// not: the fewer nodes validate, the less one of them says. Chosen by validation nodes that took no part (ADR 76).
+func sway(n float64) float64 { return min(0.3*max(n/500, 1), 1) }
 
 // countGrid is the unit of the counts of a mean: far more than processors round apart.
 const countGrid = 1.0 / 4096
@@ -371,7 +371,7 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 	return chosen(t.config.Metric, all, vals, n)
 }
 
-// chosen returns the choice between candidates that validate so, by n nodes; NaN: one gives no numbers. A candidate counts e^sway times
+// chosen returns the choice between candidates that validate so, by n nodes; NaN: one gives no numbers. A candidate counts e^sway(n) times
 // less to the mean for each node that the best has right and it has not (exponential weights: Dalalyan and Tsybakov, Machine
 // Learning 72, 2008). Where few nodes validate, the best is often the luckiest, and the mean of many steadier; where many do, the
 // best counts alone. Of numbers, whose metric has their unit, the best is taken.
@@ -390,7 +390,7 @@ func chosen(m eval.Metric, all []candidate, vals []float64, n float64) (c choice
 	sum := 0.0
 	for k, v := range vals {
 		if gap := m.Gain(best, v); k == at || gap >= 0 && !m.OfNumbers() && all[k].penalty >= leastPenalty {
-			c.counts[k] = math.RoundToEven(math.Exp(-sway*n*gap)/countGrid) * countGrid
+			c.counts[k] = math.RoundToEven(math.Exp(-sway(n)*n*gap)/countGrid) * countGrid
 			sum, c.val = sum+c.counts[k], c.val+float64(c.counts[k]*v)
 		}
 	}

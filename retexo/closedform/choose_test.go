@@ -10,26 +10,30 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// TestChosen: the best solution counts 1, others e^0.3 times less for each node that they have wrong beside it, solutions with tiny
+// TestChosen: the best solution counts 1, others less for each node that they have wrong beside it (e^0.3 times
+// where few nodes validate, e times where many do), solutions with tiny
 // penalties only where one is the best, and of numbers the best alone.
 func TestChosen(t *testing.T) {
 	penalties := []float64{1e-5, 0.01, 1, 100}
 	for _, c := range []struct {
 		name   string
 		metric eval.Metric
+		nodes  float64
 		vals   []float64
 		counts []float64
 	}{
-		{"one and two nodes less", "accuracy", []float64{0.5, 0.79, 0.8, 0.78}, []float64{0, math.Exp(-0.3), 1, math.Exp(-0.6)}},
-		{"a tiny penalty as good", "accuracy", []float64{0.8, 0.8, 0.8, 0.5}, []float64{0, 1, 1, 0}},
-		{"a tiny penalty is the best", "accuracy", []float64{0.8, 0.79, 0.5, math.NaN()}, []float64{1, math.Exp(-0.3), 0, 0}},
-		{"numbers", "mae", []float64{3, 1, 1.001, 2}, []float64{0, 1, 0, 0}},
+		{"one and two nodes less of 1,000", "accuracy", 1000, []float64{0.5, 0.799, 0.8, 0.798}, []float64{0, math.Exp(-0.6), 1, math.Exp(-1.2)}},
+		{"one and two nodes less of 10,000", "accuracy", 1e4, []float64{0.5, 0.7999, 0.8, 0.7998}, []float64{0, math.Exp(-1), 1, math.Exp(-2)}},
+		{"one and two nodes less", "accuracy", 100, []float64{0.5, 0.79, 0.8, 0.78}, []float64{0, math.Exp(-0.3), 1, math.Exp(-0.6)}},
+		{"a tiny penalty as good", "accuracy", 100, []float64{0.8, 0.8, 0.8, 0.5}, []float64{0, 1, 1, 0}},
+		{"a tiny penalty is the best", "accuracy", 100, []float64{0.8, 0.79, 0.5, math.NaN()}, []float64{1, math.Exp(-0.3), 0, 0}},
+		{"numbers", "mae", 100, []float64{3, 1, 1.001, 2}, []float64{0, 1, 0, 0}},
 	} {
 		all := make([]candidate, len(c.vals))
 		for k := range all {
 			all[k].penalty = penalties[k]
 		}
-		got, err := chosen(c.metric, all, c.vals, 100)
+		got, err := chosen(c.metric, all, c.vals, c.nodes)
 		if err != nil {
 			t.Fatal(err)
 		}
