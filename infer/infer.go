@@ -152,6 +152,10 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 		errs = append(errs, errors.New("the model was trained with private edges (epsilon): its rows would tell edges again, without noise; "+
 			"the run's own predictions.csv has the predictions"))
 	}
+	if c := m.Spec.Closed; c != nil && c.Unconnected && s.X.Sparse != nil && s.Connected() {
+		errs = append(errs, errors.New("no edge connected the sites at which the model was trained, so that it does not round rows: "+
+			"train over the edges between the sites, or predict at each site alone"))
+	}
 	if ReadsLabels(m.Spec) && s.Labels.Classes > 0 && !labelled(m.Spec, s) {
 		errs = append(errs, fmt.Errorf("nodes must have labels of %d classes, or none: the model reads those of training nodes (got %d classes)",
 			m.Spec.Classes, s.Labels.Classes))

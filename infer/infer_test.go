@@ -288,6 +288,7 @@ func TestRefused(t *testing.T) {
 	bare.Labels = graph.Labels{}
 	other := *cut(t, g, 2)[0]
 	other.Labels = graph.Labels{Classes: 2, Class: make([]int32, other.Owned)}
+	unrounded := nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Closed: &closed.Layout{Rounds: 3, Hops: 2, Unconnected: true}, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3}}
 	private := nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Closed: &closed.Layout{Rounds: 3, Own: 1}, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3}}
 	for _, c := range []struct {
 		m    *nn.Model
@@ -299,6 +300,8 @@ func TestRefused(t *testing.T) {
 		{traced(t, specs(t)["class means"]), &other, "labels of 3 classes, or none"},
 		{traced(t, specs(t)["class means"]), &bare, ""},
 		{traced(t, private), cut(t, g, 2)[0], "private edges"},
+		{traced(t, unrounded), cut(t, g, 2)[0], "does not round rows"},
+		{traced(t, unrounded), cut(t, g, 1)[0], ""},
 		{m, &bare, ""},
 	} {
 		err := Fits(c.m, c.s)

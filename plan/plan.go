@@ -271,7 +271,8 @@ type Plan struct {
 	// divided by it.
 	Shrink float32 `yaml:"shrink" to:"Shrink" when:"encoder=classes" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
 	// Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row tells at
-	// most half of what it takes to name the columns of these values. It applies to sparse features.
+	// most half of what it takes to name the columns of these values. It applies to sparse features. Where
+	// no edge connects the sites, no row crosses, and none is rounded.
 	CoarseRows bool `yaml:"coarse_rows" to:"Coarse" when:"encoder=classes" default:"true" help:"coarser rows of nodes with few values"`
 	// First rounds of class means that use each node's own features only: no row crosses in them, so that what
 	// other sites receive tells less of features. class_rounds is then one more, unless it is given. -1: 2 of 6 with

@@ -36,7 +36,11 @@ func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
 	} else {
 		l.parts(what, 1, 2*features, 2, "int16") // rare columns are small beside frequent ones
 	}
-	l.sum("number of nodes", 1, 0, 1)
+	if c.AsksForEdges(l.Peers, residual) {
+		l.sum("numbers of nodes, and of peers with edges to others", 1, 0, 2)
+	} else {
+		l.sum("number of nodes", 1, 0, 1)
+	}
 	switch {
 	case c.LeastInSum > 1:
 		// A row is in at most one sum: five bytes for its place, four for a weight, five for the terms of a sum, and the

@@ -3,6 +3,8 @@
 package shard
 
 import (
+	"slices"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -44,3 +46,8 @@ func (s *Shard) NodesIn(split graph.Split) (nodes []int32) {
 
 // Halo returns the number of halo rows.
 func (s *Shard) Halo() int { return len(s.Global) - s.Owned }
+
+// Connected reports whether an edge leads to a node of another part, or from one.
+func (s *Shard) Connected() bool {
+	return s.Halo() > 0 || slices.ContainsFunc(s.Boundary, func(rows []int32) bool { return len(rows) > 0 })
+}

@@ -47,6 +47,10 @@ type Layout struct {
 	Alone       int  `json:"rounds_alone,omitempty"` // first rounds without hops: no row of theirs crosses
 	WithholdFew bool `json:"withhold_few,omitempty"` // the columns of nodes with at most fewest values are 0
 
+	// Unconnected is set where rows would have been rounded, but no edge connected the sites of the run that trained the model
+	// (WithoutEdges). Over sites that edges connect, nothing may cross by it.
+	Unconnected bool `json:"unconnected,omitempty"`
+
 	// SiteShares is how many times the logits of a site's nodes move to the shares that the classes have at its validation nodes
 	// (ToSiteShares): how frequent they are at a site is in its data, not in the model. 0: not at all.
 	SiteShares float64 `json:"site_shares,omitempty"`
@@ -99,6 +103,9 @@ func (s Layout) Faults(features int) (all []error) {
 	}
 	if s.OwnExact && (!s.AllHops || s.LogitHops > 0 || s.Components > 0 || s.Adjacent > 0) {
 		bad("own_exact must be false without all_hops, or with logit_hops, components or adjacent (got true)")
+	}
+	if s.Unconnected && s.Rounded() {
+		bad("unconnected must be false with coarse or withhold_few (got true)")
 	}
 	if !(s.SiteShares >= 0 && s.SiteShares <= MostSiteShares) || s.SiteShares > 0 && (s.Multi || s.Numbers) {
 		bad("site_shares must be 0 to %d, and 0 with multi or numbers (got %g)", MostSiteShares, s.SiteShares)

@@ -21,6 +21,14 @@ const (
 // Rounded reports whether rows of nodes with few values are rounded.
 func (s Layout) Rounded() bool { return s.Coarse > 0 || s.WithholdFew }
 
+// WithoutEdges returns s for sites that no edge connects: no row crosses, so that none is rounded.
+func (s Layout) WithoutEdges() Layout {
+	if s.Rounded() {
+		s.Coarse, s.OwnExact, s.WithholdFew, s.Unconnected = 0, false, false, true
+	}
+	return s
+}
+
 // Coarsen returns what is aggregated of the columns z that round r maps the features x to, N×Width: these, rounded to
 // multiples of Grid. A node with few values could be found from them by enumeration. With OwnExact z stays as it is. Dense
 // features, which have no few values, and models without Coarse keep their columns; those of rounds Alone do not cross, nor

@@ -562,6 +562,7 @@ class Settings(TypedDict, total=False):
 
     Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row tells
     at most half of what it takes to name the columns of these values. It applies to sparse features.
+    Where no edge connects the sites, no row crosses, and none is rounded.
     """
 
     rounds_alone: int

@@ -28,7 +28,8 @@ type header struct {
 	Allowed []float64 `json:"allowed,omitempty"` // Trainer.allowed
 	Shares  float64   `json:"shares,omitempty"`  // closed.Layout.SiteShares
 
-	Scales []eval.Scale `json:"scales,omitempty"` // Trainer.scales
+	Scales      []eval.Scale `json:"scales,omitempty"`      // Trainer.scales
+	Unconnected bool         `json:"unconnected,omitempty"` // closed.Layout.Unconnected
 }
 
 // participant is this peer as a member of the run.
@@ -80,7 +81,9 @@ func (t *Trainer) save() error {
 		return nil
 	}
 	c := &recovery.Checkpoint{Sent: t.sent(), F32: map[string][]float32{"equations/sums": t.parts, "means/statistics": t.stats.Data}}
-	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed, Shares: t.model.Closed.Spec.SiteShares, Scales: t.scales})
+	spec := t.model.Closed.Spec
+	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed,
+		Shares: spec.SiteShares, Scales: t.scales, Unconnected: spec.Unconnected})
 	if err != nil {
 		return err
 	}
@@ -125,7 +128,9 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 	if t.config.Metric == "auc" && t.at.BestRound >= 0 && t.scales == nil { // of a version that counted on other bins
 		return &checkpoint.MismatchError{Path: t.Checkpoints.Dir, Which: []string{"version of this program"}}
 	}
-	t.model.Closed.Spec.SiteShares = h.Shares
+	if t.model.Closed.Spec.SiteShares = h.Shares; h.Unconnected {
+		t.withoutEdges()
+	}
 	for _, p := range t.model.Params() {
 		copy(p.Value.Data, c.F32["model/"+p.Name])
 	}

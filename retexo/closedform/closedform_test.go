@@ -192,6 +192,12 @@ func sameBits(a, b []float32) bool {
 // variants are the ways in which rounds differ: soft labels, residuals, several classes a node.
 var variants = map[string]func() (*graph.Graph, Config){
 	"labels": func() (*graph.Graph, Config) { g := communities(300, 12); return g, plain(g) },
+	"coarse": func() (*graph.Graph, Config) {
+		g := communities(300, 12)
+		c := plain(g)
+		c.Coarse = true
+		return g, c
+	},
 	"residual": func() (*graph.Graph, Config) {
 		g := communities(300, 3)
 		c := plain(g)

@@ -283,6 +283,12 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 		Encoder: nn.EncoderSpec{Kind: "closed", Out: c.Classes, L1Norm: c.RowNorm == "l1", L2Norm: c.RowNorm == "l2"}}
 }
 
+// AsksForEdges reports whether the peers sum how many of them have edges to nodes of others: rounding of rows is for these
+// alone. Columns of nodes without features are rounded anyway, and private edges are in no sum.
+func (c Config) AsksForEdges(peers int, residual bool) bool {
+	return peers > 1 && c.Adjacent == 0 && c.Epsilon == 0 && c.Layout(residual).Rounded()
+}
+
 // usualRounds returns how many rounds a target has by default.
 func (c Config) usualRounds(residual bool) int {
 	switch {

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
@@ -48,14 +45,7 @@ func TestOwnExact(t *testing.T) {
 // TestOwnColumnsStayExact: of a run whose rows are coarse the columns before any hop are those of the map itself, and those
 // after it are not their aggregates.
 func TestOwnColumnsStayExact(t *testing.T) {
-	g, key := communities(600, 6), rng.New(1)
-	x := &mat.Sparse{Rows: g.N(), Cols: 40, RowPtr: make([]int64, g.N()+1)}
-	for i := range g.N() { // a word of a node's class, and two others
-		word := key.Fold(uint64(i))
-		x.Col = append(x.Col, g.Labels.Class[i], 3+int32(word.Uint64(0)%18), 21+int32(word.Uint64(1)%19))
-		x.Val, x.RowPtr[i+1] = append(x.Val, 1, 1, 1), int64(len(x.Col))
-	}
-	g.X = graph.Features{Sparse: x}
+	g := words(600)
 	c := plain(g)
 	c.Coarse, c.HopsKept, c.Target, c.LeaveOut, c.ClassRounds = true, "all", "labels", "false", 1
 	tr := mustRun(t, c, cut(t, g, 2), options{}).trainers[0]

@@ -53,6 +53,8 @@ var lies = map[string]struct {
 	"negative label counts": {"labels", in("label counts", 0, func(c *comm.Contribution) { c.Counts[0] = -40 }), "a label count must be at most 225 (got 65496)", true},
 	"labels of no node":     {"labels", in("label counts", 0, func(c *comm.Contribution) { c.Counts[0]++ }), "of all classes at the other peers must be their", false},
 	"many nodes":            {"labels", in("column statistics", 0, func(c *comm.Contribution) { c.Counts[0] = 1e6 }), "the number of nodes must be at most", true},
+	"many with edges":       {"coarse", in("column statistics", 0, func(c *comm.Contribution) { c.Counts[1] = 1e6 }), "the number of peers with edges to others must be at most 3", true},
+	"fewer with edges":      {"coarse", in("column statistics", 0, func(c *comm.Contribution) { c.Counts[1] = -3 }), "the number of peers with edges to others must be at least 0 (got -3)", true},
 	"long rows":             {"labels", in("column statistics", 0, scaled(1e6)), "a column must be at most", true},
 	"negative squares":      {"labels", in("column statistics", 0, func(c *comm.Contribution) { c.Update[1] = -1 }), "the sum of squares of a column must be at least 0 (got -1)", true},
 	"squares of no rows":    {"labels", in("column statistics", 0, func(c *comm.Contribution) { c.Update[1] = 1e-3 }), "of column 0 at the other peers must be between", false},

@@ -333,11 +333,17 @@ func (t *Trainer) leastClass() float64 {
 // statistics sums what the maps need of the features: their moments by column, and components.
 func (t *Trainer) statistics(ctx context.Context) error {
 	t.means = linear.NewMeans(t.x)
-	present := t.present()
+	present, asks := t.present(), t.asksForEdges()
 	own := t.means.Statistics(present)
 	t.stats = own.Clone()
 	c := &comm.Contribution{ID: t.id("column statistics", 0, 0), Update: t.stats.Data, Counts: []int64{int64(len(present))},
-		UpdateLimit: t.unknown().StatisticsLimit(), CountLimit: atMost("the number of nodes", t.unknown().Rows)}
+		UpdateLimit: t.unknown().StatisticsLimit(), CountLimit: t.statisticsCountLimit}
+	if asks {
+		c.Counts = append(c.Counts, 0)
+		if t.shard.Connected() {
+			c.Counts[1] = 1
+		}
+	}
 	if c.Bits = t.bits(); t.model.Closed.Own != nil {
 		c.Bits = 0 // what all features are divided by
 	} else if c.Bits > 0 { // rare columns are small beside frequent ones
@@ -348,6 +354,11 @@ func (t *Trainer) statistics(ctx context.Context) error {
 		return err
 	}
 	t.nodes, t.apart = float64(c.Counts[0]), sums.Error
+	if asks {
+		if err := t.agreeEdges(c.Counts[1]); err != nil {
+			return err
+		}
+	}
 	if err := t.learn(own); err != nil {
 		return err
 	}
