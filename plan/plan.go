@@ -314,7 +314,8 @@ type Plan struct {
 	LeastInSum int `yaml:"least_in_sum" to:"LeastInSum" when:"encoder=classes" default:"1" bounds:"[1, )" rule:"policy.least_in_sum" help:"fewest rows in a sum that crosses; above 1 no row does"`
 	// Number format of the parts of sums that find the encoder: float32, or integers of 16 or 8 bits on
 	// a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
-	// int8 for up to 8 peers with encoder classes, else int16.
+	// int8 for up to 8 peers with encoder classes, else int16. Sums over each class are int16 from 5,000
+	// training labels on, if the target is soft labels.
 	Sums string `yaml:"sums" to:"Sums" when:"mode=retexo encoder=pca,classes" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
 	// Number format of each peer's part of a round's sum: float32, or integers of 16, 8 or 4 bits on a grid
 	// that the peers agree on first. What rounding leaves out of a part, a peer adds to its next one

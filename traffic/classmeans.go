@@ -19,18 +19,23 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 	kind, _ := target.Named(c.Task)
 	l := begin(m)
 	l.labelled(c, kind, int64(c.Inputs()))
-	l.classRounds(c, residual, map[int]string{0: "float32", 8: "int8", 16: "int16"}[c.SumBits(m.Peers)])
+	l.classRounds(c, residual)
 	l.finished(c, kind)
 	return l.List
 }
 
-// classRounds adds the rounds of c, whose sums of features have that format.
-func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
+// formats are those of sums, by the bits of a number.
+var formats = map[int]string{0: "float32", 8: "int8", 16: "int16", 32: "int32"}
+
+// classRounds adds the rounds of c.
+func (l *sending) classRounds(c closedform.Config, residual bool) {
+	sums := formats[c.SumBits(l.Peers)]
 	features := int64(c.Inputs())
 	views := int64(1)
 	if c.Inductive {
 		views = 2
 	}
+	means := formats[c.MeansBits(l.Peers, float64(l.Train), residual)]
 	if what := "sum and sum of squares of each feature"; sums == "float32" {
 		l.sum(what, 1, 2*features, 0)
 	} else {
@@ -66,7 +71,7 @@ func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
 			what = "sums of features, weighted by soft labels or residuals"
 		}
 		if c.LabelEpsilon == 0 || r > 0 || residual {
-			l.means(what, c, int64(wide), sums)
+			l.means(what, c, int64(wide), means)
 		}
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
 		l.columnRows(spec.HopsOf(r), views, firstWidth(r, wide, c.Components), c.Rows)
@@ -87,7 +92,7 @@ func (l *sending) classRounds(c closedform.Config, residual bool, sums string) {
 		if n := int64(linear.PartLen(columns+random, random, c.Classes)); random > 0 && sums == "float32" {
 			l.sum("ZᵀZ and ZᵀY of random features", 1, n, 0)
 		} else if random > 0 {
-			format := map[int]string{16: "int16", 32: "int32"}[c.RandomBits(l.Peers, float64(l.Train), residual)]
+			format := formats[c.RandomBits(l.Peers, float64(l.Train), residual)]
 			l.parts("ZᵀZ and ZᵀY of random features", 1, n, 1, format)
 		}
 		l.penalties(c)

@@ -45,7 +45,7 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 	switch enc := c.Spec.Encoder; enc.Kind {
 	case "pca":
 		if of := c.Classes; of != nil {
-			l.classRounds(*of, false, map[int]string{0: "float32", 8: "int8", 16: "int16"}[of.SumBits(members.Peers)])
+			l.classRounds(*of, false)
 		}
 		if c.Init == "" {
 			l.components(int64(c.PCAPasses), int64(c.Spec.Features), int64(enc.Components(c.Spec.Classes)), c.Sums)

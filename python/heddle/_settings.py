@@ -653,7 +653,8 @@ class Settings(TypedDict, total=False):
 
     Number format of the parts of sums that find the encoder: float32, or integers of 16 or 8 bits on
     a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
-    int8 for up to 8 peers with encoder classes, else int16.
+    int8 for up to 8 peers with encoder classes, else int16. Sums over each class are int16 from
+    5,000 training labels on, if the target is soft labels.
     """
 
     updates: Literal["auto", "float32", "int16", "int8", "int4"]

@@ -86,16 +86,24 @@ func TestMeanOfWeights(t *testing.T) {
 	}
 }
 
-// TestRandomBits: products of random features have 16 bits, and 32 where labels are many and the target is soft labels.
-func TestRandomBits(t *testing.T) {
+// TestBitsOfSums: class means have 8 bits and products of random features 16, and twice as many where labels are many and the
+// target is soft labels. Class means have what sums asks for, unless that is auto.
+func TestBitsOfSums(t *testing.T) {
 	for _, c := range []struct {
-		sums     string
-		labelled float64
-		residual bool
-		want     int
-	}{{"auto", 4999, false, 16}, {"auto", 5000, false, 32}, {"int16", 5000, false, 32}, {"auto", 5000, true, 16}, {"float32", 5000, false, 0}} {
-		if got := (Config{Sums: c.sums}).RandomBits(4, c.labelled, c.residual); got != c.want {
-			t.Errorf("%+v: %d bits", c, got)
+		sums          string
+		labelled      float64
+		residual      bool
+		means, random int
+	}{
+		{"auto", 4999, false, 8, 16}, {"auto", 5000, false, 16, 32}, {"auto", 5000, true, 8, 16}, {"int8", 5000, false, 8, 32},
+		{"int16", 5000, false, 16, 32}, {"float32", 5000, false, 0, 0},
+	} {
+		one := Config{Sums: c.sums}
+		if got := one.MeansBits(4, c.labelled, c.residual); got != c.means {
+			t.Errorf("%+v: class means have %d bits", c, got)
+		}
+		if got := one.RandomBits(4, c.labelled, c.residual); got != c.random {
+			t.Errorf("%+v: products of random features have %d bits", c, got)
 		}
 	}
 }

@@ -171,10 +171,19 @@ func (c Config) SumBits(peers int) int {
 	return 0
 }
 
-// preciseFrom is from how many labels on products of random features with a target of soft labels need 32 bits: the fewer
-// labels, the more do the products differ from those of other nodes by chance. What rounding does to a round of residuals the
-// next round puts right.
+// preciseFrom is from how many labels on class means need 16 bits, and products of random features 32, with a target of soft
+// labels: the fewer labels, the more do these sums differ from those of other nodes by chance. What rounding does to a round of
+// residuals the next round puts right.
 const preciseFrom = 5000
+
+// MeansBits returns the bits of a number in the sums of features over each class, of so many peers whose nodes have so many
+// labels; 0: float32.
+func (c Config) MeansBits(peers int, labelled float64, residual bool) int {
+	if c.Sums == Auto && !residual && labelled >= preciseFrom {
+		return 16
+	}
+	return c.SumBits(peers)
+}
 
 // RandomBits returns the bits of a number in the sums of products of random features, of so many peers whose nodes have so
 // many labels; 0: float32.

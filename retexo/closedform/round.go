@@ -179,7 +179,8 @@ func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.D
 	if residual {
 		most = closed.MaxResidual
 	}
-	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Bits: t.bits(), Columns: sums.Cols}
+	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Columns: sums.Cols,
+		Bits: t.config.MeansBits(t.shard.Parts, t.labels.Labelled, t.residual)}
 	if !t.Leaves {
 		c.UpdateLimit = t.rest.SumsLimit(t.means, rows, sums.Cols, most)
 	}
