@@ -353,7 +353,7 @@ func TestAutoWithoutFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	test, _, err := p.Score(r.Metric, g)
-	if share := 1.0 / float64(g.Labels.Classes); err != nil || r.Test < 3*share || math.Abs(test-r.Test) > 0.01 {
+	if share := 1.0 / float64(g.Labels.Classes); err != nil || r.Test < 3*share || math.Abs(test-r.Test) > 0.02 { // rows of eight bits crossed
 		t.Errorf("test %.3f, and %.3f by the model's own predictions (%v); %.3f is chance", r.Test, test, err, share)
 	}
 	other := *g

@@ -183,14 +183,6 @@ func (s Layout) Columns(r, classes int) int {
 	return n
 }
 
-// RandomOf returns how many random features a head of so many columns has.
-func (s Layout) RandomOf(columns int) int {
-	if s.RandomEach == 0 {
-		return s.Random
-	}
-	return min(s.Random, s.RandomEach*columns)
-}
-
 // Weights calls matrix with the shape of every weight matrix of a model.
 func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
 	features = s.Inputs(features)
@@ -219,14 +211,6 @@ type Form struct {
 	// [Rounds] 2×Width: nodes in the mean of each class, or its share of all labels; scale. With TrainLead a third row: what
 	// the column of its own class is less for a training node.
 	Counts []*tape.Param
-}
-
-// Head makes logits of the D columns of all rounds so far.
-type Head struct {
-	Mean, Scale *tape.Param // 1×D: random features see (column − mean)·scale; nil without them
-	Freq, Phase *tape.Param // D×R, 1×R: √2·cos(x·Freq + Phase) (Rahimi and Recht, NIPS 2007); nil
-	Weight      *tape.Param // (D+R)×C
-	Bias        *tape.Param // 1×C
 }
 
 // New returns a model of zeros, but for the random features, which key determines.
@@ -269,19 +253,6 @@ func (s Layout) countRows() int {
 		return 3
 	}
 	return 2
-}
-
-// draw draws frequencies whose kernel has the width of the median distance of two rows: D columns of
-// deviation 1 lie √(2D) apart.
-func (h *Head) draw(key rng.Key) {
-	w, phase := h.Freq.Value, h.Phase.Value
-	width := 1 / math.Sqrt(2*float64(max(w.Rows, 1)))
-	for i := range w.Data {
-		w.Data[i] = float32(width * key.Normal(uint64(i)))
-	}
-	for j := range phase.Data {
-		phase.Data[j] = float32(2 * math.Pi * key.Fold(1).Float64(uint64(j)))
-	}
 }
 
 // UpTo returns the model of the first so many rounds, with the same parameters.
@@ -355,40 +326,6 @@ func DegreeColumn(degree []float32) mat.Dense {
 	y := mat.New(len(degree), 1)
 	for i, d := range degree {
 		y.Data[i] = float32(math.Log1p(max(float64(d), 0)))
-	}
-	return y
-}
-
-// RandomFeatures returns those that h makes of columns, N×R.
-func (h *Head) RandomFeatures(cols mat.Dense) mat.Dense {
-	x := cols.Clone()
-	for i := range x.Rows {
-		row := x.Row(i)
-		for j := range row {
-			row[j] = (row[j] - h.Mean.Value.Data[j]) * h.Scale.Value.Data[j]
-		}
-	}
-	y := Times(graph.Features{Dense: x}, h.Freq.Value)
-	for i := range y.Rows {
-		row := y.Row(i)
-		for j, v := range row {
-			row[j] = float32(math.Sqrt2 * math.Cos(float64(v)+float64(h.Phase.Value.Data[j])))
-		}
-	}
-	return y
-}
-
-// Logits returns those of h for columns, N×C.
-func (h *Head) Logits(cols mat.Dense) mat.Dense {
-	d := cols.Cols
-	y := Times(graph.Features{Dense: cols}, h.Weight.Value.RowRange(0, d))
-	if h.Freq != nil {
-		z := h.RandomFeatures(cols)
-		w := h.Weight.Value.RowRange(d, h.Weight.Value.Rows)
-		kernels.GemmNN(z.Rows, w.Cols, z.Cols, z.Data, z.Stride, w.Data, w.Stride, y.Data, y.Stride, true)
-	}
-	for i := range y.Rows {
-		kernels.Add(h.Bias.Value.Data, y.Row(i))
 	}
 	return y
 }

@@ -98,11 +98,14 @@ func (a Accumulator) labels(v []int64) int64 {
 
 // counts returns the counts in a sum.
 func (a Accumulator) counts(v []int64) (Counts, error) {
-	c := a.zero()
-	n := make([]int64, len(c.n))
-	copy(n[a.from:], v[a.head:a.size])
-	n[0] = a.Rows(v)
-	return c, c.FromVector(n)
+	c, n := a.zero(), v[a.head:a.size]
+	if a.from > 0 {
+		n = make([]int64, len(c.n))
+		copy(n[a.from:], v[a.head:a.size])
+		n[0] = a.Rows(v)
+	}
+	err := c.FromVector(n)
+	return c, err
 }
 
 // RealLen is how many whole numbers PutReal writes.

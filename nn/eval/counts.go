@@ -54,9 +54,6 @@ func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, scales
 		return c
 	}
 	odds := make([]float64, c.curves)
-	if scales == nil {
-		scales = make([]Scale, c.curves)
-	}
 	eachRow(scores, labels, rows, func(row []float32, class int, bits []uint8) {
 		c.n[0]++
 		if bits == nil {
@@ -67,7 +64,11 @@ func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, scales
 		if bins > 0 {
 			logOdds(odds, row, labels.Multi())
 			for k, x := range odds {
-				c.curve(k)[2*scales[k].binOf(x, bins)+side(c.positive(k, class, bits))]++
+				scale := Scale{}
+				if scales != nil {
+					scale = scales[k]
+				}
+				c.curve(k)[2*scale.binOf(x, bins)+side(c.positive(k, class, bits))]++
 			}
 		}
 	})

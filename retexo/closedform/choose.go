@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -110,33 +109,13 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 	return best, nil
 }
 
-// mean makes the mean weights of the candidates those of head. The weights of columns that one does not have are 0.
+// mean makes the mean weights of the candidates those of head.
 func (c choice) mean(head *closed.Head) {
-	w, bias := head.Weight.Value, head.Bias.Value.Row(0)
-	sums := make([]float64, (w.Rows+1)*w.Cols) // the constant last
+	columns, weights := make([][]int, len(c.all)), make([]mat.Dense, len(c.all))
 	for i, one := range c.all {
-		for k := 0; c.counts[i] > 0 && k <= len(one.columns); k++ {
-			row := w.Rows
-			if k < len(one.columns) {
-				row = one.columns[k] - 1
-			}
-			for j, v := range one.weights.Row(k) {
-				sums[row*w.Cols+j] += float64(c.counts[i] * float64(v)) // rounded twice: the same bits on every processor
-			}
-		}
+		columns[i], weights[i] = one.columns, one.weights
 	}
-	total := 0.0
-	for _, n := range c.counts {
-		total += n
-	}
-	for i := range w.Rows {
-		for j := range w.Cols {
-			w.Set(i, j, float32(sums[i*w.Cols+j]/total))
-		}
-	}
-	for j := range bias {
-		bias[j] = float32(sums[w.Rows*w.Cols+j] / total)
-	}
+	head.Average(columns, weights, c.counts)
 }
 
 // withRandom returns the normal equations with the head's random features behind the columns of all
@@ -410,37 +389,16 @@ func digestOf(all []candidate) []byte {
 
 // agree gives every peer the weights that most peers have, where their digests differ.
 func (t *Trainer) agree(ctx context.Context, r int, digests [][]byte, all []candidate) error {
-	from, most := 0, 0
-	for q := range digests {
-		votes := 0
-		for _, d := range digests {
-			if bytes.Equal(d, digests[q]) {
-				votes++
-			}
-		}
-		if votes > most {
-			from, most = q, votes
-		}
+	weights := make([][]float32, len(all))
+	for i, one := range all {
+		weights[i] = one.weights.Data
 	}
-	if most == len(digests) {
-		return nil
+	from, distance, err := recovery.TakeOfMost(ctx, t.group, digests, weights)
+	if err == nil && from >= 0 {
+		t.report(train.Event{Kind: train.Resync, Round: r, Peer: from, Other: t.shard.Rank,
+			Differed: !bytes.Equal(digests[from], digests[t.shard.Rank]), Distance: distance})
 	}
-	e := train.Event{Kind: train.Resync, Round: r, Peer: from, Other: t.shard.Rank, Differed: !bytes.Equal(digests[from], digests[t.shard.Rank])}
-	for _, one := range all {
-		fetched := slices.Clone(one.weights.Data)
-		if err := t.group.Broadcast(ctx, comm.Control, from, fetched); err != nil {
-			return err
-		}
-		if distance := recovery.Distance(fetched, one.weights.Data); !(distance <= recovery.MostApart) {
-			return &comm.PeerError{Rank: from, Op: "weights", Err: fmt.Errorf("its solution differs from this peer's by %.2g of its length, "+
-				"more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", distance, recovery.MostApart)}
-		} else if e.Distance < distance {
-			e.Distance = distance
-		}
-		copy(one.weights.Data, fetched)
-	}
-	t.report(e)
-	return nil
+	return err
 }
 
 // logits returns those of a candidate for rows of columns, the constant first.

@@ -1,6 +1,14 @@
 package recovery
 
-import "math"
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+)
 
 // MostApart is the largest relative distance (Distance) between a peer's own numbers and those that it accepts from
 // another peer. Rounding on another processor differs by far less; beyond it one of the two peers is at fault.
@@ -17,4 +25,39 @@ func Distance(x, y []float32) float64 {
 		return 0
 	}
 	return math.Sqrt(apart / max(xx, yy))
+}
+
+// TakeOfMost makes weights, which every peer has worked out by itself, at every peer those of the first of the most peers that have
+// the same digest of them, and returns its rank and the largest Distance to this peer's; −1 where all digests are the same. Weights that
+// are further apart than MostApart are a *comm.PeerError of that rank.
+func TakeOfMost(ctx context.Context, g *comm.Group, digests [][]byte, weights [][]float32) (from int, distance float64, err error) {
+	most := 0
+	for q := range digests {
+		votes := 0
+		for _, d := range digests {
+			if bytes.Equal(d, digests[q]) {
+				votes++
+			}
+		}
+		if votes > most {
+			from, most = q, votes
+		}
+	}
+	if most == len(digests) {
+		return -1, 0, nil
+	}
+	for _, own := range weights {
+		fetched := slices.Clone(own)
+		if err := g.Broadcast(ctx, comm.Control, from, fetched); err != nil {
+			return from, distance, err
+		}
+		apart := Distance(fetched, own)
+		if !(apart <= MostApart) {
+			return from, apart, &comm.PeerError{Rank: from, Op: "weights", Err: fmt.Errorf("its solution differs from this peer's by %.2g of its length, "+
+				"more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", apart, MostApart)}
+		}
+		distance = max(distance, apart)
+		copy(own, fetched)
+	}
+	return from, distance, nil
 }
