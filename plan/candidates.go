@@ -17,7 +17,8 @@ const Auto = "auto"
 
 // presetCandidates are the plans that preset auto tries, simpler ones first. Each sets model and training only; what
 // travels, the network and faults are those of the plan. docs/measurements/candidates.md says why these. Of nodes with few
-// values one plan alone sends rows, the usual one: those of all plans together could give such a node back.
+// values one plan alone sends rows, the usual one or, of residuals of many features, the first: those of all plans together
+// could give such a node back.
 var presetCandidates = []struct {
 	name, settings string
 	kind           kind
@@ -93,8 +94,18 @@ func (c Candidate) fitTo(t task) (Candidate, error) {
 		return c, errors.New("the others may all send rows")
 	case many && c.Plan.InClosedForm() && c.kind != spare:
 		c.Target = c.Plan.ClassTarget
+		if c.kind == closedForm { // of its target it alone sends rows of nodes with few values
+			c = c.ofAllNodes()
+		}
 	}
 	return c, nil
+}
+
+// ofAllNodes is c that sends rows of nodes with few values, too.
+func (c Candidate) ofAllNodes() Candidate {
+	c.Plan.WithholdFew = false
+	c.Sets = strings.Replace(c.Sets, " withhold_few=true", "", 1)
+	return c
 }
 
 // Candidates returns the plans that p, of preset auto, may try, simpler ones first; nil for any other plan.

@@ -127,7 +127,8 @@ func TestOwnRowsOfAnyLabels(t *testing.T) {
 	}
 }
 
-// TestRowsOfManyFeatures: of nodes with one class and more than 64 features few plans send rows; of each of their targets one sends none.
+// TestRowsOfManyFeatures: of nodes with one class and more than 64 features few plans send rows; of each of their targets one sends none, and
+// one sends rows of nodes with few values. Of fewer features one plan of all does.
 func TestRowsOfManyFeatures(t *testing.T) {
 	names := func(features int, labels graph.Labels) (tried string) {
 		own := shard.Whole(&graph.Graph{Name: "small", Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}},
@@ -141,16 +142,22 @@ func TestRowsOfManyFeatures(t *testing.T) {
 				if tried += " " + c.Name; c.Target != "" {
 					tried += ":" + c.Target
 				}
+				if c.Plan.Hops > 0 && !c.Plan.WithholdFew {
+					tried += "+few"
+				}
+				if c.Plan.WithholdFew != strings.Contains(c.Sets, "withhold_few=true") {
+					t.Errorf("%s is said to be %s", c.Name, c.Sets)
+				}
 			}
 		}
 		return tried
 	}
 	class, numbers := graph.Labels{Classes: 2, Class: []int32{0}}, graph.Labels{Classes: 1, Values: []float32{2}}
-	few := " own-rows classes own-part-out residual last-hop all-hops labels residual-wide"
+	few := " own-rows classes own-part-out residual last-hop all-hops labels+few residual-wide"
 	if got := names(64, class); got != few {
 		t.Errorf("64 features: tried are%s, must be%s", got, few)
 	}
-	if got, must := names(65, class), " own-rows:labels own-residual:residual residual:residual labels:labels residual-wide:residual"; got != must {
+	if got, must := names(65, class), " own-rows:labels own-residual:residual residual:residual+few labels:labels+few residual-wide:residual"; got != must {
 		t.Errorf("65 features: tried are%s, must be%s", got, must)
 	}
 	if a, b := names(300, numbers), names(20, numbers); a != b || strings.Contains(a, ":") {

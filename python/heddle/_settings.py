@@ -578,8 +578,8 @@ class Settings(TypedDict, total=False):
     """No rows of nodes with at most five values.
 
     Whether rows of nodes with at most five values other than 0 are withheld: zeros are sent in their
-    place. All plans of preset auto but the usual one do so, as the rows of several runs together
-    could give them back.
+    place. All plans of preset auto but one do so (the usual one, or the first of residuals where
+    residuals of many features are taken), as the rows of several runs together could give them back.
     """
 
     min_class: int
