@@ -25,7 +25,7 @@ func ClassMeans(c closedform.Config, m Members, residual bool) List {
 }
 
 // formats are those of sums, by the bits of a number.
-var formats = map[int]string{0: "float32", 8: "int8", 16: "int16", 32: "int32"}
+var formats = map[int]string{0: "float32", 4: "int4", 8: "int8", 16: "int16", 32: "int32"}
 
 // classRounds adds the rounds of c.
 func (l *sending) classRounds(c closedform.Config, residual bool) {

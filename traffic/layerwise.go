@@ -36,7 +36,7 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 	}
 	metric, final, wide := accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
 	l := begin(members)
-	updates := map[int]string{0: "float32", 16: "int16", 8: "int8", 4: "int4"}[c.UpdateBits(members.Peers)]
+	updates := formats[c.UpdateBits(members.Peers)]
 	l.labels(c.Spec.Kind(), c.Spec.Classes)
 	if c.Inductive {
 		l.rows("whether a node is held out, and its degree without such nodes", 1, 2, false, exactly)

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train/labels"
@@ -94,6 +93,6 @@ func (c Config) Exchanges(residual bool, rounds int) []int {
 		}
 		all = append(all, linear.PartLen(d, d, c.Classes), sets*len(c.Lambdas)+1)
 	}
-	none := graph.Labels{Classes: c.Classes, Class: []int32{}}
-	return append(all, 2*c.measured(none).Size())
+	counts, _ := c.Measured()
+	return append(all, 2*counts)
 }
