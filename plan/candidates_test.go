@@ -146,7 +146,7 @@ func TestRowsOfManyFeatures(t *testing.T) {
 					tried += "+few"
 				}
 				if c.Plan.WithholdFew != strings.Contains(c.Sets, "withhold_few=true") {
-					t.Errorf("%s is said to be %s", c.Name, c.Sets)
+					t.Errorf("%s: withhold_few is %v, and Sets is %q", c.Name, c.Plan.WithholdFew, c.Sets)
 				}
 			}
 		}

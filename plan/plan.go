@@ -279,8 +279,8 @@ type Plan struct {
 	// class_target residual of classes and more than 64 features, else 0. After them logits alone cross with residuals, and no columns.
 	RoundsAlone int `yaml:"rounds_alone" to:"Alone" when:"encoder=classes" default:"-1" bounds:"[-1, 19]" rule:"policy.max_rounds" help:"first rounds in which no row crosses; -1: auto"`
 	// Whether rows of nodes with at most five values other than 0 are withheld: zeros are sent in their place.
-	// All plans of preset auto but one do so (the usual one, or the first of residuals where residuals of many features are taken), as the
-	// rows of several runs together could give them back.
+	// Preset auto sets it in all plans but its usual one and, of more than 64 features, plan residual. Where edges connect the sites, only one
+	// of these two sends rows: rows of several runs together could give such a node back.
 	WithholdFew bool `yaml:"withhold_few" to:"WithholdFew" when:"encoder=classes" help:"no rows of nodes with at most five values"`
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
 	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=classes,pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`

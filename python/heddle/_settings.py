@@ -578,8 +578,9 @@ class Settings(TypedDict, total=False):
     """No rows of nodes with at most five values.
 
     Whether rows of nodes with at most five values other than 0 are withheld: zeros are sent in their
-    place. All plans of preset auto but one do so (the usual one, or the first of residuals where
-    residuals of many features are taken), as the rows of several runs together could give them back.
+    place. Preset auto sets it in all plans but its usual one and, of more than 64 features, plan
+    residual. Where edges connect the sites, only one of these two sends rows: rows of several runs
+    together could give such a node back.
     """
 
     min_class: int

@@ -42,9 +42,10 @@ type choice struct {
 // on what the order of sums rounds apart.
 const leastPenalty = 0.01
 
-// sway returns the power of e by which a candidate counts less for each of n validation nodes that the best has right and it has
-// not: the fewer nodes validate, the less one of them says. Chosen by validation nodes that took no part (ADR 76).
-func sway(n float64) float64 { return min(0.3*max(n/500, 1), 1) }
+// rate returns the rate of the exponential weights where n nodes validate: a candidate's count falls by e^rate for each of them that it
+// gets wrong and the best one gets right. The fewer nodes validate, the less one of them says. Chosen by validation nodes
+// that took no part (ADR 76).
+func rate(n float64) float64 { return min(0.3*max(n/500, 1), 1) }
 
 // countGrid is the unit of the counts of a mean: far more than processors round apart.
 const countGrid = 1.0 / 4096
@@ -350,10 +351,10 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 	return chosen(t.config.Metric, all, vals, n)
 }
 
-// chosen returns the choice between candidates that validate so, by n nodes; NaN: one gives no numbers. A candidate counts e^sway(n) times
-// less to the mean for each node that the best has right and it has not (exponential weights: Dalalyan and Tsybakov, Machine
-// Learning 72, 2008). Where few nodes validate, the best is often the luckiest, and the mean of many steadier; where many do, the
-// best counts alone. Of numbers, whose metric has their unit, the best is taken.
+// chosen returns the choice between candidates that validate so, by n nodes; NaN: one gives no numbers. Candidates count to the mean by
+// exponential weights (Dalalyan and Tsybakov, Machine Learning 72, 2008) of that rate. Where few nodes validate, the best is often the
+// luckiest, and the mean of many steadier; where many do, the best counts nearly alone. Of numbers, whose metric has their unit,
+// the best is taken.
 func chosen(m eval.Metric, all []candidate, vals []float64, n float64) (c choice, err error) {
 	at := -1 // the best one, with the largest penalty of those that are
 	for k, v := range vals {
@@ -369,7 +370,7 @@ func chosen(m eval.Metric, all []candidate, vals []float64, n float64) (c choice
 	sum := 0.0
 	for k, v := range vals {
 		if gap := m.Gain(best, v); k == at || gap >= 0 && !m.OfNumbers() && all[k].penalty >= leastPenalty {
-			c.counts[k] = math.RoundToEven(math.Exp(-sway(n)*n*gap)/countGrid) * countGrid
+			c.counts[k] = math.RoundToEven(math.Exp(-rate(n)*n*gap)/countGrid) * countGrid
 			sum, c.val = sum+c.counts[k], c.val+float64(c.counts[k]*v)
 		}
 	}
