@@ -195,7 +195,7 @@ func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*s
 func (a *seat) peer(p Plan, state string) *peer {
 	one := &peer{plan: p, name: p.Members[a.rank].Name, shard: p.InOrder(a.Shard), spend: a.spend, init: a.Init, embed: a.Embed}
 	if state != "" {
-		one.store = &checkpoint.Store{Dir: state, Saved: a.Saved}
+		one.store = &checkpoint.Store{Dir: state}
 	}
 	if a.keeper.Policy != nil {
 		one.publish = a.keeper.Policy.SiteFigures

@@ -27,7 +27,6 @@ type Site struct {
 	Identity identity.Identity // of the member that this site is
 	Shard    *shard.Shard      // its part of the graph; Meet does not need it
 	State    string            // directory of checkpoints; empty: none are kept
-	Saved    func() error      // called when a checkpoint is durable in State, for a copy elsewhere; its error ends the run; may be nil
 	Embed    bool              // whether the result has hidden rows
 	Init     *Initial          // what training starts from; nil unless the plan's Init names it
 

@@ -19,11 +19,8 @@ import (
 // Store keeps the states of one peer's run in a directory of its own: one file a state, the two
 // newest, and notes that outlive them. It is not safe for concurrent use, nor for two processes.
 type Store struct {
-	Dir string // made at the first Save, for its owner alone: states may hold rows of features
-	// Saved is called when a state or a note is durable in Dir, for a copy elsewhere; its error is Save's. nil: nothing.
-	Saved func() error
-
-	on disk.FS // nil: the machine's
+	Dir string  // made at the first Save, for its owner alone: states may hold rows of features
+	on  disk.FS // nil: the machine's
 }
 
 const kept = 2
@@ -55,16 +52,6 @@ func (s *Store) Save(seq uint64, st *State) error {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("checkpoint: remove an old state: %w", err)
-	}
-	return s.saved()
-}
-
-func (s *Store) saved() error {
-	if s.Saved == nil {
-		return nil
-	}
-	if err := s.Saved(); err != nil {
-		return fmt.Errorf("checkpoint: copy: %w", err)
 	}
 	return nil
 }
@@ -116,10 +103,7 @@ func (s *Store) KeepNote(name string, text []byte) error {
 	if err := s.removeLeftovers(); err != nil {
 		return err
 	}
-	if err := disk.WriteFile(s.disk(), filepath.Join(s.Dir, name), 0o600, text); err != nil {
-		return err
-	}
-	return s.saved()
+	return disk.WriteFile(s.disk(), filepath.Join(s.Dir, name), 0o600, text)
 }
 
 // Readable returns the numbers of the states that can be read, the newest first, and the first of

@@ -34,8 +34,7 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	defer func() { err = errors.Join(err, q.remote.Close()) }()
-	p, rank, err := q.SitAs(w, func(p *heddle.Plan) (identity.Identity, error) { return q.identify(ctx, p) })
+	p, rank, err := q.SitAs(w, q.identify)
 	if err != nil {
 		return err
 	}
@@ -86,7 +85,7 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 
 // identify returns this peer's key. Of the ranks of a scheduler, which all have the same flags, each has its own parts and
 // files.
-func (q *question) identify(ctx context.Context, p *heddle.Plan) (own identity.Identity, err error) {
+func (q *question) identify(p *heddle.Plan) (own identity.Identity, err error) {
 	own, rank, err := q.launch.Identify(&q.Seat, p)
 	if err != nil {
 		return own, err
@@ -100,7 +99,7 @@ func (q *question) identify(ctx context.Context, p *heddle.Plan) (own identity.I
 		}
 		*path = strings.ReplaceAll(*path, "{rank}", strconv.Itoa(rank))
 	}
-	q.shard, err = launch.Parts(ctx, &q.remote, q.shard, rank, len(p.Members))
+	q.shard, err = launch.Parts(q.shard, rank, len(p.Members))
 	return own, err
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/compare"
 	"github.com/heddle-gnn/heddle/cmd/peer/launch"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
-	"github.com/heddle-gnn/heddle/cmd/peer/objects"
 	"github.com/heddle-gnn/heddle/cmd/peer/phones"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/disclosure"
@@ -36,7 +35,6 @@ type member struct {
 	leaves string // file of rules for phones; empty: none
 	out    output
 	launch launch.Flags
-	remote objects.Scratch
 	http   live.Flags
 	alone  bool // also train at this site alone, and compare
 }
@@ -75,18 +73,18 @@ peers, and --shard may be the whole partition.`,
 	s.Bind(f, "plan of the run", "wait for the other peers")
 	s.BindGate(f)
 	cli.BindLedger(f, &s.Site.Ledger)
-	f.StringVar(&s.shard, "shard", "", "this peer's part, or parts with commas; may be s3://")
+	f.StringVar(&s.shard, "shard", "", "this peer's part, or parts with commas")
 	f.StringVar(&s.init, "init", "", "model file that the plan starts from")
 	f.StringVar(&s.leaves, "leaves", "", "rules for the phones whose shares this peer collects")
 	cli.Reads(f, "shard", "init", "leaves")
-	f.StringVar(&s.Site.State, "state", "", "directory or s3:// address of checkpoints; empty: none")
+	f.StringVar(&s.Site.State, "state", "", "directory of checkpoints; empty: none")
 	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
 	f.Int64Var(&s.Site.ReceiveLimit, "receive-limit", 0, "bytes a second received from each peer; 0: no limit")
 	f.Int64Var(&s.Site.ReceiveLimit, "max-intake", 0, "")
 	f.MarkDeprecated("max-intake", "it is now called --receive-limit")
 	f.StringVar(&s.Link, "link", "", linkHelp)
 	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state or min_peers; 0: none")
-	f.StringVarP(&s.out.dir, "out", "o", "", "directory or s3:// address (default runs/DATA-peer-N)")
+	f.StringVarP(&s.out.dir, "out", "o", "", "directory (default runs/DATA-peer-N)")
 	f.StringVar(&s.out.rows, "embeddings", "", embeddingsHelp)
 	f.BoolVar(&s.alone, "compare", false, "afterwards train alone, and say whether joining paid")
 	f.StringVar(&s.out.json, "json", "", "JSON file for the results; - for standard output")
@@ -98,8 +96,7 @@ peers, and --shard may be the whole partition.`,
 }
 
 func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err error) {
-	defer func() { err = errors.Join(err, s.remote.Close()) }()
-	p, closer, err := s.prepare(ctx, w)
+	p, closer, err := s.prepare(w)
 	if err != nil {
 		return err
 	}
@@ -129,9 +126,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	s.Site.OnModel = func(o *heddle.Result) error {
-		return errors.Join(write(early, o), s.remote.SaveOut(ctx, io.Discard))
-	}
+	s.Site.OnModel = func(o *heddle.Result) error { return write(early, o) }
 	s.Site.Embed = s.out.rows != ""
 	o, err := heddle.Join(ctx, *p, s.Site)
 	w.End()
@@ -143,7 +138,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	if err != nil {
 		if ctx.Err() != nil && s.Site.State != "" {
 			return fmt.Errorf("interrupted; to continue from the checkpoints in %s, repeat the command at all peers",
-				s.remote.Named(s.Site.State))
+				s.Site.State)
 		}
 		return cli.Explain(err, s.Site.State, record)
 	}
@@ -156,7 +151,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	if err := s.out.print(text, o, []*shard.Shard{own}); err != nil {
 		return err
 	}
-	if err := errors.Join(s.remote.SaveOut(ctx, text), cli.PrintLedger(text, s.Site.Ledger, own.Name)); err != nil {
+	if err := cli.PrintLedger(text, s.Site.Ledger, own.Name); err != nil {
 		return err
 	}
 	if s.alone {
@@ -165,7 +160,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		}
 	}
 	if s.Site.State != "" {
-		fmt.Fprintf(text, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those of all peers\n", s.remote.Named(s.Site.State))
+		fmt.Fprintf(text, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those of all peers\n", s.Site.State)
 	}
 	return nil
 }
@@ -186,7 +181,7 @@ func (s member) record(p *heddle.Plan) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, err := yaml.Marshal(map[string]string{"shard": s.remote.Named(s.shard)})
+	place, err := yaml.Marshal(map[string]string{"shard": s.shard})
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +197,7 @@ func (s member) record(p *heddle.Plan) ([]byte, error) {
 	if held, err := checkpoint.Find(s.Site.State); err != nil || len(held) > 0 {
 		return settings, err
 	}
-	again := fmt.Sprintf("peer join --plan %s --shard %s --state %s and its other flags, at all peers", s.Plan, s.remote.Named(s.shard), s.remote.Named(s.Site.State))
+	again := fmt.Sprintf("peer join --plan %s --shard %s --state %s and its other flags, at all peers", s.Plan, s.shard, s.Site.State)
 	return settings, cli.Record{Path: cli.RecordOf(s.Site.State), Settings: settings, Again: again}.Keep()
 }
 
@@ -218,7 +213,7 @@ func (s member) again() string {
 	if s.leaves != "" {
 		command += " --leaves " + s.leaves
 	}
-	return command + " --shard " + s.remote.Named(s.shard) + "  # at each site, with its own shard"
+	return command + " --shard " + s.shard + "  # at each site, with its own shard"
 }
 
 // attackTime is how long our own attacks on a site's rows run before it joins.
@@ -253,9 +248,9 @@ func warnOfRows(ctx context.Context, p heddle.Plan, own *shard.Shard, w *cli.Wat
 
 // prepare reads plan, key and shard, and makes the directories. The shard's arrays are valid until
 // closer is closed.
-func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, closer io.Closer, err error) {
+func (s *member) prepare(w *cli.Watch) (p *heddle.Plan, closer io.Closer, err error) {
 	whole := s.shard
-	p, rank, err := s.SitAs(w, func(p *heddle.Plan) (identity.Identity, error) { return s.identify(ctx, p) })
+	p, rank, err := s.SitAs(w, s.identify)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -291,8 +286,8 @@ func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, clo
 }
 
 // identify returns this peer's key. What differs between the ranks of a scheduler, which all have the same flags, it sets:
-// parts and directories. Of what is in object storage it makes copies here.
-func (s *member) identify(ctx context.Context, p *heddle.Plan) (own identity.Identity, err error) {
+// parts and directories.
+func (s *member) identify(p *heddle.Plan) (own identity.Identity, err error) {
 	own, rank, err := s.launch.Identify(&s.Seat, p)
 	if err != nil {
 		return own, err
@@ -300,24 +295,15 @@ func (s *member) identify(ctx context.Context, p *heddle.Plan) (own identity.Ide
 	if rank >= 0 {
 		name := fmt.Sprintf("rank-%d", rank)
 		if s.Site.State != "" {
-			s.Site.State = objects.Join(s.Site.State, name)
+			s.Site.State = filepath.Join(s.Site.State, name)
 		}
 		if s.out.dir != "" {
-			s.out.dir = objects.Join(s.out.dir, name)
+			s.out.dir = filepath.Join(s.out.dir, name)
 		}
 		if rank > 0 {
 			s.out.json = "" // rank 0 writes the figures
 		}
 	}
-	if s.shard, err = launch.Parts(ctx, &s.remote, s.shard, rank, len(p.Members)); err != nil {
-		return own, err
-	}
-	if objects.Is(s.Site.State) {
-		s.Site.Saved = func() error { return s.remote.SaveState(ctx) }
-		if s.Site.State, err = s.remote.State(ctx, s.Site.State); err != nil {
-			return own, err
-		}
-	}
-	s.out.dir, err = s.remote.Out(s.out.dir)
+	s.shard, err = launch.Parts(s.shard, rank, len(p.Members))
 	return own, err
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
 	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
 	"github.com/heddle-gnn/heddle/cmd/peer/launch"
-	"github.com/heddle-gnn/heddle/cmd/peer/objects"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -38,7 +37,6 @@ type question struct {
 	split                                             int
 	cells                                             table.Format
 	launch                                            launch.Flags // with --plan
-	remote                                            objects.Scratch
 }
 
 func newPredict() *cobra.Command {

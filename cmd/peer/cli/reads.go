@@ -68,7 +68,7 @@ func Missing(c *cobra.Command, args []string, err error) error {
 // checkRead refuses a file or directory that is not there. Name is that of what names it: a flag, an argument or a key of a
 // settings file.
 func checkRead(name, path string) error {
-	if path == "" || path == "-" || strings.Contains(path, "://") {
+	if path == "" || path == "-" {
 		return nil
 	}
 	if err := exists(path); err != nil {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
-	"github.com/heddle-gnn/heddle/cmd/peer/objects"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -88,7 +87,7 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 	f.Lookup("parts").DefValue = "0"
 	f.StringVar(&s.by, "policy", "random", "partitioning policy")
 	f.Uint64Var(&s.seed, "seed", 1, "random seed of the policy")
-	f.StringVarP(&s.out, "out", "o", "", "directory or s3:// address to write; must be new or empty")
+	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
 	f.StringToStringVar(&s.caps, "cap", nil, "bounds of parts over fair shares, as work=1.03")
 	f.Float64SliceVar(&s.capacity, "capacity", nil, "relative sizes of the parts, as 2,1,1; default: equal")
 	f.StringVar(&s.objective, "objective", "volume", "objective of multilevel: volume or cut")
@@ -104,12 +103,6 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 }
 
 func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err error) {
-	var remote objects.Scratch
-	defer func() { err = errors.Join(err, remote.Close()) }()
-	given := s.out
-	if s.out, err = remote.Out(s.out); err != nil {
-		return cli.Invalid(err)
-	}
 	if err := s.read(); err != nil {
 		return cli.Invalid(err)
 	}
@@ -124,14 +117,8 @@ func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err 
 	if err != nil {
 		return err
 	}
-	if err := remote.SaveOut(ctx, io.Discard); err != nil {
-		return err
-	}
 	w.End()
-	if given == "" {
-		given = s.out
-	}
-	describe(stdout, given, s.manifest)
+	describe(stdout, s.out, s.manifest)
 	timings(stdout, s.phases)
 	if s.page == "" {
 		return nil

@@ -2,7 +2,6 @@
 package launch
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/netip"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
-	"github.com/heddle-gnn/heddle/cmd/peer/objects"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cluster"
 	"github.com/heddle-gnn/heddle/p2p/identity"
@@ -114,24 +112,19 @@ func everywhere(addresses []string) (listen []string) {
 }
 
 // Parts returns the parts of the rank, with commas: of a partition a contiguous run, else what is at path. rank −1: path says
-// which. Parts in object storage are copied first.
-func Parts(ctx context.Context, remote *objects.Scratch, path string, rank, ranks int) (string, error) {
+// which.
+func Parts(path string, rank, ranks int) (string, error) {
 	if rank < 0 {
-		return remote.Parts(ctx, path)
+		return path, nil
 	}
-	own := func(parts int) (lo, hi int) { return shard.Group(parts, ranks, rank) }
-	dir, err := remote.Partition(ctx, path, own)
+	m, err := shard.ReadManifest(path)
 	if err != nil {
-		return "", err
-	}
-	m, err := shard.ReadManifest(dir)
-	if err != nil {
-		return dir, nil // a part, whose reader says what is wrong with it
+		return path, nil // a part, whose reader says what is wrong with it
 	}
 	var paths []string
-	lo, hi := own(len(m.Parts))
+	lo, hi := shard.Group(len(m.Parts), ranks, rank)
 	for part := lo; part < hi; part++ {
-		paths = append(paths, filepath.Join(dir, fmt.Sprintf("part-%d", part)))
+		paths = append(paths, filepath.Join(path, fmt.Sprintf("part-%d", part)))
 	}
 	if paths == nil {
 		return "", cli.Invalidf("%s has %d parts, fewer than the %d ranks", path, len(m.Parts), ranks)
