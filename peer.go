@@ -54,15 +54,14 @@ func (l link) behind(network *netsim.Table, rank, size int, seed uint64) link {
 
 // peer is one peer's part in a run.
 type peer struct {
-	plan   Plan
-	name   string
-	shard  *shard.Shard
-	store  *checkpoint.Store        // nil: no checkpoints
-	edges  *dp.Edges                // of private edges; nil until a trainer needs it: all trainers of this process share what it released
-	labels *dp.Labels               // of private labels, likewise
-	spend  func(dp.Statement) error // nil: nothing is recorded
-	init   *Initial                 // nil: parameters are drawn
-	embed  bool                     // hidden rows are kept
+	plan  Plan
+	name  string
+	shard *shard.Shard
+	store *checkpoint.Store        // nil: no checkpoints
+	edges *dp.Edges                // of private edges; nil until a trainer needs it: all trainers of this process share what it released
+	spend func(dp.Statement) error // nil: nothing is recorded
+	init  *Initial                 // nil: parameters are drawn
+	embed bool                     // hidden rows are kept
 
 	publish int // figures.Exchange's
 
@@ -153,7 +152,7 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 		if err != nil {
 			return nil, input(err)
 		}
-		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Draw: t.draw, Shard: p.shard, Store: p.store, Publish: p.publish, Private: p.plan.LabelEpsilon > 0}
+		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Draw: t.draw, Shard: p.shard, Store: p.store, Publish: p.publish}
 	}
 	t.final = p.final
 	return t, nil
@@ -262,15 +261,7 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 		}
 		p.edges.Spend = p.spend
 	}
-	if p.labels == nil && c.LabelEpsilon > 0 {
-		var secret [32]byte
-		rand.Read(secret[:])
-		if p.labels, err = c.Labels(p.shard.Parts, p.plan.Secure(p.shard.Parts), secret); err != nil {
-			return nil, input(err)
-		}
-		p.labels.Spend = p.spend
-	}
-	t.Checkpoints, t.OnEvent, t.Edges, t.Labels, t.KeepHidden = p.store, m.Note, p.edges, p.labels, p.embed
+	t.Checkpoints, t.OnEvent, t.Edges, t.KeepHidden = p.store, m.Note, p.edges, p.embed
 	if t.Leaves = p.plan.Leaves > 0; t.Leaves {
 		t.Checkpoints = nil // sums are kept in place of states: leaf.Journal
 	}
@@ -349,15 +340,10 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 
 // statement is what the run kept private; nil: nothing.
 func (p *peer) statement() *dp.Statement {
-	var s dp.Statement
-	switch {
-	case p.edges != nil:
-		s = p.edges.Statement()
-	case p.labels != nil:
-		s = p.labels.Statement()
-	default:
+	if p.edges == nil {
 		return nil
 	}
+	s := p.edges.Statement()
 	return &s
 }
 

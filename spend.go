@@ -18,11 +18,11 @@ func spending(l dp.Ledger, p Plan, own *shard.Shard, continues bool) (func(dp.St
 		}
 		return nil, nil
 	}
-	if p.Epsilon+p.LabelEpsilon == 0 {
+	if p.Epsilon == 0 {
 		if l.Budget == (dp.Guarantee{}) {
 			return nil, nil
 		}
-		return nil, input(fmt.Errorf("epsilon or label_epsilon must be above 0 with a privacy budget (got 0): the run would spend all of %s", own.Name))
+		return nil, input(fmt.Errorf("epsilon must be above 0 with a privacy budget (got 0): the run would spend all of %s", own.Name))
 	}
 	id, err := p.Identify(own)
 	if err != nil {
@@ -33,13 +33,9 @@ func spending(l dp.Ledger, p Plan, own *shard.Shard, continues bool) (func(dp.St
 		if err != nil {
 			return nil, input(err)
 		}
-		all := peer{}
-		all.edges, err = c.Edges([32]byte{}) // for its statement
+		edges, err := c.Edges([32]byte{}) // for its statement
 		if err == nil {
-			all.labels, err = c.Labels(max(own.Parts, c.Colluding+1), true, [32]byte{})
-		}
-		if err == nil {
-			err = l.Afford(*all.statement())
+			err = l.Afford(edges.Statement())
 		}
 		if err != nil {
 			return nil, input(err)

@@ -35,8 +35,6 @@ type Policy struct {
 	MaxEpsilon float64 `yaml:"max_epsilon"`    // of the privacy of edges; 0: no bound, and none is needed
 	MaxDelta   float64 `yaml:"max_delta"`      // beside it; 0: no bound
 
-	MaxLabelEpsilon float64 `yaml:"max_label_epsilon"` // of the privacy of labels; 0: no bound, and none is needed
-
 	MaxNumbers float64 `yaml:"max_numbers"` // that are sent of a node for each value that its row stores; 0: no bound
 
 	SiteFigures int `yaml:"site_figures"` // test nodes over which at least this site tells the others its own metric; 0: it does not
@@ -185,9 +183,9 @@ func (p Policy) Validate() error {
 	if p.MaxRounds < 0 || p.MaxBytes < 0 || !rate(p.MaxRate) || !rate(p.ReceiveLimit) {
 		fault("max_rounds %d, max_bytes %d, max_rate %d, receive_limit %d: each must be 0 (no limit) or more, a rate at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.ReceiveLimit)
 	}
-	if p.LeastInSum < 0 || p.MaxLayers < 0 || p.MaxHops < 0 || p.MaxPasses < 0 || !(p.MaxNumbers >= 0) || !(p.MaxEpsilon >= 0) || !(p.MaxLabelEpsilon >= 0) || !(p.MaxDelta >= 0) {
-		fault("least_in_sum %d, max_layers %d, max_hops %d, max_pca_passes %d, max_numbers %v, max_epsilon %v, max_label_epsilon %v, max_delta %v: each must be 0 (no limit) or more",
-			p.LeastInSum, p.MaxLayers, p.MaxHops, p.MaxPasses, p.MaxNumbers, p.MaxEpsilon, p.MaxLabelEpsilon, p.MaxDelta)
+	if p.LeastInSum < 0 || p.MaxLayers < 0 || p.MaxHops < 0 || p.MaxPasses < 0 || !(p.MaxNumbers >= 0) || !(p.MaxEpsilon >= 0) || !(p.MaxDelta >= 0) {
+		fault("least_in_sum %d, max_layers %d, max_hops %d, max_pca_passes %d, max_numbers %v, max_epsilon %v, max_delta %v: each must be 0 (no limit) or more",
+			p.LeastInSum, p.MaxLayers, p.MaxHops, p.MaxPasses, p.MaxNumbers, p.MaxEpsilon, p.MaxDelta)
 	}
 	for _, h := range p.Hours {
 		if _, err := parseSpan(h); err != nil {
@@ -248,7 +246,6 @@ type Plan struct {
 	Labels       bool    // rows of class means may hold a node's own label
 	InRow        int     // nodes whose rows are added up in each row that leaves; 0: no row leaves
 	Epsilon      float64 // of the privacy of edges; 0: there is none
-	LabelEpsilon float64 // of the privacy of labels; 0: there is none
 	Delta        float64
 	Numbers      float64 // that are sent of a node for each value that its row stores; 0: not known
 }
@@ -314,9 +311,6 @@ func (p Policy) Check(plan Plan) error {
 	}
 	if p.MaxEpsilon > 0 && (plan.Epsilon == 0 || plan.Epsilon > p.MaxEpsilon) {
 		fault("max_epsilon", "epsilon must be above 0 and at most %g (got %g)", p.MaxEpsilon, plan.Epsilon)
-	}
-	if p.MaxLabelEpsilon > 0 && (plan.LabelEpsilon == 0 || plan.LabelEpsilon > p.MaxLabelEpsilon) {
-		fault("max_label_epsilon", "label_epsilon must be above 0 and at most %g (got %g)", p.MaxLabelEpsilon, plan.LabelEpsilon)
 	}
 	if p.MaxDelta > 0 && plan.Delta > p.MaxDelta {
 		fault("max_delta", "delta must be at most %g (got %g)", p.MaxDelta, plan.Delta)

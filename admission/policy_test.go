@@ -64,6 +64,16 @@ func TestPolicyTold(t *testing.T) {
 	}
 }
 
+// A policy with a field that is no more is refused: a site that asked for it must not run without it.
+func TestPolicyDeletedFields(t *testing.T) {
+	for _, text := range []string{"max_label_epsilon: 4"} {
+		name, _, _ := strings.Cut(text, ":")
+		if _, _, err := parsePolicy([]byte(policyFile + text + "\n")); err == nil || !strings.Contains(err.Error(), "unknown field \""+name+"\"") {
+			t.Errorf("%s: the error must be that the field is unknown (got %v)", text, err)
+		}
+	}
+}
+
 func TestPolicyCheck(t *testing.T) {
 	allowed := Plan{Mode: "retexo", Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
 		Peers: 3, InSum: 3, Failures: "wait", InRow: 3, Epsilon: 4, Delta: 0.001, Numbers: 1.5}

@@ -201,7 +201,7 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	refuse(q.Model != "gcn", "model must be gcn with encoder classes (got %s): class_target says how rows are aggregated", q.Model)
 	refuse(q.MinPeers > 0, "min_peers must be 0 with encoder classes (got %d): a round repeated without a failed peer would tell that "+
 		"peer's part of its sums, by their difference; the run waits for it", q.MinPeers)
-	refuse(q.Epsilon+q.LabelEpsilon == 0 && q.Delta != Defaults(q).Delta, "delta applies only with epsilon or label_epsilon (got %g)", q.Delta)
+	refuse(q.Epsilon == 0 && q.Delta != Defaults(q).Delta, "delta applies only with epsilon (got %g)", q.Delta)
 	refuse(q.Exchange == "cover", "exchange must be halo or auto with encoder classes (got cover)")
 	c := closedform.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.rowNorm(t),
 		Hops: q.Hops}

@@ -39,9 +39,6 @@ func (p Plan) Judged() admission.Plan {
 		j.Rows = "float32" // whatever is set: whole numbers
 		j.Epsilon, j.Delta = p.Epsilon, p.Delta
 	}
-	if p.LabelEpsilon > 0 {
-		j.LabelEpsilon, j.Delta = p.LabelEpsilon, p.Delta
-	}
 	if p.Encoder.K > 0 && p.Encoder.Kind != "embedding" {
 		j.Passes = p.PCAPasses
 	}
@@ -58,9 +55,8 @@ func (p Plan) Judged() admission.Plan {
 		}
 		// The plan does not say how many features there are: as many as have the most rounds.
 		j.Rounds = closedform.Config{Features: math.MaxInt, ClassRounds: p.ClassRounds, Alone: p.RoundsAlone, Hops: p.Hops,
-			Components: p.Encoder.K, Epsilon: p.Epsilon, LabelEpsilon: p.LabelEpsilon}.MostRounds()
+			Components: p.Encoder.K, Epsilon: p.Epsilon}.MostRounds()
 		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
-		j.Labels = j.Labels && p.LabelEpsilon == 0 // a row then tells what sums with noise do
 	case p.Solver == "ridge":
 		j.Rounds = 1
 	}

@@ -291,16 +291,8 @@ type Plan struct {
 	// frugal unless another one is given. 0: no noise.
 	Epsilon float64 `yaml:"epsilon" to:"Epsilon" group:"privacy" when:"encoder=classes" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"privacy of edges: epsilon of the run; 0: none"`
 	// Probability with which the guarantee of epsilon may fail; choose it well below one over the number
-	// of edges, or of labels.
-	Delta float64 `yaml:"delta" to:"Delta" when:"encoder=classes" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"delta of epsilon or label_epsilon"`
-	// Differential privacy of labels: nobody who sees what leaves a site, or the model, can tell a node's class
-	// better than this ε says, at the delta of the run. Labels then leave in sums with noise alone, of which
-	// the sites add parts. Features, edges, and which nodes have a label are not protected. The preset is
-	// frugal unless another one is given. 0: no noise.
-	LabelEpsilon float64 `yaml:"label_epsilon" to:"LabelEpsilon" when:"encoder=classes" default:"0" bounds:"[0, 100]" rule:"policy.max_label_epsilon" help:"privacy of labels: epsilon of the run; 0: none"`
-	// How many sites may pool what they know without weakening label_epsilon: the parts of noise that the
-	// others add are enough. More cost accuracy. 0: nearly half of the sites. Without secure sums it is all but one.
-	Colluding int `yaml:"colluding" to:"Colluding" when:"encoder=classes label_epsilon" default:"0" bounds:"[0, )" help:"sites that may collude against label_epsilon; 0: half"`
+	// of edges.
+	Delta float64 `yaml:"delta" to:"Delta" when:"encoder=classes" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"delta of epsilon"`
 
 	// Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a
 	// scale per row or column. With epsilon rows are whole numbers, sent as float32.

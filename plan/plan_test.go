@@ -447,8 +447,6 @@ func TestEveryFieldHasASetting(t *testing.T) {
 					q.SecureSums = "off"
 				case "delta":
 					q.Epsilon = 4
-				case "colluding":
-					q.LabelEpsilon, q.RowNorm = 100, "l2"
 				case "round_limit":
 					q.MinPeers, q.Straggler = 3, "drop"
 				}

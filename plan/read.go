@@ -29,8 +29,8 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, warnings []s
 	}
 	// The defaults of the other settings depend on mode, preset, model and solver.
 	var ask Plan
-	r.into(&ask, func(s Setting) bool { return s.decides() || s.Name == "epsilon" || s.Name == "label_epsilon" })
-	if ask.Preset == "" && (ask.Mode == "" || ask.Mode == "retexo") && ask.Epsilon+ask.LabelEpsilon > 0 {
+	r.into(&ask, func(s Setting) bool { return s.decides() || s.Name == "epsilon" })
+	if ask.Preset == "" && (ask.Mode == "" || ask.Mode == "retexo") && ask.Epsilon > 0 {
 		ask.Preset = "frugal" // alone has privacy
 	}
 	if ask.Preset == "" && (ask.Mode == "" || ask.Mode == "retexo") && len(r.set(func(s Setting) bool { return !s.Auto || s.Name == "min_peers" })) == 0 {

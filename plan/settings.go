@@ -351,8 +351,8 @@ func (p Plan) Validate() error {
 // CheckRuns returns what stands against several runs of p.
 func (p Plan) CheckRuns() error {
 	var errs faults
-	if p.Runs > 1 && p.Epsilon+p.LabelEpsilon > 0 {
-		errs.add("runs must be 1 with epsilon or label_epsilon (got %d): each run would spend as much", p.Runs)
+	if p.Runs > 1 && p.Epsilon > 0 {
+		errs.add("runs must be 1 with epsilon (got %d): each run would spend as much", p.Runs)
 	}
 	if p.Runs > 1 && p.MinPeers > 0 {
 		errs.add("runs must be 1 with min_peers (got %d): a failed peer returns to the run that it left", p.Runs)

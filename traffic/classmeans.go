@@ -18,7 +18,7 @@ const columnSets = 4
 func ClassMeans(c closedform.Config, m Members, residual bool) List {
 	kind, _ := target.Named(c.Task)
 	l := begin(m)
-	l.labelled(c, kind, int64(c.Inputs()))
+	l.labels(kind, c.Classes)
 	l.classRounds(c, residual)
 	l.finished(c, kind)
 	return l.List
@@ -70,9 +70,7 @@ func (l *sending) classRounds(c closedform.Config, residual bool) {
 		if r > 0 {
 			what = "sums of features, weighted by soft labels or residuals"
 		}
-		if c.LabelEpsilon == 0 || r > 0 || residual {
-			l.means(what, c, int64(wide), means)
-		}
+		l.means(what, c, int64(wide), means)
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
 		l.columnRows(spec.HopsOf(r), views, firstWidth(r, wide, c.Components), c.Rows)
 		if spec.Sums(r) {
@@ -82,10 +80,6 @@ func (l *sending) classRounds(c closedform.Config, residual bool) {
 		added := spec.Columns(r, c.Classes)
 		if columns += added; r == 0 {
 			added++ // the constant
-		}
-		if c.LabelEpsilon > 0 {
-			l.noisyRound(columns, added, c.Classes)
-			continue
 		}
 		l.sum("ZᵀZ and ZᵀY of the columns", 1, int64(linear.PartLen(columns, added, c.Classes)), 0)
 		random := spec.RandomOf(columns - 1)
@@ -101,11 +95,6 @@ func (l *sending) classRounds(c closedform.Config, residual bool) {
 
 // finished adds what is counted of the finished model.
 func (l *sending) finished(c closedform.Config, kind target.Kind) {
-	if c.LabelEpsilon > 0 {
-		l.counts("labelled test nodes", 1, 1, 0)
-		l.noisy("right validation and test nodes, with noise", 2)
-		return
-	}
 	if first, second := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
 		l.moves(int64(first), int64(second), 0)
 		l.counts("validation nodes that moves to the shares of each site put right and wrong", 1, int64(shares.SiteCounts()), 0)
@@ -120,26 +109,6 @@ func (l *sending) moves(first, second, likelihoods int64) {
 	l.counts("classes that the model gives to validation nodes and to nodes without a label", 1, first, likelihoods)
 	l.counts("right validation nodes of each class, after each move of the logits", 1, second, 0)
 }
-
-// labelled adds what counts the labels.
-func (l *sending) labelled(c closedform.Config, kind target.Kind, features int64) {
-	if c.LabelEpsilon == 0 {
-		l.labels(kind, c.Classes)
-		return
-	}
-	l.counts("labelled training and validation nodes", 1, 3, 0)
-	l.noisy("sums of features over the training nodes of each class, and how many these are, with noise", (features+1)*int64(c.Classes))
-}
-
-// noisyRound adds the regression of a round that has so many columns so far, and its validation, where labels are private.
-func (l *sending) noisyRound(columns, added, classes int) {
-	l.sum("ZᵀZ of the columns", 1, int64(linear.PartLen(columns, added, 0)), 0)
-	l.noisy("ZᵀY of the columns, with noise", int64(added*classes))
-	l.noisy("right validation nodes of each penalty, with noise", columnSets)
-}
-
-// noisy adds sums of that many numbers with noise, which travel in 32 or 64 bits.
-func (l *sending) noisy(what string, numbers int64) { l.sum(what, 1, 0, numbers) }
 
 // penalties adds the validation of a round.
 func (l *sending) penalties(c closedform.Config) {

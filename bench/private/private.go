@@ -34,11 +34,11 @@ const delta = dp.UsualDelta
 // Command registers the flags of the experiment and returns it.
 func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	root := graphs.Root(f)
-	table := f.String("table", "accuracy", "table: accuracy, noise, edges, rows, labels or told")
+	table := f.String("table", "accuracy", "table: accuracy, noise, edges or rows")
 	names := f.String("graph", "facebook-pages,coauthor-cs,amazon-computers,cora", "graphs to measure")
 	runs := f.Int("runs", 5, "runs of each plan")
 	hops := f.Int("hops", 2, "of table accuracy: hops of the private plans")
-	validation := f.Bool("validation", false, "accuracy, labels: by validation nodes, not test")
+	validation := f.Bool("validation", false, "accuracy: by validation nodes, not test")
 	return func(ctx context.Context, p *page.Page) error {
 		of, judged := strings.Split(*names, ","), graph.Test
 		if *validation {
@@ -53,12 +53,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			return known(ctx, p, *root, of, *runs)
 		case "rows":
 			return crossed(ctx, p, *root, of, *runs)
-		case "labels":
-			return labelled(ctx, p, *root, of, *runs, judged)
-		case "told":
-			return told(ctx, p, *root, of, *runs)
 		}
-		return fmt.Errorf("table must be accuracy, noise, edges, rows, labels or told (got %q)", *table)
+		return fmt.Errorf("table must be accuracy, noise, edges or rows (got %q)", *table)
 	}
 }
 

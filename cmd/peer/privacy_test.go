@@ -8,9 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/ports"
-	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
 // TestPrivateEdges: a run with epsilon says what it kept private, on screen, in result and model, and spends
@@ -40,7 +38,7 @@ func TestPrivateEdges(t *testing.T) {
 	ledger := contents(t, at("ledger"))
 	refuse(t, 2, []string{"the runs so far have spent ε 5.99", "7.63, of a budget of 6"}, train...)
 	without := train[:8:8]
-	refuse(t, 2, []string{"epsilon or label_epsilon must be above 0 with a privacy budget"}, append(without, "--preset", "frugal", "--privacy-ledger", at("ledger"), "--privacy-budget", "6")...)
+	refuse(t, 2, []string{"epsilon must be above 0 with a privacy budget"}, append(without, "--preset", "frugal", "--privacy-ledger", at("ledger"), "--privacy-budget", "6")...)
 	refuse(t, 2, []string{"a privacy budget must have a ledger"}, append(without, "--epsilon", "1", "--privacy-budget", "6")...)
 	refuse(t, 2, []string{"epsilon applies only to encoder classes (got encoder mlp)"}, append(without, "--epsilon", "1", "--encoder", "mlp")...)
 	refuse(t, 2, []string{"epsilon applies only without preset auto (got 1)"}, append(without, "--epsilon", "1", "--preset", "auto")...)
@@ -52,36 +50,6 @@ func TestPrivateEdges(t *testing.T) {
 		t.Fatal(err)
 	}
 	refuse(t, 2, []string{at("ledger"), "records are missing or were changed"}, train...)
-}
-
-// TestPrivateLabels: a run with label_epsilon says what it kept private, spends, and has no figures that would spend more. Too
-// few labels are refused, and nothing is spent.
-func TestPrivateLabels(t *testing.T) {
-	dir := t.TempDir()
-	at := func(name string) string { return filepath.Join(dir, name) }
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 900, Sites: 3, Classes: 3, Columns: 60, Train: 0.4, Val: 0.2}, rng.New(3))
-	if err := dataset.Write(at("data"), g); err != nil {
-		t.Fatal(err)
-	}
-	train := []string{"train", "--data", at("data"), "--transport", "memory", "-q", "-o", at("run"), "--privacy-ledger", at("ledger"), "--label-epsilon"}
-	out := must(t, append(train, "60")...)
-	for _, text := range []string{"privacy: labels, ε 60 at δ 1e-05", "1 runs have spent ε 60 at δ 1e-05"} {
-		if !strings.Contains(out, text) {
-			t.Errorf("train says %q, must contain %q", out, text)
-		}
-	}
-	r := figures(t, at("run/result.json"))
-	if r.Privacy == nil || r.Privacy.Unit != "label" || r.Privacy.Epsilon != 60 || r.Preset != "frugal" || !(*r.TestAccuracy > 0.5) {
-		t.Errorf("%+v, %+v", r, r.Privacy)
-	}
-	if page := contents(t, at("run/report.html")); !bytes.Contains(page, []byte("kept private")) || bytes.Contains(page, []byte("onfusion matrix</h")) {
-		t.Error("the report must say what is kept private, and have no confusion matrix")
-	}
-	ledger := contents(t, at("ledger"))
-	refuse(t, 1, []string{"label_epsilon 1 needs about", "points of accuracy"}, append(train, "1")...)
-	if !bytes.Equal(contents(t, at("ledger")), ledger) {
-		t.Error("what was refused has an entry in the ledger")
-	}
 }
 
 // TestPrivateEdgesOfSites: each site has a ledger of its own, and the others learn when one is at its end.

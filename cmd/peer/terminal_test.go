@@ -24,7 +24,9 @@ func TestMistyped(t *testing.T) {
 		"join --receivelimit": "did you mean --receive-limit?",
 		"status 127.0.0.1:80": `peer status takes flags only (got "127.0.0.1:80"); usage: peer status [--http ADDRESS]`,
 		"frobnicate":          "",
-		"train --zzz":         "",
+		// Settings of privacy that are no more: whoever asks for one must not be led to another one.
+		"train --label-epsilon 4": "",
+		"train --zzz":             "",
 	} {
 		exit, _, stderr := call(t.Context(), strings.Fields(args)...)
 		if exit != 2 || !strings.Contains(stderr, want) || want == "" && strings.Contains(stderr, "did you mean") {

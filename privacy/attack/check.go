@@ -194,9 +194,6 @@ func checkClasses(
 	}
 	var views []*classAttack
 	for _, p := range plans {
-		if p.LabelEpsilon > 0 { // noise is in the means, which an attacker knows; a site alone has too few labels for it
-			p.LabelEpsilon, p.Colluding, p.Delta, p.LeaveOneOut = 0, 0, plan.Defaults(p).Delta, "false"
-		}
 		a, err := viewOf(ctx, p, own, site, nodes)
 		if err != nil {
 			return nil, err

@@ -186,9 +186,7 @@ func (run *Run) begin(own *shard.Shard) (t trainer, model func() (*nn.Model, err
 		}
 		var secret [32]byte
 		rand.Read(secret[:])
-		if one.Edges, err = c.Edges(secret); err == nil {
-			one.Labels, err = c.Labels(own.Parts, run.Plan.Secure(own.Parts), secret)
-		}
+		one.Edges, err = c.Edges(secret)
 		return one, func() (*nn.Model, error) { return one.Model(), nil }, err
 	}
 	c, err := run.Plan.Layerwise(own)

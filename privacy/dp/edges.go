@@ -174,6 +174,9 @@ func (e *Edges) Restore(name string, sums mat.Dense) {
 	}
 }
 
+// edgeUnit is the unit of all statements.
+const edgeUnit = "edge"
+
 // Statement is what a run says of its privacy: in its result, its model card and its ledger.
 type Statement struct {
 	Unit      string  `json:"unit"` // "edge"
@@ -193,7 +196,7 @@ func (s Statement) String() string {
 // Statement returns that of this mechanism. Its ε is the guarantee's, of which the releases spend all
 // but rounding.
 func (e *Edges) Statement() Statement {
-	return Statement{Unit: "edge", Epsilon: e.guarantee.Epsilon, Delta: e.guarantee.Delta,
+	return Statement{Unit: edgeUnit, Epsilon: e.guarantee.Epsilon, Delta: e.guarantee.Delta,
 		Mechanism: "sums over neighbours with discrete Gaussian noise", Releases: e.releases,
 		Noise: sigma / float64(e.bound), Mu: float64(e.Spent())}
 }

@@ -14,13 +14,12 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// Ledger is a file in which a site keeps what runs have spent of one data set, and the budget that those of one unit
-// may spend together: guarantees of edges and of labels hide different things, so that their sum would say nothing of either.
-// Entries are added only, each with the hash of the one before (package chain).
+// Ledger is a file in which a site keeps what runs have spent of one data set, and the budget that they may spend
+// together. Entries are added only, each with the hash of the one before (package chain).
 type Ledger struct {
 	Path   string
 	Data   string    // name of the data set: the ledger of another one is refused
-	Budget Guarantee // that all entries of a unit together must keep; zero: none, entries are only kept
+	Budget Guarantee // that all entries together must keep; zero: none, entries are only kept
 
 	on disk.FS // nil: the machine's
 }
@@ -37,41 +36,41 @@ type entry struct {
 
 // spentError says that a data set's budget does not have what a run would spend.
 type spentError struct {
-	Path, Unit   string
+	Path         string
 	Budget       Guarantee
 	Before, With float64 // ε at the budget's δ, without the run and with it
 }
 
 func (e *spentError) Error() string {
-	return fmt.Sprintf("privacy ledger %s: the runs so far have spent ε %.3g at δ %g of %ss; with this one it would be %.3g, of a budget of %g",
-		e.Path, e.Before, e.Budget.Delta, e.Unit, e.With, e.Budget.Epsilon)
+	return fmt.Sprintf("privacy ledger %s: the runs so far have spent ε %.3g at δ %g of edges; with this one it would be %.3g, of a budget of %g",
+		e.Path, e.Before, e.Budget.Delta, e.With, e.Budget.Epsilon)
 }
 
-// Sum is what the entries of a unit spent together.
+// Sum is what the entries of a ledger spent together.
 type Sum struct {
 	Gaussian
 	Entries int
 }
 
-// Spent returns what all entries spent, by their units.
-func (l Ledger) Spent() (sums map[string]Sum, err error) {
-	err = l.open(func(_ *chain.File, spent map[string]Sum) error {
-		sums = spent
+// Spent returns what all entries spent.
+func (l Ledger) Spent() (sum Sum, err error) {
+	err = l.open(func(_ *chain.File, spent Sum) error {
+		sum = spent
 		return nil
 	})
-	return sums, err
+	return sum, err
 }
 
 // Afford returns a *spentError if the budget does not have what s says.
 func (l Ledger) Afford(s Statement) error {
-	return l.open(func(_ *chain.File, spent map[string]Sum) error { return l.affords(spent[s.Unit].Gaussian, s) })
+	return l.open(func(_ *chain.File, spent Sum) error { return l.affords(spent.Gaussian, s) })
 }
 
 // Spend adds an entry for what s says; it is on disk when Spend returns. It is a *spentError if the budget
 // does not have as much. Whatever the error is, nothing may be released.
 func (l Ledger) Spend(s Statement, run string) error {
-	return l.open(func(f *chain.File, spent map[string]Sum) error {
-		if err := l.affords(spent[s.Unit].Gaussian, s); err != nil {
+	return l.open(func(f *chain.File, spent Sum) error {
+		if err := l.affords(spent.Gaussian, s); err != nil {
 			return err
 		}
 		err := f.Append(func(after chain.Head) ([]byte, error) {
@@ -99,7 +98,7 @@ func (l Ledger) affords(spent Gaussian, s Statement) error {
 	if err := l.Budget.Validate(); err != nil {
 		return fmt.Errorf("budget of the privacy ledger %s: %w", l.Path, err)
 	}
-	e := &spentError{Path: l.Path, Unit: s.Unit, Budget: l.Budget, Before: spent.Epsilon(l.Budget.Delta),
+	e := &spentError{Path: l.Path, Budget: l.Budget, Before: spent.Epsilon(l.Budget.Delta),
 		With: compose(spent, Gaussian(s.Mu)).Epsilon(l.Budget.Delta)}
 	if e.With > l.Budget.Epsilon {
 		return e
@@ -108,7 +107,7 @@ func (l Ledger) affords(spent Gaussian, s Statement) error {
 }
 
 // open checks the whole ledger and calls do while no other process has it.
-func (l Ledger) open(do func(f *chain.File, spent map[string]Sum) error) (err error) {
+func (l Ledger) open(do func(f *chain.File, spent Sum) error) (err error) {
 	on := l.on
 	if on == nil {
 		on = disk.OS{}
@@ -123,7 +122,7 @@ func (l Ledger) open(do func(f *chain.File, spent map[string]Sum) error) (err er
 		return fmt.Errorf("privacy ledger %s: %w", l.Path, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	spent := map[string]Sum{}
+	var spent Sum
 	_, err = chain.Verify(l.Path, placeOf, func(line []byte) error {
 		e, err := parseEntry(line)
 		if err != nil {
@@ -132,8 +131,7 @@ func (l Ledger) open(do func(f *chain.File, spent map[string]Sum) error) (err er
 		if e.Data != l.Data {
 			return fmt.Errorf("entry %d is of the data set %q, expected %q: each data set has a ledger of its own", e.Seq, e.Data, l.Data)
 		}
-		was := spent[e.Unit]
-		spent[e.Unit] = Sum{compose(was.Gaussian, Gaussian(e.Mu)), was.Entries + 1}
+		spent = Sum{compose(spent.Gaussian, Gaussian(e.Mu)), spent.Entries + 1}
 		return nil
 	}, f.Head())
 	if err != nil {
@@ -149,8 +147,11 @@ func parseEntry(line []byte) (e entry, err error) {
 	if err := d.Decode(&e); err != nil {
 		return e, fmt.Errorf("not an entry: %w", err)
 	}
-	if _, err := time.Parse(time.RFC3339, e.Time); err != nil || e.Seq == 0 || e.Unit == "" || !chain.IsHash(e.Prev) || !(e.Mu > 0 && e.Mu <= math.MaxFloat64) {
-		return e, errors.New("an entry must have seq, time, unit, prev and a mu above 0")
+	if e.Unit != edgeUnit {
+		return e, fmt.Errorf("the unit of an entry must be %s (got %q)", edgeUnit, e.Unit)
+	}
+	if _, err := time.Parse(time.RFC3339, e.Time); err != nil || e.Seq == 0 || !chain.IsHash(e.Prev) || !(e.Mu > 0 && e.Mu <= math.MaxFloat64) {
+		return e, errors.New("an entry must have seq, time, prev and a mu above 0")
 	}
 	if again, err := json.Marshal(e); err != nil || !bytes.Equal(again, line) {
 		return e, errors.New("not written as this program writes it")

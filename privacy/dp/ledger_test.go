@@ -44,10 +44,10 @@ func TestLedgerRefusesWhenSpent(t *testing.T) {
 	if err := l.Afford(statement(t, 0.2)); err != nil {
 		t.Errorf("a smaller run: %v", err)
 	}
-	sums, err := l.Spent()
-	total := sums["edge"].Gaussian
-	if err != nil || sums["edge"].Entries != 3 || total.Epsilon(1e-5) > 2 || total != compose(Gaussian(one.Mu), Gaussian(one.Mu), Gaussian(one.Mu)) {
-		t.Errorf("spent %g in %d entries, %v", total, sums["edge"].Entries, err)
+	sum, err := l.Spent()
+	total := sum.Gaussian
+	if err != nil || sum.Entries != 3 || total.Epsilon(1e-5) > 2 || total != compose(Gaussian(one.Mu), Gaussian(one.Mu), Gaussian(one.Mu)) {
+		t.Errorf("spent %g in %d entries, %v", total, sum.Entries, err)
 	}
 	l.Budget = Guarantee{}
 	if err := l.Spend(statement(t, 50), "without a budget"); err != nil {
@@ -60,29 +60,6 @@ func TestLedgerRefusesWhenSpent(t *testing.T) {
 	l.Data = "citeseer"
 	if err := l.Spend(one, "other"); err == nil || !strings.Contains(err.Error(), `is of the data set "cora", expected "citeseer"`) {
 		t.Errorf("the ledger of another data set: %v", err)
-	}
-}
-
-// What runs spend of edges and of labels is kept apart: each unit has the whole budget, and is refused by itself.
-func TestLedgerByUnit(t *testing.T) {
-	l := Ledger{Path: filepath.Join(t.TempDir(), "ledger"), Data: "cora", Budget: Guarantee{2, 1e-5}}
-	edges, labels := statement(t, 1.9), statement(t, 1)
-	labels.Unit = "label"
-	for _, s := range []Statement{edges, labels, labels} {
-		if err := l.Spend(s, "run"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sums, err := l.Spent()
-	if err != nil || len(sums) != 2 || sums["edge"] != (Sum{Gaussian(edges.Mu), 1}) ||
-		sums["label"] != (Sum{compose(Gaussian(labels.Mu), Gaussian(labels.Mu)), 2}) {
-		t.Errorf("sums are %v (%v), must be those of 1 run over edges and 2 over labels", sums, err)
-	}
-	if err := l.Afford(labels); err != nil {
-		t.Errorf("a third run over labels: %v", err)
-	}
-	if err := l.Afford(edges); err == nil || !strings.Contains(err.Error(), "of edges; with this one") {
-		t.Errorf("a second run over edges: error is %v, must name edges", err)
 	}
 }
 
@@ -122,8 +99,8 @@ func TestLedgerChanged(t *testing.T) {
 	if err := os.WriteFile(l.Path, append(bytes.Clone(whole), `{"seq":4,"ti`...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if sums, err := l.Spent(); err != nil || sums["edge"].Entries != 3 {
-		t.Errorf("half a line: %d entries, %v", sums["edge"].Entries, err)
+	if sum, err := l.Spent(); err != nil || sum.Entries != 3 {
+		t.Errorf("half a line: %d entries, %v", sum.Entries, err)
 	}
 	if err := os.Remove(l.Path); err != nil {
 		t.Fatal(err)
@@ -147,8 +124,8 @@ func TestLedgerOnAFullDisk(t *testing.T) {
 				}
 			}
 			l.on = nil
-			sums, err := l.Spent()
-			entries := sums["edge"].Entries
+			sum, err := l.Spent()
+			entries := sum.Entries
 			if err != nil || entries < told {
 				t.Fatalf("call %d: %d of %d entries, %v", at, entries, told, err)
 			}
@@ -175,8 +152,8 @@ func TestLedgerHasOneWriter(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if sums, err := l.Spent(); err != nil || sums["edge"].Entries != 3 || sums["edge"].Epsilon(1e-5) > 2 {
-		t.Errorf("%v, %v", sums, err)
+	if sum, err := l.Spent(); err != nil || sum.Entries != 3 || sum.Epsilon(1e-5) > 2 {
+		t.Errorf("%v, %v", sum, err)
 	}
 }
 

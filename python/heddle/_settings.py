@@ -599,27 +599,10 @@ class Settings(TypedDict, total=False):
     """
 
     delta: float
-    """Delta of epsilon or label_epsilon.
+    """Delta of epsilon.
 
     Probability with which the guarantee of epsilon may fail; choose it well below one over the
-    number of edges, or of labels.
-    """
-
-    label_epsilon: float
-    """Privacy of labels: epsilon of the run; 0: none.
-
-    Differential privacy of labels: nobody who sees what leaves a site, or the model, can tell a
-    node's class better than this ε says, at the delta of the run. Labels then leave in sums with
-    noise alone, of which the sites add parts. Features, edges, and which nodes have a label are not
-    protected. The preset is frugal unless another one is given. 0: no noise.
-    """
-
-    colluding: int
-    """Sites that may collude against label_epsilon; 0: half.
-
-    How many sites may pool what they know without weakening label_epsilon: the parts of noise that
-    the others add are enough. More cost accuracy. 0: nearly half of the sites. Without secure sums
-    it is all but one.
+    number of edges.
     """
 
     rows: Literal["float32", "bf16", "int8", "int4"]

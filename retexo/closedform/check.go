@@ -196,9 +196,6 @@ func (t *Trainer) squares(r int, w float64) []float64 {
 
 // joint returns what is known of the targets of all peers.
 func (t *Trainer) joint() linear.Joint {
-	if t.Labels != nil {
-		return t.labelledRows()
-	}
 	return linear.NewJoint(t.labels.Classes, t.labels.Labelled, t.shard.Labels.Select(t.train), t.weight)
 }
 

@@ -98,9 +98,6 @@ func (t *Trainer) save() error {
 	if t.at.Stage > 0 {
 		c.F32["final/logits"] = t.final.Data
 	}
-	if t.Labels != nil {
-		c.F32["labels/totals"] = t.totals.Clone().Data
-	}
 	if t.Edges != nil {
 		for name, sums := range t.Edges.Releases() {
 			c.F32[releasePrefix+name] = sums.Data
@@ -147,12 +144,6 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		if name, ok := strings.CutPrefix(name, releasePrefix); ok && t.Edges != nil {
 			t.Edges.Restore(name, mat.View(t.shard.Owned, t.config.Classes, sums))
 		}
-	}
-	if t.Labels != nil {
-		if err := t.Labels.Plan(t.config.labelReleases(t.residual)); err != nil {
-			return err
-		}
-		t.totals = mat.View(t.config.Inputs(), t.config.Classes, c.F32["labels/totals"])
 	}
 	t.means = linear.NewMeans(t.x)
 	t.stats, t.apart = mat.View(t.config.Inputs(), 2, c.F32["means/statistics"]), h.Apart

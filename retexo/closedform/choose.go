@@ -70,11 +70,7 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 	}
 	var all []candidate
 	lambdas := t.config.lambdas()
-	sets := t.sets(r, equations.Columns())
-	if t.Labels != nil { // each candidate adds to the noise of all
-		sets, lambdas, all = t.privateCandidates(r, sets)
-	}
-	for _, set := range sets {
+	for _, set := range t.sets(r, equations.Columns()) {
 		solved, err := equations.Solve(ctx, set.columns, lambdas)
 		if err != nil {
 			return choice{}, err
@@ -87,11 +83,7 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 			all = append(all, one)
 		}
 	}
-	validate := t.validate
-	if t.Labels != nil {
-		validate = t.validateWithNoise
-	}
-	best, err := validate(ctx, r, all, columns)
+	best, err := t.validate(ctx, r, all, columns)
 	if err != nil {
 		return choice{}, err
 	}

@@ -64,11 +64,6 @@ type Config struct {
 	Epsilon float64 `json:"epsilon,omitempty"`
 	Delta   float64 `json:"delta,omitempty"`
 
-	// Privacy of labels: their sums over all peers have noise, of which the part of each peer is enough if that many of the
-	// others pool what they know; 0: nearly half of all peers. LabelEpsilon 0: none.
-	LabelEpsilon float64 `json:"label_epsilon,omitempty"`
-	Colluding    int     `json:"colluding,omitempty"`
-
 	Rows     wire.Coding `json:"rows,omitzero"` // of rows that travel
 	Exchange string      `json:"exchange"`      // "halo": all rows; Auto: the fewest rows and sums where that takes fewer bytes
 	// Above 1: no row crosses, only sums over so many rows, none of them in two; the edges of others are left out.
@@ -123,7 +118,7 @@ func (c Config) Validate() error {
 	one("exchange", c.Exchange, Auto, "halo")
 	one("sums", c.Sums, Auto, "float32", "int16", "int8")
 	fault(c.Adjacent > 0 && c.Inductive, "inductive must be false (got true) where nodes are told by their neighbours")
-	if private := append(c.private(), c.privateLabels()...); private != nil {
+	if private := c.private(); private != nil {
 		return errors.Join(append(errs, private...)...)
 	}
 	errs = append(errs, c.spec(false, c.MostRounds()).Validate())
@@ -261,7 +256,7 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 	if s.Rounds == 0 {
 		s.Rounds = c.usualRounds(residual)
 	}
-	if residual && c.Random < 0 && c.LabelEpsilon == 0 {
+	if residual && c.Random < 0 {
 		s.Random = residualRandom
 	}
 	if s.Random > 0 {
@@ -315,7 +310,7 @@ func (c Config) usualRounds(residual bool) int {
 // those of four rounds named 14 features of a hundred on facebook-pages. Of few features logits say too little of neighbours.
 func (c Config) alone(residual bool) int {
 	few := !residual || c.numbers() || c.Features <= mostOwn || c.Hops == 0 || c.Components > 0
-	if few || c.Alone >= 0 || c.Epsilon+c.LabelEpsilon > 0 {
+	if few || c.Alone >= 0 || c.Epsilon > 0 {
 		return max(c.Alone, 0)
 	}
 	return min(residualAlone, cmp.Or(c.ClassRounds, maxRounds)-1)
@@ -352,9 +347,6 @@ func (c Config) Resolved(labelled, nodes float64) Config {
 // are labelled, rows would otherwise tell the class of every training node; those of numbers would tell more than a class.
 func (c Config) leavesOut(residual bool) bool {
 	if c.LeaveOut == Auto {
-		if c.LabelEpsilon > 0 {
-			return false
-		}
 		return !residual || c.numbers()
 	}
 	return c.LeaveOut == "true"

@@ -24,8 +24,8 @@ func (t *Trainer) fitsLeaves() error {
 		return nil
 	case c.Random != 0 || c.Components != 0:
 		return errors.New("random_features and components must be 0 with leaves: their sums are too large for a phone")
-	case c.ClipMeans || c.Epsilon > 0 || c.LabelEpsilon > 0:
-		return errors.New("clip_means must be false, epsilon 0 and label_epsilon 0 with leaves: nobody sees the parts of a sum")
+	case c.ClipMeans || c.Epsilon > 0:
+		return errors.New("clip_means must be false and epsilon 0 with leaves: nobody sees the parts of a sum")
 	case c.numbers():
 		return errors.New("nodes must have classes with leaves (got a numeric target): what a phone adds to a count is bounded, not a number")
 	case t.Checkpoints != nil:
@@ -37,10 +37,7 @@ func (t *Trainer) fitsLeaves() error {
 // countLabels counts the labels of all peers.
 func (t *Trainer) countLabels(ctx context.Context) (labels.Counts, error) {
 	id, draw := t.id("label counts", 0, 0), labels.Draw{Seed: t.config.Seed}
-	switch {
-	case t.Labels != nil:
-		return t.countLabelled(ctx)
-	case !t.Leaves:
+	if !t.Leaves {
 		return labels.Count(ctx, t.reducer, id, t.whole, draw)
 	}
 	c := &comm.Contribution{ID: id, Counts: labels.Numbers(t.whole, draw)}

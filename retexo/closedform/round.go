@@ -58,7 +58,7 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		t.scales = found.scales
 	}
 	// What its sums of neighbours tell is spent as the plan says, and rounds Alone lead to those with hops: they are all run.
-	if spec.Own > 0 || r < spec.Alone || t.AllRounds || t.Labels != nil {
+	if spec.Own > 0 || r < spec.Alone || t.AllRounds {
 		goOn = true
 	}
 	if better || t.within || spec.Own > 0 || r < spec.Alone {
@@ -82,11 +82,7 @@ func withoutConstant(columns mat.Dense) mat.Dense { return columns.ColRange(1, c
 // source returns the columns of own nodes in round r before any hop, as they are read at home, and as they are aggregated.
 func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err error) {
 	form := t.model.Closed
-	y, add := t.shard.Labels.Rows(t.train), t.classSums
-	if t.Labels != nil {
-		y, add = mat.New(y.Rows, y.Cols), t.noisySums
-	}
-	p := form.Spec.Targets(r, t.train, t.others, y, t.base.logits)
+	p := form.Spec.Targets(r, t.train, t.others, t.shard.Labels.Rows(t.train), t.base.logits)
 	n := make([]float64, p.Cols)
 	for c := range n {
 		if r == 0 && t.labels.Classes[c] < t.leastClass() {
@@ -95,7 +91,7 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 			}
 		}
 	}
-	sums, rows, without, err := add(ctx, r, p)
+	sums, rows, without, err := t.classSums(ctx, r, p)
 	if err != nil {
 		return own, z, err
 	}
@@ -378,16 +374,10 @@ func (t *Trainer) extend(ctx context.Context, r, added int, y mat.Dense, weight 
 	if t.own, err = t.own.Extend(own, added, y.Cols); err != nil {
 		return err
 	}
-	sums := c.Update
-	if t.Labels != nil {
-		if sums, err = t.withLabels(ctx, r, added, sums, z); err != nil {
-			return err
-		}
-	}
-	if t.normal, err = t.normal.Extend(sums, added, t.config.Classes); err != nil {
+	if t.normal, err = t.normal.Extend(c.Update, added, t.config.Classes); err != nil {
 		return err
 	}
-	t.parts = append(t.parts, sums...)
+	t.parts = append(t.parts, c.Update...)
 	k.Apart = largest(said.Error)
 	return t.checkEquations(ctx, r, t.normal, t.own, k)
 }

@@ -13,7 +13,7 @@ import (
 // ShareCounts returns how many counts the two sums have by which logits are moved to the classes' shares (package shares); 0:
 // they never are.
 func (c Config) ShareCounts() (first, second int) {
-	if c.Epsilon > 0 || c.LabelEpsilon > 0 || c.Balanced || c.ClassWeights != nil {
+	if c.Epsilon > 0 || c.Balanced || c.ClassWeights != nil {
 		return 0, 0
 	}
 	kind, _ := target.Named(c.Task)

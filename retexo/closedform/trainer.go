@@ -33,7 +33,6 @@ type Trainer struct {
 	Checkpoints *checkpoint.Store // nil: none are written
 	KeepHidden  bool              // for Hidden
 	Edges       *dp.Edges         // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
-	Labels      *dp.Labels        // keeps this run's labels private, as Config.Labels made it; nil without LabelEpsilon
 	AllRounds   bool              // whether rounds go on that validate no better, at all peers or none
 	Leaves      bool              // whether sums have parts of leaves (package leaf), at all peers and leaves or none
 	Beyond      Neighbours        // edges between nodes of different members, with Leaves; nil at all or none
@@ -61,9 +60,6 @@ type Trainer struct {
 	others   []int32       // other own nodes that training sees
 	nodes    float64       // those of all peers
 	means    *linear.Means
-	noise    float64     // deviation of that in a number of totals
-	shrunk   mat.Dense   // totals, with less noise
-	totals   mat.Dense   // [F × C] sums of features over the training nodes of each class, with noise; empty without Labels
 	stats    mat.Dense   // that means was told
 	apart    []float64   // how far they are from the exact sums at most
 	rest     linear.Rest // what is known of the features of others
@@ -113,10 +109,7 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if (t.Edges != nil) != (t.config.Epsilon > 0) {
 		return fmt.Errorf("closedform: edges must have a mechanism where epsilon is above 0, and only there (epsilon is %g)", t.config.Epsilon)
 	}
-	if (t.Labels != nil) != (t.config.LabelEpsilon > 0) {
-		return fmt.Errorf("closedform: labels must have a mechanism where label_epsilon is above 0, and only there (label_epsilon is %g)", t.config.LabelEpsilon)
-	}
-	if err := errors.Join(t.fitsLeaves(), t.fitsBeyond(), t.restoreReleases()); err != nil {
+	if err := errors.Join(t.fitsLeaves(), t.fitsBeyond()); err != nil {
 		return err
 	}
 	for _, s := range t.sights() {
@@ -235,14 +228,6 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	}
 	if err := t.resolve(counts); err != nil {
 		return err
-	}
-	if t.Labels != nil {
-		if err := t.sumLabels(ctx); err != nil {
-			return err
-		}
-		if err := t.resolve(t.labels); err != nil { // by the counts of the classes
-			return err
-		}
 	}
 	return t.statistics(ctx)
 }
@@ -377,9 +362,6 @@ func (t *Trainer) statistics(ctx context.Context) error {
 // agreeMeans tells means and model the statistics.
 func (t *Trainer) agreeMeans() {
 	t.means.Agree(t.stats, t.nodes, t.config.Shrink)
-	if t.Labels != nil {
-		t.shrunk = t.shrunkTotals()
-	}
 	if own := t.model.Closed.Own; own != nil {
 		for j := range own.Value.Cols {
 			mean := float64(t.stats.At(j, 0)) / t.nodes
@@ -403,7 +385,7 @@ func (t *Trainer) bits() int { return t.config.SumBits(t.shard.Parts) }
 func (t *Trainer) present() []int32 { return slices.Concat(t.train, t.others) }
 
 // targets returns the labels of own training nodes as rows of numbers, or of zeros and ones, and what each of them
-// counts; a node without a label counts 0. Private labels are in no row.
+// counts; a node without a label counts 0.
 func (t *Trainer) targets() (mat.Dense, []float32) {
 	s := t.shard
 	weight := make([]float32, s.Owned)
@@ -411,9 +393,6 @@ func (t *Trainer) targets() (mat.Dense, []float32) {
 		if weight[i] = 1; t.weight != nil && s.Labels.Kind() == target.Single {
 			weight[i] = t.weight[s.Labels.Class[i]]
 		}
-	}
-	if t.Labels != nil {
-		return mat.New(s.Owned, 0), weight
 	}
 	return s.Labels.Rows(t.train), weight
 }
@@ -458,9 +437,6 @@ func (t *Trainer) Hidden() mat.Dense { return t.hidden }
 // measure sums the metric of the best round's logits, moved by so much of each class (nil: nothing) and to the shares of each site
 // where that is better, over all validation and test nodes, and reports the end of the run.
 func (t *Trainer) measure(ctx context.Context, by []float32) error {
-	if t.Labels != nil {
-		return t.measureWithNoise(ctx)
-	}
 	a := t.config.measured(t.shard.Labels).On(t.scales)
 	size := a.Size()
 	v := make([]int64, 2*size)

@@ -32,8 +32,6 @@ type Exchange struct {
 	// Publish is over how many test nodes at least this site tells the others its own figures (Published); 0: it tells none.
 	Publish int
 
-	Private bool // labels are private: Run sums nothing, and Figures returns nil
-
 	used   comm.Counts
 	fault  error     // of the last Run
 	logits mat.Dense // of own nodes, once a trainer has computed them
@@ -86,9 +84,6 @@ func Numbers(k target.Kind, classes int, g eval.Goal) (parts, wide [3]int64) {
 // give them to the others.
 func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, logits mat.Dense, sent comm.Counts) error {
 	e.Take(logits)
-	if e.Private {
-		return nil
-	}
 	e.fault = e.run(ctx, g, r, m, sent)
 	return e.fault
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -145,7 +143,7 @@ func PrintLedger(w io.Writer, l dp.Ledger, data string) error {
 		return nil
 	}
 	l.Data = data
-	sums, err := l.Spent()
+	spent, err := l.Spent()
 	if err != nil {
 		return err
 	}
@@ -153,9 +151,8 @@ func PrintLedger(w io.Writer, l dp.Ledger, data string) error {
 	if l.Budget.Epsilon > 0 {
 		budget = fmt.Sprintf(" of %g", l.Budget.Epsilon)
 	}
-	for _, unit := range slices.Sorted(maps.Keys(sums)) {
-		spent := sums[unit]
-		fmt.Fprintf(w, "ledger: %s, %ss: %d runs have spent ε %.3g at δ %g%s\n", l.Path, unit, spent.Entries, spent.Epsilon(delta), delta, budget)
+	if spent.Entries > 0 {
+		fmt.Fprintf(w, "ledger: %s, edges: %d runs have spent ε %.3g at δ %g%s\n", l.Path, spent.Entries, spent.Epsilon(delta), delta, budget)
 	}
 	return nil
 }

@@ -181,8 +181,6 @@ func (p page) printNode(w io.Writer) {
 	}
 	if e := p.Plan.Epsilon; e > 0 {
 		fmt.Fprintf(w, "  Edges are private, by ε %g at δ %g in a run; labels and features are not.\n", e, p.Plan.Delta)
-	} else if e := p.Plan.LabelEpsilon; e > 0 {
-		fmt.Fprintf(w, "  Labels are private, by ε %g at δ %g in a run; edges, features, and which nodes have a label are not.\n", e, p.Plan.Delta)
 	} else {
 		fmt.Fprintf(w, "  Nothing is noised: there is no ε.\n")
 	}
