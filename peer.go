@@ -11,12 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/fullbatch"
-	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/graph/partition/usual"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
@@ -206,7 +202,6 @@ func (p *peer) sampled(m *session.Member) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	t.Cluster = clusters
 	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
 	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed, LastRound: c.LastRound()}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if c.Links != nil {
@@ -231,16 +226,6 @@ func (p *peer) linkwise(m *session.Member) (*trainer, error) {
 	}
 	t.Checkpoints, t.OnEvent = p.store, m.Note
 	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden, ranks: t.Ranks}, nil
-}
-
-// clusters are those of sampled training: parts by the policy that the workers of a cluster take.
-func clusters(g *graph.Graph, n int, key rng.Key) ([]int32, error) {
-	name, _ := usual.Policy(g, n, true)
-	policy, err := partition.ParsePolicy(name)
-	if err != nil {
-		return nil, err
-	}
-	return policy.Assign(g, n, key)
 }
 
 // closedForm trains in rounds of class means.

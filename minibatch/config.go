@@ -58,7 +58,6 @@ func (c Config) Validate() error {
 	fault(c.BatchSize < 1, "batch_size must be at least 1 (got %d)", c.BatchSize)
 	fault(c.Group < 0 || c.Group > MostGroup, "group must be from 0 (chosen by latency) to %d (got %d)", MostGroup, c.Group)
 	fault(c.RoundSteps < 0 || c.RoundSteps > maxRoundSteps, "round_steps must be from 0 (an epoch) to %d (got %d)", maxRoundSteps, c.RoundSteps)
-	fault(c.Links != nil && c.Sample.Induced(), "sampler must be neighbour or labor for task links (got %s): a batch has the neighbourhoods of drawn nodes, too", c.Sample.Kind)
 	fault(c.Links != nil && c.Links.Near, "negatives_from must be all in mode minibatch (got near): a batch has the neighbourhoods of all that it draws")
 	fault(c.Cache < 0, "feature_cache must be at least 0 (got %d)", c.Cache)
 	fault(c.Memory < 0, "memory must be at least 0 (got %d)", c.Memory)

@@ -29,7 +29,6 @@ type groups struct {
 	total    int // steps of the run
 	relay    *relay
 	features *features
-	sub      *subgraphs     // nil unless batches are induced subgraphs
 	links    *links.Task    // nil: nodes have labels
 	linked   *links.Batches // of that epoch
 
@@ -119,19 +118,14 @@ func (p *groups) sample(ctx context.Context, first int) (*group, error) {
 	for k := step; k < min(step+p.size, p.steps, step+p.round-first%p.round); k++ {
 		keys = append(keys, p.key.FoldString("sample").Fold(uint64(epoch)).Fold(uint64(k)))
 	}
-	ofEpoch := p.key.FoldString("batches").Fold(uint64(epoch))
 	var err error
 	if p.links != nil {
 		if err = p.seed(g, epoch, step, len(keys)); err != nil {
 			return nil, err
 		}
-	} else if p.sub != nil {
-		if p.relay.nodes, g.seeds, err = p.sub.draw(ctx, ofEpoch, keys, step); err != nil {
-			return nil, err
-		}
 	} else {
 		if p.epoch != epoch+1 {
-			p.order = ofEpoch.Perm(len(p.dir.train))
+			p.order = p.key.FoldString("batches").Fold(uint64(epoch)).Perm(len(p.dir.train))
 			p.epoch = epoch + 1
 		}
 		for k := range keys {

@@ -166,10 +166,9 @@ func TestStepOfLinks(t *testing.T) {
 func TestLinksRefused(t *testing.T) {
 	g := both(t, 60)
 	for must, set := range map[string]func(c *Config){
-		"sampler must be neighbour or labor": func(c *Config) { induced(c, "cluster") },
-		"negatives_from must be all":         func(c *Config) { c.Links.Near = true },
-		"inductive must be false":            func(c *Config) { c.Inductive = true },
-		"must be given together":             func(c *Config) { c.Links = nil },
+		"negatives_from must be all": func(c *Config) { c.Links.Near = true },
+		"inductive must be false":    func(c *Config) { c.Inductive = true },
+		"must be given together":     func(c *Config) { c.Links = nil },
 	} {
 		c := linked(t, "sage", "dot", g, "")
 		set(&c)

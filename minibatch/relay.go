@@ -24,9 +24,6 @@ type relay struct {
 	sampler *sample.Sampler
 	builder *sample.Builder
 
-	within *sample.Within // of batches that are induced subgraphs: nil of others
-	nodes  [][]int32      // of these batches
-
 	foreign bool         // seeds may be other peers' nodes
 	left    []links.Left // [batch] edges that it leaves out; nil: none
 	means   bool         // a layer's sum over edges is a weighted mean
@@ -42,13 +39,11 @@ func (r *relay) sample(ctx context.Context, keys []rng.Key, seeds [][]int32) ([]
 	for b := range all {
 		all[b].Begin(seeds[b], r.hops)
 	}
-	have := make([]int, len(keys))            // nodes whose edges are drawn for all hops
-	kept := make([][]sample.Drawn, len(keys)) // their edges
 	for hop := range r.hops {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		f := r.split(all, have)
+		f := r.split(all)
 		drawn := make([][]sample.Drawn, len(keys)) // [batch][peer]
 		for b, key := range keys {
 			drawn[b] = make([]sample.Drawn, r.shard.Parts)
@@ -60,15 +55,6 @@ func (r *relay) sample(ctx context.Context, keys []rng.Key, seeds [][]int32) ([]
 			}
 		}
 		for b := range all {
-			if r.within != nil {
-				for q := range kept[b] {
-					kept[b][q].Append(&drawn[b][q])
-				}
-				if kept[b] == nil {
-					kept[b] = drawn[b]
-				}
-				drawn[b], have[b] = kept[b], len(all[b].Nodes)
-			}
 			r.builder.Hop(&all[b], hop, drawn[b], f.part[b])
 		}
 	}
@@ -81,20 +67,18 @@ type frontier struct {
 	part [][]uint16  // [batch] owner of each node
 }
 
-// split sorts the nodes of batches by their owners. Those whose edges are drawn already are not among of.
-func (r *relay) split(all []sample.Batch, have []int) frontier {
+// split sorts the nodes of batches by their owners.
+func (r *relay) split(all []sample.Batch) frontier {
 	f := frontier{make([][][]int32, len(all)), make([][]uint16, len(all))}
 	for b := range all {
 		f.of[b], f.part[b] = make([][]int32, r.shard.Parts), make([]uint16, len(all[b].Nodes))
 		if r.shard.Parts == 1 {
-			f.of[b][0] = all[b].Nodes[have[b]:]
+			f.of[b][0] = all[b].Nodes
 			continue
 		}
 		for i, id := range all[b].Nodes {
 			q := r.dir.Peer[id]
-			if f.part[b][i] = q; i >= have[b] {
-				f.of[b][q] = append(f.of[b][q], id)
-			}
+			f.part[b][i], f.of[b][q] = q, append(f.of[b][q], id)
 		}
 	}
 	return f
@@ -102,9 +86,6 @@ func (r *relay) split(all []sample.Batch, have []int) frontier {
 
 // draw draws in-edges of own nodes for a batch, given and returned by their IDs.
 func (r *relay) draw(batch int, key rng.Key, hop int, ids []int32) (d sample.Drawn) {
-	if r.within != nil {
-		r.within.Enter(r.nodes[batch])
-	}
 	own := make([]int32, len(ids))
 	for i, id := range ids {
 		own[i] = r.dir.Local[id]
@@ -218,9 +199,6 @@ func appendIDs(b []byte, ids []int32) []byte {
 	return b
 }
 
-// anyRank stands for all peers.
-const anyRank = -1
-
 // readIDs takes a list of IDs of a peer's nodes off a message.
 func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err error) {
 	n := uint32(0)
@@ -235,7 +213,7 @@ func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err e
 	ids = make([]int32, n)
 	for i := range ids {
 		id := binary.LittleEndian.Uint32(b[4*i:])
-		if id >= uint32(len(d.Peer)) || rank != anyRank && int(d.Peer[id]) != rank || d.Peer[id] == owners.Nobody {
+		if id >= uint32(len(d.Peer)) || int(d.Peer[id]) != rank || d.Peer[id] == owners.Nobody {
 			return nil, nil, comm.Refused("a request must name nodes of this peer (got %d)", id)
 		}
 		ids[i] = int32(id)

@@ -32,10 +32,6 @@ type Trainer struct {
 	*joint.Epochs
 	links.Final
 
-	// Cluster puts nodes that have many edges with each other into so many clusters of about equal work; sampler cluster
-	// needs it.
-	Cluster func(g *graph.Graph, clusters int, key rng.Key) ([]int32, error)
-
 	config Config
 	key    rng.Key
 	shard  *shard.Shard   // with the split that this run trains by
@@ -118,7 +114,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	if err != nil {
 		return err
 	}
-	view, edges, err := t.edges(ctx, g)
+	edges, err := t.edges(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -128,18 +124,11 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	} else if dir, err = learnDirectory(ctx, g, t.shard, t.labelled(graph.Train)); err != nil {
 		return err
 	}
-	sub, err := t.learnSubgraphs(ctx, train.NewSender(g, t.shard, t.config.Rows), g, dir, view, edges)
-	if err != nil {
-		return err
-	}
 	if t.links == nil {
 		seeds = int64(len(dir.train))
 	}
 	t.batch = int(min(int64(t.config.BatchSize), seeds))
 	t.steps = int((seeds + int64(t.batch) - 1) / int64(t.batch))
-	if sub != nil {
-		t.steps = sub.Steps()
-	}
 	t.round = cmp.Or(t.config.RoundSteps, t.steps)
 	t.rates = t.config.Schedule
 	t.rates.Total = t.config.Rounds * t.round
@@ -157,13 +146,9 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	relays := &relay{group: beside, shard: t.shard, dir: dir, hops: len(t.config.Sample.Fanouts), edges: edges,
 		sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges), foreign: t.links != nil,
 		means: slices.Contains([]graph.Norm{graph.GCN, graph.Mean}, t.Model.Layers[0].Edges)}
-	if sub != nil {
-		sub.group, relays.within = beside, &sample.Within{Of: sub.Subgraphs, Pairs: sub.pairs}
-		relays.sampler = sample.NewWithin(t.config.Sample, edges, relays.within)
-	}
 	t.groups = &groups{
 		key: t.key, dir: dir, batch: t.batch, steps: t.steps, round: t.round, total: t.config.Rounds * t.round,
-		relay: relays, sub: sub, links: t.links,
+		relay: relays, links: t.links,
 		features: &features{group: beside, sender: train.NewSender(beside, t.shard, t.config.Rows), shard: t.shard, dir: dir,
 			input: t.input, piece: pieceLen, place: make([]int32, nodes)},
 	}
@@ -242,19 +227,18 @@ func (t *Trainer) labelled(split graph.Split) (nodes []int32) {
 	return nodes
 }
 
-// edges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole graph, and
-// the view that has them.
-func (t *Trainer) edges(ctx context.Context, g *comm.Group) (view train.GraphView, e *sample.Edges, err error) {
+// edges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole graph.
+func (t *Trainer) edges(ctx context.Context, g *comm.Group) (e *sample.Edges, err error) {
 	sender, layer := train.NewSender(g, t.shard, t.config.Rows), t.Model.Layers[0]
-	view = train.WholeGraph(t.shard)
+	view := train.WholeGraph(t.shard)
 	if t.config.Inductive {
 		if view, err = sender.InductiveView(ctx); err != nil {
-			return view, nil, err
+			return nil, err
 		}
 	}
 	if layer.Edges == graph.GCN && t.shard.Parts > 1 {
 		if view, err = sender.WithDegrees(ctx, view); err != nil {
-			return view, nil, err
+			return nil, err
 		}
 	}
 	loops := layer.Edges == graph.GCN || layer.Edges == graph.Loops
@@ -272,7 +256,7 @@ func (t *Trainer) edges(ctx context.Context, g *comm.Group) (view train.GraphVie
 	}
 	e = sample.NewEdges(adj, t.shard.Global, loops, conv.Linear)
 	e.Relations, e.EdgeX, e.Reached = layer.Spec.Relations, t.shard.EdgeX, layer.Conv.Reached
-	return view, e, nil
+	return e, nil
 }
 
 func (t *Trainer) rounds(ctx context.Context, g *comm.Group, r comm.Reducer) (err error) {
@@ -403,27 +387,13 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 	return loss, weight
 }
 
-// loss returns that of logits of own nodes, and puts its gradient into d. Of a subgraph each node's is divided by the
-// probability with which the subgraph has it; the mean is over the sum of these parts, not over their expectation.
+// loss returns that of logits of own nodes, and puts its gradient into d.
 func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) {
 	own := make([]int32, len(ids))
 	for i, id := range ids {
 		own[i] = t.groups.dir.Local[id]
 	}
-	labels := t.shard.Labels.Select(own)
-	if t.groups.sub == nil {
-		return t.config.Loss.Of(d, logits, labels, t.weight)
-	}
-	for i, id := range ids {
-		row := mat.View(1, d.Cols, d.Row(i))
-		l, w := t.config.Loss.Of(row, mat.View(1, logits.Cols, logits.Row(i)), labels.Select([]int32{int32(i)}), t.weight)
-		f := 1 / t.groups.sub.Lambda(id)
-		loss, weight = loss+float64(l*f), weight+float64(w*f)
-		for c := range row.Data {
-			row.Data[c] *= float32(f)
-		}
-	}
-	return loss, weight
+	return t.config.Loss.Of(d, logits, t.shard.Labels.Select(own), t.weight)
 }
 
 // head returns the head whose logits layer k hands on; nil: its rows are handed on.

@@ -123,21 +123,8 @@ func peers(t testing.TB, c Config, shards []*shard.Shard, f func(tr *Trainer, g 
 		if err != nil {
 			return nil, err
 		}
-		tr, err := New(c, s, m)
-		if err == nil {
-			tr.Cluster = inOrder
-		}
-		return tr, err
+		return New(c, s, m)
 	}, f)
-}
-
-// inOrder makes clusters of nodes in their order.
-func inOrder(g *graph.Graph, clusters int, _ rng.Key) ([]int32, error) {
-	cluster := make([]int32, g.N())
-	for i := range cluster {
-		cluster[i] = int32(i * clusters / g.N())
-	}
-	return cluster, nil
 }
 
 func trained(t testing.TB, c Config, shards []*shard.Shard) []*Trainer {
@@ -207,13 +194,8 @@ func sampled(t *testing.T, c Config, shards []*shard.Shard) map[edge]bool {
 	return all
 }
 
-// induced makes the batches of c subgraphs.
-func induced(c *Config, kind string) {
-	c.Sample = sample.Config{Kind: kind, Fanouts: []int{-1, -1}, Clusters: 12, BatchClusters: 3, Draws: 80}
-}
-
 // TestSamplesDoNotDependOnGroupsOrPeers: what is sampled for a batch is the same, to the bits of the weights, in groups of
-// 1 to 16 batches and over 1 to 4 peers, but for clusters, which the peers make of their own nodes: in groups of any size.
+// 1 to 16 batches and over 1 to 4 peers.
 func TestSamplesDoNotDependOnGroupsOrPeers(t *testing.T) {
 	g := weighted(jointtest.Columned(jointtest.Typed(toy(200))))
 	for name, set := range map[string]func(c *Config){
@@ -222,10 +204,6 @@ func TestSamplesDoNotDependOnGroupsOrPeers(t *testing.T) {
 		"by weight":              func(c *Config) { c.Sample.Weighted = true },
 		"by weight, replacement": func(c *Config) { c.Sample.Weighted, c.Sample.Replace = true, true },
 		"inductive":              func(c *Config) { c.Inductive = true },
-		"saint-node":             func(c *Config) { induced(c, "saint-node") },
-		"saint-edge":             func(c *Config) { induced(c, "saint-edge") },
-		"saint-edge, inductive":  func(c *Config) { induced(c, "saint-edge"); c.Inductive = true },
-		"cluster":                func(c *Config) { induced(c, "cluster") },
 		"of relations":           func(c *Config) { c.Sample.Kind, c.Sample.Relations = "labor", map[int][]int{1: {1, -1}} },
 	} {
 		for _, conv := range []string{"gcn", "sage", "gatv2", "rsage"} {
@@ -240,10 +218,6 @@ func TestSamplesDoNotDependOnGroupsOrPeers(t *testing.T) {
 				t.Fatalf("%s, %s: %d edges are too few to compare", name, conv, len(want))
 			}
 			for _, k := range []int{1, 2, 3, 4} {
-				if c.Sample.Kind == "cluster" {
-					c.Group = 1
-					want = sampled(t, c, cut(t, g, k))
-				}
 				for _, b := range [][]int{{2, 16}, {1, 5}}[k%2] {
 					c.Group = b
 					got := sampled(t, c, cut(t, g, k))
@@ -264,12 +238,10 @@ func TestSamplesDoNotDependOnGroupsOrPeers(t *testing.T) {
 // TestModelDoesNotDependOnGroups: the trained parameters are the same bits whatever the size of groups.
 func TestModelDoesNotDependOnGroups(t *testing.T) {
 	g := toy(160)
-	for conv, kind := range map[string]string{"gcn": "neighbour", "gat": "saint-edge", "sage": "cluster"} {
+	for _, conv := range []string{"gcn", "gat", "sage"} {
 		for _, k := range []int{1, 3} {
 			c := of(t, conv, g)
-			if c.Group = 1; kind != "neighbour" {
-				induced(&c, kind)
-			}
+			c.Group = 1
 			want := trained(t, c, cut(t, g, k))
 			for _, b := range []int{2, 3, 8, 16} {
 				c.Group = b
@@ -324,9 +296,6 @@ func TestCurvesDoNotDependOnTheNumberOfPeers(t *testing.T) {
 		{"rsage, inductive, sparse", "rsage", jointtest.Typed(jointtest.Sparsed(dense)), func(c *Config) { c.Inductive = true }},
 		{"rgat", "rgat", jointtest.Typed(dense), nil},
 		{"rsage, labor", "rsage", jointtest.Typed(dense), func(c *Config) { c.Sample.Kind = "labor" }},
-		{"sage, saint-node", "sage", dense, func(c *Config) { induced(c, "saint-node") }},
-		{"gcn, saint-edge, sparse, balanced", "gcn", jointtest.Sparsed(dense), func(c *Config) { induced(c, "saint-edge"); c.Balanced = true }},
-		{"rgcn, saint-edge", "rgcn", jointtest.Typed(dense), func(c *Config) { induced(c, "saint-edge") }},
 		{"gatv2, columns of edges", "gatv2", jointtest.Columned(dense), nil},
 		{"gcn, no validation nodes, schedule", "gcn", &unvalidated, func(c *Config) { c.Schedule = optim.Schedule{Kind: "cosine", Warmup: 5} }},
 	} {
@@ -385,24 +354,14 @@ func TestAllEdgesAreFullBatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := oracle.Result().Final()
-			every := c
-			for kind, counts := range map[string][]int{"neighbour": {1, 3}, "cluster": {1}} {
-				if c = every; kind == "cluster" {
-					induced(&c, kind)
-					c.Sample.BatchClusters = c.Sample.Clusters
+			for _, parts := range []int{1, 3} {
+				got := trained(t, c, cut(t, g, parts))[0].Result().Final()
+				for i, w := range want.Curve {
+					at := fmt.Sprintf("%d peers, epoch %d: ", parts, i)
+					within(t, at+"loss", got.Curve[i].Loss, w.Loss, 1e-4)
+					within(t, at+"validation loss", got.Curve[i].ValLoss, w.ValLoss, 1e-4)
 				}
-				if c.Validate() != nil {
-					continue // with relations
-				}
-				for _, parts := range counts {
-					got := trained(t, c, cut(t, g, parts))[0].Result().Final()
-					for i, w := range want.Curve {
-						at := fmt.Sprintf("%s, %d peers, epoch %d: ", kind, parts, i)
-						within(t, at+"loss", got.Curve[i].Loss, w.Loss, 1e-4)
-						within(t, at+"validation loss", got.Curve[i].ValLoss, w.ValLoss, 1e-4)
-					}
-					within(t, "test loss", got.TestLoss, want.TestLoss, 1e-4)
-				}
+				within(t, "test loss", got.TestLoss, want.TestLoss, 1e-4)
 			}
 		})
 	}

@@ -453,15 +453,6 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 			slices.Reverse(list)
 		}
 	}
-	of := &c.Sample
-	switch {
-	case !of.Induced():
-		of.Clusters, of.BatchClusters, of.Draws = 0, 0, 0
-	case of.Kind == "cluster":
-		of.Fanouts, of.Draws = slices.Repeat([]int{-1}, q.Layers), 0
-	default:
-		of.Fanouts, of.Clusters, of.BatchClusters = slices.Repeat([]int{-1}, q.Layers), 0, 0
-	}
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return minibatch.Config{}, err
 	}

@@ -195,24 +195,16 @@ type Plan struct {
 
 	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the links of a
 	// step, on average, each at both of its ends.
-	BatchSize int `yaml:"batch_size" to:"BatchSize" group:"sampling" when:"mode=minibatch sampler=neighbour,labor" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
+	BatchSize int `yaml:"batch_size" to:"BatchSize" group:"sampling" when:"mode=minibatch" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
 	// In-edges that are sampled of a node, hop by hop; one number stands for all layers, -1 takes every edge.
-	Fanouts []int `yaml:"fanouts" when:"mode=minibatch sampler=neighbour,labor" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
+	Fanouts []int `yaml:"fanouts" when:"mode=minibatch" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
 	// Fan-outs of single relations in place of fanouts, as NAME=10 or, hop by hop, NAME=15/10.
-	RelationFanouts []string `yaml:"relation_fanouts" when:"mode=minibatch sampler=neighbour,labor model=relations" help:"fan-outs of relations, NAME=N or NAME=N/N"`
+	RelationFanouts []string `yaml:"relation_fanouts" when:"mode=minibatch model=relations" help:"fan-outs of relations, NAME=N or NAME=N/N"`
 	// Which end fanouts begin at: seeds, as in PyTorch Geometric, or input, as in DGL.
-	FanoutOrder string `yaml:"fanout_order" when:"mode=minibatch sampler=neighbour,labor" default:"seeds" choices:"seeds, input" help:"where fanouts begin"`
+	FanoutOrder string `yaml:"fanout_order" when:"mode=minibatch" default:"seeds" choices:"seeds, input" help:"where fanouts begin"`
 	// neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on average, by
-	// numbers that all nodes of a hop share, so that fewer distinct nodes are read. With the others a batch is the edges
-	// between some nodes: cluster takes clusters of a partition (Cluster-GCN), saint-node draws nodes and saint-edge edges
-	// (GraphSAINT).
-	Sampler string `yaml:"sampler" to:"Sample.Kind" when:"mode=minibatch" default:"neighbour" choices:"neighbour, labor, cluster, saint-node, saint-edge" help:"how batches are sampled"`
-	// Clusters of the whole graph, about: each peer makes its share of them, of its own nodes.
-	Clusters int `yaml:"clusters" to:"Sample.Clusters" when:"mode=minibatch sampler=cluster" default:"100" bounds:"[1, 16777216]" help:"clusters of the graph, of sampler cluster"`
-	// Clusters of a batch.
-	BatchClusters int `yaml:"batch_clusters" to:"Sample.BatchClusters" when:"mode=minibatch sampler=cluster" default:"10" bounds:"[1, 16777216]" help:"clusters of a batch"`
-	// Nodes (saint-node) or edges (saint-edge) that a batch draws, with replacement.
-	Draws int `yaml:"draws" to:"Sample.Draws" when:"mode=minibatch sampler=saint-node,saint-edge" default:"2000" bounds:"[1, 16777216]" help:"nodes or edges drawn for a subgraph"`
+	// numbers that all nodes of a hop share, so that fewer distinct nodes are read.
+	Sampler string `yaml:"sampler" to:"Sample.Kind" when:"mode=minibatch" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
 	// Whether an edge may be sampled several times.
 	WithReplacement bool `yaml:"with_replacement" to:"Sample.Replace" when:"mode=minibatch sampler=neighbour" help:"sampling with replacement"`
 	// Whether edges are sampled in proportion to the weight with which a layer reads them, else all alike.

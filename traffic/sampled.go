@@ -1,8 +1,6 @@
 package traffic
 
 import (
-	"encoding/binary"
-
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/sample"
@@ -22,9 +20,6 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 	l := begin(members)
 	epochs := int64(c.Rounds) // or rounds of so many steps
 	steps := (members.Train + int64(c.BatchSize) - 1) / int64(c.BatchSize)
-	if c.Sample.Induced() {
-		steps = c.Sample.Steps(members.Nodes, int64(c.Sample.Clusters+members.Peers))
-	}
 	if c.RoundSteps > 0 {
 		steps = int64(c.RoundSteps)
 	}
@@ -90,15 +85,6 @@ func (l *sending) samples(c minibatch.Config, steps, relations, columns int64) (
 		l.add(Message{What: "sampled neighbours of the node, " + what, Kind: Rows, Times: steps, Numbers: (2+columns)*k + 1, Format: "float32", Fresh: true, Over: 1,
 			most: most, payload: 4 + 10*relations + (8+4*columns)*k + 4, head: 4*comm.HeaderLen + 16})
 	}
-	if c.Sample.Induced() {
-		n := l.subgraphs(c.Sample, steps)
-		read = n * int64(l.Peers-1)
-		if hops := len(c.Sample.Fanouts); hops > 1 { // each node's once
-			message("in the batch", read, relations*n)
-			l.add(Message{What: "sampled neighbours, of no more nodes", Kind: Rows, Times: steps * int64(hops-2), Format: "float32", Over: 1, head: 4*comm.HeaderLen + 16})
-		}
-		return read
-	}
 	seeds := int64(c.BatchSize)
 	read = seeds        // nodes whose edges a batch draws in a hop, its seeds among them
 	if c.Links != nil { // of which all may be other peers'
@@ -115,27 +101,6 @@ func (l *sending) samples(c minibatch.Config, steps, relations, columns int64) (
 		read = min(read+read*k, l.Nodes*int64(l.Peers))
 	}
 	return read - seeds
-}
-
-// subgraphs adds what peers tell each other to draw the nodes of batches, and returns how many a batch has at most.
-func (l *sending) subgraphs(c sample.Config, steps int64) int64 {
-	tell := func(what string, numbers, payload int64) {
-		l.add(Message{What: what, Kind: Rows, Times: 1, Numbers: numbers, Format: "int64", Over: 1, payload: payload, head: 2*comm.HeaderLen + 8})
-	}
-	if c.Kind == "cluster" {
-		tell("cluster of each node", 1, binary.MaxVarintLen32)
-		return l.Nodes
-	}
-	l.rows("edges of each node, how many", 1, 1, false, exactly)
-	// Of halo nodes a peer tells as well: a node of its own stands for all that it has edges from, at most.
-	tell("weight of each node in draws", 2, 20+24*l.Nodes)
-	n := int64(c.Draws)
-	if c.Kind == "saint-edge" {
-		tell("edges of each node from other peers' nodes", 2*l.Nodes, 8*l.Nodes)
-		l.add(Message{What: "sources of drawn edges", Kind: Rows, Times: steps, Format: "int64", Over: 1, head: 4*n + 2*comm.HeaderLen + 8})
-		n *= 2
-	}
-	return min(n, l.Nodes)
 }
 
 // mostDrawn returns the most in-edges of a relation that a hop draws of one of so many nodes.

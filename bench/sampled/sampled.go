@@ -26,8 +26,7 @@ var About = page.About{
 	Title: "Mini-batch training",
 	Text: `Test accuracy of sampled mini-batches beside full-batch training, in percent, and the time of an
 epoch by group and latency. Both train the same layers from the same defaults; the epoch and, of
-mini-batches, batch size, fan-outs and schedule are chosen by validation. A batch's size is in labels, with
-sampler cluster in clusters of 100, with the samplers of GraphSAINT in draws.`,
+mini-batches, batch size, fan-outs and schedule are chosen by validation. A batch's size is in labels.`,
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -39,8 +38,6 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.StringVar(&o.sizes, "batch-sizes", "512,1024", "batch sizes to choose from")
 	f.StringVar(&o.fanouts, "fanouts", "10,25", "fan-outs of all hops to choose from")
 	f.StringVar(&o.samplers, "samplers", "neighbour", "samplers to measure")
-	f.StringVar(&o.clusters, "batch-clusters", "5,20", "clusters of a batch to choose from, of 100")
-	f.StringVar(&o.draws, "draws", "1000,4000", "draws of GraphSAINT's batches to choose from")
 	f.StringVar(&o.schedules, "schedules", "constant", "learning rate schedules of mini-batches to choose from")
 	f.StringVar(&o.rates, "rates", "", "learning rates of both to choose from; default: their own")
 	f.IntVar(&o.seeds, "seeds", 3, "seeds")
@@ -81,7 +78,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 
 // options are those of accuracy.
 type options struct {
-	samplers, sizes, fanouts, clusters, draws, schedules, rates string
+	samplers, sizes, fanouts, schedules, rates string
 
 	seeds, rounds, every int
 	train                float64
@@ -186,27 +183,18 @@ func (o options) bestRate(ctx context.Context, g *graph.Graph, plan heddle.Plan)
 func chosenOf(ctx context.Context, g *graph.Graph, model, sampler string, seed uint64, o options) (best *heddle.Result, what string, err error) {
 	plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: model})
 	plan.Seed, plan.Peers, plan.Transport, plan.Sampler, plan.Rounds, plan.EvalEvery = seed, 2, "memory", sampler, o.rounds, o.every
-	batch, lists := &plan.BatchSize, [2]string{o.sizes, o.fanouts}
-	switch sampler {
-	case "cluster":
-		batch, lists = &plan.BatchClusters, [2]string{o.clusters, "-1"}
-	case "saint-node", "saint-edge":
-		batch, lists = &plan.Draws, [2]string{o.draws, "-1"}
-	}
-	sizes, err := numbers(lists[0])
+	sizes, err := numbers(o.sizes)
 	if err != nil {
 		return nil, "", err
 	}
-	fanouts, err := numbers(lists[1])
+	fanouts, err := numbers(o.fanouts)
 	if err != nil {
 		return nil, "", err
 	}
 	for _, size := range sizes {
 		for _, k := range fanouts {
 			for schedule := range strings.SplitSeq(o.schedules, ",") {
-				if *batch, plan.Schedule = size, schedule; k != -1 {
-					plan.Fanouts = []int{k}
-				}
+				plan.BatchSize, plan.Schedule, plan.Fanouts = size, schedule, []int{k}
 				r, err := o.bestRate(ctx, g, plan)
 				if err != nil {
 					return nil, "", err

@@ -26,16 +26,6 @@ func (d *Drawn) Reset() {
 	d.End, d.Src, d.Weight, d.Loop, d.EdgeX, d.Reached = d.End[:0], d.Src[:0], d.Weight[:0], d.Loop[:0], d.EdgeX[:0], d.Reached[:0]
 }
 
-// Append adds what was drawn of other vertices.
-func (d *Drawn) Append(o *Drawn) {
-	before := int32(len(d.Src))
-	for _, end := range o.End {
-		d.End = append(d.End, before+end)
-	}
-	d.Src, d.Weight = append(d.Src, o.Src...), append(d.Weight, o.Weight...)
-	d.Loop, d.EdgeX, d.Reached = append(d.Loop, o.Loop...), append(d.EdgeX, o.EdgeX...), append(d.Reached, o.Reached...)
-}
-
 // Without takes out the edges of which out says so, by row, of the vertices' relations, and source. The others keep their weights:
 // a sum over them estimates that over all edges but those that are out.
 func (d *Drawn) Without(columns int, out func(row int, source int32) bool) {
@@ -62,7 +52,6 @@ func (d *Drawn) Without(columns int, out func(row int, source int32) bool) {
 type Sampler struct {
 	config Config
 	edges  *Edges
-	within *Within // nil unless batches are induced subgraphs
 
 	at     []int64   // places of the edges that a chunk of vertices has drawn
 	factor []float32 // of their weights
@@ -84,11 +73,6 @@ type ranked struct {
 
 // New returns a sampler of edges. c is valid.
 func New(c Config, e *Edges) *Sampler { return &Sampler{config: c, edges: e} }
-
-// NewWithin returns a sampler of the edges within the nodes that w has. c is valid.
-func NewWithin(c Config, e *Edges, w *Within) *Sampler {
-	return &Sampler{config: c, edges: e, within: w}
-}
 
 // chunk is how many vertices are drawn at once: loads of one pass over them do not wait for each other, and what a
 // pass leaves for the next one stays in the cache.
@@ -133,11 +117,6 @@ func (s *Sampler) draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 			k = s.config.Fanout(hop, i%kinds)
 		}
 		before := len(s.at)
-		if s.within != nil {
-			s.inside(vertices[i/kinds], lo, n)
-			s.count[i] = int32(len(s.at) - before)
-			continue
-		}
 		if k < 0 || n == 0 || n <= k && !s.config.Replace {
 			s.all(lo, n)
 			continue

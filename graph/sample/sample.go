@@ -12,28 +12,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
-// Kinds are the samplers: these, and those of Subgraphs.
+// Kinds are the samplers.
 //
 //	neighbour  k in-edges of each vertex, by itself (Hamilton, Ying and Leskovec, NeurIPS 2017)
 //	labor      k in-edges of each vertex on average, drawn by a number of the source that all vertices of a hop share,
 //	           so that a hop finds fewer distinct sources (LABOR-0; Balin and Çatalyürek, NeurIPS 2023)
-var Kinds = []string{"neighbour", "labor", "cluster", "saint-node", "saint-edge"}
+var Kinds = []string{"neighbour", "labor"}
 
 // Config says how in-edges are sampled.
 type Config struct {
 	Kind     string `json:"kind"`     // one of Kinds
-	Fanouts  []int  `json:"fanouts"`  // [hops] in-edges of a vertex, from the seeds outward; −1: all, of a subgraph those in it
+	Fanouts  []int  `json:"fanouts"`  // [hops] in-edges of a vertex, from the seeds outward; −1: all
 	Replace  bool   `json:"replace"`  // with replacement
 	Weighted bool   `json:"weighted"` // in proportion to the magnitude of the edges' weights; else all alike
 
 	Relations map[int][]int `json:"relations,omitempty"` // fan-outs of single relations, in place of Fanouts
-
-	Clusters      int `json:"clusters,omitempty"`       // of cluster: about so many, of the whole graph
-	BatchClusters int `json:"batch_clusters,omitempty"` // of cluster: clusters of a batch
-	Draws         int `json:"draws,omitempty"`          // of saint-node and saint-edge: nodes, edges that a batch draws
 }
 
 // Fanout returns that of a relation in a hop.
@@ -44,14 +39,8 @@ func (c Config) Fanout(hop, relation int) int {
 	return c.Fanouts[hop]
 }
 
-// Induced reports whether batches are induced subgraphs.
-func (c Config) Induced() bool { return c.Kind != "neighbour" && c.Kind != "labor" }
-
-// MaxFanout is the largest fan-out of a hop, maxDraws the largest number of draws of a subgraph.
-const (
-	MaxFanout = 1 << 20
-	maxDraws  = 1 << 24
-)
+// MaxFanout is the largest fan-out of a hop.
+const MaxFanout = 1 << 20
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
@@ -64,13 +53,8 @@ func (c Config) Validate() error {
 	fault(!slices.Contains(Kinds, c.Kind), "sampler must be one of %q (got %q)", Kinds, c.Kind)
 	fault(c.Kind != "neighbour" && c.Replace, "with_replacement must be false with sampler %s: it takes a source or leaves it", c.Kind)
 	fault(c.Kind == "labor" && c.Weighted, "by_weight must be false with sampler labor: its inclusion probabilities are those of equal weights")
-	fault(c.Induced() && c.Weighted, "by_weight must be false with sampler %s: a batch has all edges between its nodes", c.Kind)
-	fault(c.Kind == "cluster" && (c.Clusters < 1 || c.Clusters > maxDraws), "clusters must be from 1 to %d (got %d)", maxDraws, c.Clusters)
-	fault(c.Kind == "cluster" && (c.BatchClusters < 1 || c.BatchClusters > max(1, c.Clusters)), "batch_clusters must be from 1 to clusters, %d (got %d)", c.Clusters, c.BatchClusters)
-	fault(strings.HasPrefix(c.Kind, "saint-") && (c.Draws < 1 || c.Draws > maxDraws), "draws must be from 1 to %d (got %d)", maxDraws, c.Draws)
 	fault(len(c.Fanouts) == 0, "fanouts must have a number for each layer (got none)")
 	for _, k := range c.Fanouts {
-		fault(c.Induced() && k != -1, "fanouts must be -1 with sampler %s: a batch has all edges between its nodes (got %d)", c.Kind, k)
 		fault(k != -1 && (k < 1 || k > MaxFanout), "fanouts must be -1 (all) or from 1 to %d (got %d)", MaxFanout, k)
 	}
 	for r, list := range c.Relations {

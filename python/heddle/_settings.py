@@ -398,31 +398,11 @@ class Settings(TypedDict, total=False):
     Which end fanouts begin at: seeds, as in PyTorch Geometric, or input, as in DGL.
     """
 
-    sampler: Literal["neighbour", "labor", "cluster", "saint-node", "saint-edge"]
+    sampler: Literal["neighbour", "labor"]
     """How batches are sampled.
 
     neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on
-    average, by numbers that all nodes of a hop share, so that fewer distinct nodes are read. With
-    the others a batch is the edges between some nodes: cluster takes clusters of a partition
-    (Cluster-GCN), saint-node draws nodes and saint-edge edges (GraphSAINT).
-    """
-
-    clusters: int
-    """Clusters of the graph, of sampler cluster.
-
-    Clusters of the whole graph, about: each peer makes its share of them, of its own nodes.
-    """
-
-    batch_clusters: int
-    """Clusters of a batch.
-
-    Clusters of a batch.
-    """
-
-    draws: int
-    """Nodes or edges drawn for a subgraph.
-
-    Nodes (saint-node) or edges (saint-edge) that a batch draws, with replacement.
+    average, by numbers that all nodes of a hop share, so that fewer distinct nodes are read.
     """
 
     with_replacement: bool
