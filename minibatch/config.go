@@ -71,9 +71,6 @@ func (c Config) Validate() error {
 	for i, l := range c.Spec.Layers {
 		conv, _ := nn.ConvolutionNamed(l.Conv)
 		fault(!Samples(conv), "model must be %s in mode minibatch (got %s in layers[%d], which %s)", strings.Join(nn.Convolutions(Samples), ", "), l.Conv, i, why(conv))
-		for r := range c.Sample.Relations {
-			fault(r >= max(1, l.Relations), "relation_fanouts must be of relations of layers[%d], %d (got number %d)", i, l.Relations, r)
-		}
 		fault(l.Hops > 1, "hops must be 1 for layers[%d] (got %d): a layer reads one block", i, l.Hops)
 		fault(l.Conv != c.Spec.Layers[0].Conv, "layers must be of one convolution (got %s after %s)", l.Conv, c.Spec.Layers[0].Conv)
 	}

@@ -119,7 +119,6 @@ func TestValidate(t *testing.T) {
 		"norm must be none or layer":         func(c *Config) { c.Spec.Layers[0].BatchNorm, c.Spec.Layers[0].Norm = true, false },
 		"hops must be 1":                     func(c *Config) { c.Spec.Layers[0].Hops = 2 },
 		"whose samples would be the whole":   func(c *Config) { c.Spec.Layers[0].Conv, c.Spec.Layers[1].Conv = "appnp", "appnp" },
-		"must be of relations of layers[0]":  func(c *Config) { c.Sample.Relations = map[int][]int{1: {3, 4}} },
 		"reads no edges":                     func(c *Config) { c.Spec.Layers[0].Conv = "mlp" },
 		"must be of one convolution":         func(c *Config) { c.Spec.Layers[1].Conv = "gcn" },
 		"encoder must be raw":                func(c *Config) { c.Spec.Encoder.Kind = "mlp" },

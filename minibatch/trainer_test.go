@@ -200,11 +200,7 @@ func TestSamplesDoNotDependOnGroupsOrPeers(t *testing.T) {
 	g := weighted(jointtest.Columned(jointtest.Typed(toy(200))))
 	for name, set := range map[string]func(c *Config){
 		"neighbour": func(*Config) {}, "labor": func(c *Config) { c.Sample.Kind = "labor" },
-		"with replacement":       func(c *Config) { c.Sample.Replace = true },
-		"by weight":              func(c *Config) { c.Sample.Weighted = true },
-		"by weight, replacement": func(c *Config) { c.Sample.Weighted, c.Sample.Replace = true, true },
-		"inductive":              func(c *Config) { c.Inductive = true },
-		"of relations":           func(c *Config) { c.Sample.Kind, c.Sample.Relations = "labor", map[int][]int{1: {1, -1}} },
+		"inductive": func(c *Config) { c.Inductive = true },
 	} {
 		for _, conv := range []string{"gcn", "sage", "gatv2", "rsage"} {
 			c := of(t, conv, g)
@@ -280,14 +276,11 @@ func TestCurvesDoNotDependOnTheNumberOfPeers(t *testing.T) {
 		{"gcn", "gcn", dense, nil},
 		{"gcn, sparse, balanced", "gcn", jointtest.Sparsed(dense), func(c *Config) { c.Balanced = true }},
 		{"sage, labor", "sage", dense, func(c *Config) { c.Sample.Kind = "labor" }},
-		{"sage, by weight, residual", "sage", weighted(dense), func(c *Config) {
-			c.Sample.Weighted = true
-			c.Spec.Layers[0].Residual = true
-		}},
+		{"sage, weights of edges, residual", "sage", weighted(dense), func(c *Config) { c.Spec.Layers[0].Residual = true }},
 		{"sage-pool", "sage-pool", dense, nil},
 		{"gat, sparse", "gat", jointtest.Sparsed(dense), nil},
 		{"gatv2, inductive", "gatv2", dense, func(c *Config) { c.Inductive = true }},
-		{"gin, with replacement", "gin", dense, func(c *Config) { c.Sample.Replace = true }},
+		{"gin", "gin", dense, nil},
 		{"rgcn, two bases", "rgcn", jointtest.Typed(dense), func(c *Config) {
 			for i := range c.Spec.Layers {
 				c.Spec.Layers[i].Bases = 2

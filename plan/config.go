@@ -35,7 +35,6 @@ type task struct {
 	Classes   int      // C
 	Names     []string // [C] of the classes; nil: their numbers
 	Relations int      // of typed edges
-	Related   []string // [Relations] their names; without data only those that the plan names
 	Edges     int      // columns of edges
 
 	Links []string // of task links: names of the relations that are predicted
@@ -44,7 +43,7 @@ type task struct {
 
 // taskOf describes the data of s and what p predicts of them.
 func (p Plan) taskOf(s *shard.Shard) task {
-	t := task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Names: s.Labels.Names, Relations: s.Typed.Count(), Related: s.Typed.Names, Edges: s.EdgeX.Cols}
+	t := task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Names: s.Labels.Names, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
 	if t.Numbered && p.Encoder.Kind == "embedding" {
 		t.Features = 1 // a column of zeros (nn.Spec.Reads)
 	}
@@ -446,47 +445,10 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	if c.Sample.Fanouts = slices.Clone(q.Fanouts); len(q.Fanouts) == 1 {
 		c.Sample.Fanouts = slices.Repeat(q.Fanouts, q.Layers)
 	}
-	c.Sample.Relations = q.relationFanouts(t, &errs)
-	if q.FanoutOrder == "input" {
-		slices.Reverse(c.Sample.Fanouts)
-		for _, list := range c.Sample.Relations {
-			slices.Reverse(list)
-		}
-	}
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return minibatch.Config{}, err
 	}
 	return c, nil
-}
-
-// relationFanouts returns the fan-outs of relations that have their own. Faults go to errs.
-func (p Plan) relationFanouts(t task, errs *faults) (all map[int][]int) {
-	for _, one := range p.RelationFanouts {
-		cut := strings.LastIndexByte(one, '=')
-		r := slices.Index(t.Related, one[:max(cut, 0)])
-		var list []int
-		var err error
-		for text := range strings.SplitSeq(one[cut+1:], "/") {
-			k, bad := strconv.Atoi(text)
-			list, err = append(list, k), errors.Join(err, bad)
-		}
-		switch {
-		case cut < 0 || err != nil:
-			errs.add("relation_fanouts must be NAME=N or NAME=N/N for each hop (got %q)", one)
-		case r < 0:
-			errs.add("relation_fanouts must name relations of the data, of %q (got %q)", t.Related, one[:cut])
-		case all[r] != nil:
-			errs.add("relation_fanouts must name a relation once (got %q twice)", one[:cut])
-		default:
-			if all == nil {
-				all = map[int][]int{}
-			}
-			if all[r] = list; len(list) == 1 {
-				all[r] = slices.Repeat(list, p.Layers)
-			}
-		}
-	}
-	return all
 }
 
 // joint returns p with the default in place of each setting that is at fault, its layers where all are trained at once,

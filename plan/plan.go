@@ -196,19 +196,12 @@ type Plan struct {
 	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the links of a
 	// step, on average, each at both of its ends.
 	BatchSize int `yaml:"batch_size" to:"BatchSize" group:"sampling" when:"mode=minibatch" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
-	// In-edges that are sampled of a node, hop by hop; one number stands for all layers, -1 takes every edge.
+	// In-edges that are sampled of a node, hop by hop, the first from the training nodes; one number stands for all layers, -1
+	// takes every edge. With typed edges it is the number for each relation.
 	Fanouts []int `yaml:"fanouts" when:"mode=minibatch" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
-	// Fan-outs of single relations in place of fanouts, as NAME=10 or, hop by hop, NAME=15/10.
-	RelationFanouts []string `yaml:"relation_fanouts" when:"mode=minibatch model=relations" help:"fan-outs of relations, NAME=N or NAME=N/N"`
-	// Which end fanouts begin at: seeds, as in PyTorch Geometric, or input, as in DGL.
-	FanoutOrder string `yaml:"fanout_order" when:"mode=minibatch" default:"seeds" choices:"seeds, input" help:"where fanouts begin"`
 	// neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on average, by
 	// numbers that all nodes of a hop share, so that fewer distinct nodes are read.
 	Sampler string `yaml:"sampler" to:"Sample.Kind" when:"mode=minibatch" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
-	// Whether an edge may be sampled several times.
-	WithReplacement bool `yaml:"with_replacement" to:"Sample.Replace" when:"mode=minibatch sampler=neighbour" help:"sampling with replacement"`
-	// Whether edges are sampled in proportion to the weight with which a layer reads them, else all alike.
-	ByWeight bool `yaml:"by_weight" to:"Sample.Weighted" when:"mode=minibatch sampler=neighbour" help:"sampling in proportion to edge weights"`
 	// Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and checkpoint_every, then counts
 	// these: on a large graph a run continues from within an epoch. Batches do not depend on it.
 	RoundSteps int `yaml:"round_steps" to:"RoundSteps" when:"mode=minibatch" default:"0" bounds:"[0, 1073741824]" help:"steps of a round; 0: an epoch"`

@@ -136,57 +136,23 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// TestRelationFanouts: relations are found by their names, and what is no fan-out of one is refused.
-func TestRelationFanouts(t *testing.T) {
-	p := Defaults(Plan{Mode: "minibatch", Model: "rgcn"})
-	p.RelationFanouts, p.FanoutOrder = []string{"a=b=3", "cites=5/-1"}, "input"
-	one := task{Kind: target.Single, Features: 3, Classes: 2, Relations: 3, Related: []string{"cites", "a=b", "c"}}
-	c, err := p.sampledConfig(one)
-	if want := map[int][]int{0: {-1, 5}, 1: {3, 3}}; err != nil || !reflect.DeepEqual(c.Sample.Relations, want) {
-		t.Errorf("%v, %v, must be %v", c.Sample.Relations, err, want)
-	}
-	if err := p.Validate(); err != nil {
-		t.Errorf("without data: %v", err)
-	}
-	for text, want := range map[string]string{
-		"d=3": `must name relations of the data, of ["cites" "a=b" "c"] (got "d")`, "cites": "must be NAME=N", "c=x": "must be NAME=N",
-		"c=1/2/3": "for each of 2 layers (got 3", "c=0": "must be -1 (all) or",
-	} {
-		p.RelationFanouts = []string{text}
-		if _, err := p.sampledConfig(one); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, must contain %q", text, err, want)
-		}
-	}
-	p.RelationFanouts = []string{"c=1", "c=2"}
-	if _, err := p.sampledConfig(one); err == nil || !strings.Contains(err.Error(), "once") {
-		t.Errorf("a relation twice: %v", err)
-	}
-	p = Defaults(Plan{Mode: "minibatch", Model: "sage"})
-	p.RelationFanouts = []string{"c=1"}
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "relation_fanouts applies only") {
-		t.Errorf("a model without relations: %v", err)
-	}
-}
-
-// TestFanouts: one number stands for all layers, and a list may begin at the input.
+// TestFanouts: one number stands for all layers.
 func TestFanouts(t *testing.T) {
 	for _, k := range []struct {
 		fanouts []int
-		order   string
 		want    []int
-	}{{[]int{7}, "seeds", []int{7, 7, 7}}, {[]int{15, 10, 5}, "seeds", []int{15, 10, 5}}, {[]int{15, 10, -1}, "input", []int{-1, 10, 15}}} {
+	}{{[]int{7}, []int{7, 7, 7}}, {[]int{15, 10, -1}, []int{15, 10, -1}}} {
 		p := Defaults(Plan{Mode: "minibatch"})
-		p.Layers, p.Fanouts, p.FanoutOrder = 3, k.fanouts, k.order
+		p.Layers, p.Fanouts = 3, k.fanouts
 		c, err := p.sampledConfig(task{Features: 5, Classes: 2})
 		if err != nil || !slices.Equal(c.Sample.Fanouts, k.want) {
-			t.Errorf("%v from %s: %v, %v, must be %v", k.fanouts, k.order, c.Sample.Fanouts, err, k.want)
+			t.Errorf("%v: %v, %v, must be %v", k.fanouts, c.Sample.Fanouts, err, k.want)
 		}
 	}
 	for want, set := range map[string]func(p *Plan){
 		"a number for each of 2 layers (got 3)":            func(p *Plan) { p.Fanouts = []int{1, 2, 3} },
 		"fanouts must be":                                  func(p *Plan) { p.Fanouts = []int{-2} },
 		"must be -1 (all) or":                              func(p *Plan) { p.Fanouts = []int{0} },
-		"with_replacement applies only with sampler":       func(p *Plan) { p.Sampler, p.WithReplacement = "labor", true },
 		"batch_size must be":                               func(p *Plan) { p.BatchSize = 0 },
 		"norm must be none or layer":                       func(p *Plan) { p.Norm = "batch" },
 		"model must be gcn, sage, sage-pool, gat":          func(p *Plan) { p.Model = "appnp" },

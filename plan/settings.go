@@ -339,11 +339,6 @@ func (p Plan) Validate() error {
 		}
 	}
 	any.Classes = max(any.Classes, len(any.Names))
-	for _, one := range p.RelationFanouts {
-		if cut := strings.LastIndexByte(one, '='); cut >= 0 && !slices.Contains(any.Related, one[:cut]) {
-			any.Related = append(any.Related, one[:cut])
-		}
-	}
 	_, err := p.identify(any)
 	return errors.Join(err, p.CheckMembers(), p.CheckRuns())
 }

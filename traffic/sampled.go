@@ -91,10 +91,7 @@ func (l *sending) samples(c minibatch.Config, steps, relations, columns int64) (
 		seeds, read = 0, min(2*read*int64(2+c.Links.Negatives), l.Nodes*int64(l.Peers))
 	}
 	for hop := range c.Sample.Fanouts {
-		k := int64(0)
-		for r := range relations {
-			k += mostDrawn(c.Sample, hop, int(r), l.Nodes)
-		}
+		k := relations * mostDrawn(c.Sample, hop, l.Nodes)
 		if hop > 0 || c.Links != nil { // seeds that are labels are sampled by their owners
 			message(over(hop+1), read-seeds, k)
 		}
@@ -104,8 +101,8 @@ func (l *sending) samples(c minibatch.Config, steps, relations, columns int64) (
 }
 
 // mostDrawn returns the most in-edges of a relation that a hop draws of one of so many nodes.
-func mostDrawn(c sample.Config, hop, relation int, nodes int64) int64 {
-	k := int64(c.Fanout(hop, relation))
+func mostDrawn(c sample.Config, hop int, nodes int64) int64 {
+	k := int64(c.Fanouts[hop])
 	if k < 0 || c.Kind != "neighbour" { // labor draws so many on average
 		return nodes
 	}

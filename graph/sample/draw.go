@@ -1,8 +1,6 @@
 package sample
 
 import (
-	"cmp"
-	"math"
 	"math/bits"
 	"slices"
 
@@ -58,17 +56,9 @@ type Sampler struct {
 	lo     []int64   // where the rows of each vertex of the chunk begin, by relation
 	count  []int32   // edges of each of these rows that were drawn
 	seen   []uint64  // bits of the places of one row; all 0 between two rows
-	some   []ranked
-	sums   []float64
 
 	drawn   [1]Drawn // of the hop of a batch
 	touched int32    // result of loads that no one reads: without one they would be left out
-}
-
-// ranked is an edge with what it is drawn by.
-type ranked struct {
-	priority float64
-	at       int64
 }
 
 // New returns a sampler of edges. c is valid.
@@ -113,11 +103,8 @@ func (s *Sampler) draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 	k := s.config.Fanouts[hop]
 	for i := range s.count {
 		lo, n := s.lo[i], int(s.count[i])
-		if s.config.Relations != nil {
-			k = s.config.Fanout(hop, i%kinds)
-		}
 		before := len(s.at)
-		if k < 0 || n == 0 || n <= k && !s.config.Replace {
+		if k < 0 || n <= k {
 			s.all(lo, n)
 			continue
 		}
@@ -128,12 +115,6 @@ func (s *Sampler) draw(key rng.Key, hop int, vertices []int32, d *Drawn) {
 		switch {
 		case s.config.Kind == "labor":
 			s.shared(key, lo, n, k)
-		case s.config.Weighted && e.Weight != nil && s.config.Replace:
-			s.weightedAgain(own, lo, n, k)
-		case s.config.Weighted && e.Weight != nil:
-			s.weighted(own, lo, n, k)
-		case s.config.Replace:
-			s.again(own, lo, n, k)
 		case n <= 64:
 			s.few(own, lo, n, k)
 		default:
@@ -234,93 +215,6 @@ func (s *Sampler) few(key rng.Key, lo int64, n, k int) {
 		taken &= taken - 1
 	}
 	s.same(k, float32(float64(n)/float64(k)))
-}
-
-// again draws k of n edges with replacement: one drawn m times counts m·n/k.
-func (s *Sampler) again(key rng.Key, lo int64, n, k int) {
-	first := len(s.at)
-	for i := range k {
-		s.at = append(s.at, lo+int64(below(key, uint64(i), n)))
-	}
-	s.merge(first, func(_ int64, times int) float64 { return float64(times) * float64(n) / float64(k) })
-}
-
-// merge sorts the places that were drawn since first and keeps each once.
-func (s *Sampler) merge(first int, factor func(at int64, times int) float64) {
-	drawn := s.at[first:]
-	slices.Sort(drawn)
-	kept := 0
-	for i := 0; i < len(drawn); {
-		j := i + 1
-		for j < len(drawn) && drawn[j] == drawn[i] {
-			j++
-		}
-		if s.edges.Scaled {
-			s.factor = append(s.factor, float32(factor(drawn[i], j-i)))
-		}
-		drawn[kept] = drawn[i]
-		kept++
-		i = j
-	}
-	s.at = s.at[:first+kept]
-}
-
-// magnitude is by what weighted draws choose.
-func (s *Sampler) magnitude(at int64) float64 { return math.Abs(float64(s.edges.Weight[at])) }
-
-// weightedAgain draws k edges with replacement, each in proportion to its weight w: one drawn m times counts
-// m·Σw/(k·w). Edges of weight 0 are never drawn.
-func (s *Sampler) weightedAgain(key rng.Key, lo int64, n, k int) {
-	s.sums = s.sums[:0]
-	total := 0.0
-	for at := lo; at < lo+int64(n); at++ {
-		total += s.magnitude(at)
-		s.sums = append(s.sums, total)
-	}
-	if !(total > 0) {
-		return
-	}
-	first := len(s.at)
-	for i := range k {
-		x := float64(uint64(key.Fold(uint64(i)))>>11) * 0x1p-53 * total
-		at, _ := slices.BinarySearchFunc(s.sums, x, func(sum, x float64) int {
-			if sum <= x {
-				return -1
-			}
-			return 1
-		})
-		s.at = append(s.at, lo+int64(min(at, n-1)))
-	}
-	s.merge(first, func(at int64, times int) float64 {
-		return float64(times) * total / (float64(k) * s.magnitude(at))
-	})
-}
-
-// weighted draws k edges without replacement by priority sampling (Duffield, Lund and Thorup, JACM 2007): those of the
-// largest w/u, u uniform in (0, 1], of which each counts max(w, τ)/w, τ the largest w/u that is left out. Sums over the
-// sample are unbiased.
-func (s *Sampler) weighted(key rng.Key, lo int64, n, k int) {
-	s.some = s.some[:0]
-	for i := range n {
-		at := lo + int64(i)
-		if w := s.magnitude(at); w > 0 {
-			u := (float64(uint64(key.Fold(uint64(i)))>>11) + 1) * 0x1p-53
-			s.some = append(s.some, ranked{w / u, at})
-		}
-	}
-	threshold := 0.0
-	if len(s.some) > k {
-		slices.SortFunc(s.some, func(a, b ranked) int { return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.at, b.at)) })
-		threshold = s.some[k].priority
-		s.some = s.some[:k]
-	}
-	for _, one := range s.some {
-		s.at = append(s.at, one.at)
-		if s.edges.Scaled {
-			w := s.magnitude(one.at)
-			s.factor = append(s.factor, float32(max(w, threshold)/w))
-		}
-	}
 }
 
 // shared takes each of n > k edges with probability k/n, by a number of its source that all vertices of the hop share

@@ -23,20 +23,8 @@ var Kinds = []string{"neighbour", "labor"}
 
 // Config says how in-edges are sampled.
 type Config struct {
-	Kind     string `json:"kind"`     // one of Kinds
-	Fanouts  []int  `json:"fanouts"`  // [hops] in-edges of a vertex, from the seeds outward; −1: all
-	Replace  bool   `json:"replace"`  // with replacement
-	Weighted bool   `json:"weighted"` // in proportion to the magnitude of the edges' weights; else all alike
-
-	Relations map[int][]int `json:"relations,omitempty"` // fan-outs of single relations, in place of Fanouts
-}
-
-// Fanout returns that of a relation in a hop.
-func (c Config) Fanout(hop, relation int) int {
-	if own := c.Relations[relation]; own != nil {
-		return own[hop]
-	}
-	return c.Fanouts[hop]
+	Kind    string `json:"kind"`    // one of Kinds
+	Fanouts []int  `json:"fanouts"` // [hops] in-edges of a vertex, from the seeds outward; −1: all
 }
 
 // MaxFanout is the largest fan-out of a hop.
@@ -51,17 +39,9 @@ func (c Config) Validate() error {
 		}
 	}
 	fault(!slices.Contains(Kinds, c.Kind), "sampler must be one of %q (got %q)", Kinds, c.Kind)
-	fault(c.Kind != "neighbour" && c.Replace, "with_replacement must be false with sampler %s: it takes a source or leaves it", c.Kind)
-	fault(c.Kind == "labor" && c.Weighted, "by_weight must be false with sampler labor: its inclusion probabilities are those of equal weights")
 	fault(len(c.Fanouts) == 0, "fanouts must have a number for each layer (got none)")
 	for _, k := range c.Fanouts {
 		fault(k != -1 && (k < 1 || k > MaxFanout), "fanouts must be -1 (all) or from 1 to %d (got %d)", MaxFanout, k)
-	}
-	for r, list := range c.Relations {
-		fault(len(list) != len(c.Fanouts), "relation_fanouts must have a number for each of %d layers (got %d of relation %d)", len(c.Fanouts), len(list), r)
-		for _, k := range list {
-			fault(k != -1 && (k < 1 || k > MaxFanout), "relation_fanouts must be -1 (all) or from 1 to %d (got %d of relation %d)", MaxFanout, k, r)
-		}
 	}
 	return errors.Join(errs...)
 }

@@ -382,20 +382,8 @@ class Settings(TypedDict, total=False):
     fanouts: list[int]
     """In-edges sampled of a node in each hop; -1: all.
 
-    In-edges that are sampled of a node, hop by hop; one number stands for all layers, -1 takes every
-    edge.
-    """
-
-    relation_fanouts: list[float]
-    """Fan-outs of relations, NAME=N or NAME=N/N.
-
-    Fan-outs of single relations in place of fanouts, as NAME=10 or, hop by hop, NAME=15/10.
-    """
-
-    fanout_order: Literal["seeds", "input"]
-    """Where fanouts begin.
-
-    Which end fanouts begin at: seeds, as in PyTorch Geometric, or input, as in DGL.
+    In-edges that are sampled of a node, hop by hop, the first from the training nodes; one number
+    stands for all layers, -1 takes every edge. With typed edges it is the number for each relation.
     """
 
     sampler: Literal["neighbour", "labor"]
@@ -403,19 +391,6 @@ class Settings(TypedDict, total=False):
 
     neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on
     average, by numbers that all nodes of a hop share, so that fewer distinct nodes are read.
-    """
-
-    with_replacement: bool
-    """Sampling with replacement.
-
-    Whether an edge may be sampled several times.
-    """
-
-    by_weight: bool
-    """Sampling in proportion to edge weights.
-
-    Whether edges are sampled in proportion to the weight with which a layer reads them, else all
-    alike.
     """
 
     round_steps: int
