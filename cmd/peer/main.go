@@ -26,7 +26,6 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/links"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/simulate"
-	"github.com/heddle-gnn/heddle/cmd/peer/track"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
 )
@@ -91,7 +90,7 @@ Start with:  peer demo`,
 		Version: cli.Version(),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench(), newMan(), live.Command(), simulate.Command(), track.Command())
+	root.AddCommand(newTrain(), newTune(), newPlan(), newJoin(), newPredict(), newAttack(), newBench(), newMan(), live.Command(), simulate.Command())
 	root.AddCommand(compare.Commands(newJoin())...)
 	root.AddCommand(links.Command())
 	root.AddCommand(graphs.Commands()...)

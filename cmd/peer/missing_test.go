@@ -27,7 +27,6 @@ func TestMissingFiles(t *testing.T) {
 		{"inspect GONE", "PATH must be a data set, partition, part, run, model or checkpoint"},
 		{"audit verify GONE", "LOG must be an audit log"},
 		{"roster show GONE", "FILE must be a roster, as peer roster writes it"},
-		{"track GONE --mlflow o", "EVENTS must be the events of a run, or - for standard input"},
 	} {
 		refuse(t, 2, []string{test.must, `gone.yaml": no such file or directory)`}, strings.Fields(strings.ReplaceAll(test.args, "GONE", gone))...)
 	}

@@ -180,11 +180,6 @@ class Run(_Output):
         """Returns the page about the run, which a notebook shows."""
         return Report(self.out / "report.html")
 
-    def track(self, tensorboard: Optional[_program.Path] = None, mlflow: Optional[_program.Path] = None, name: Optional[str] = None) -> None:
-        """Adds the run to a log directory of TensorBoard, to a tracking directory of MLflow, or both, on this machine."""
-        given = {"tensorboard": tensorboard, "mlflow": mlflow, "name": name, "run": self.out}
-        _program.run(["track", str(self.out / "events.jsonl"), *_program.flags(given)])
-
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text)}</pre>" if self.text else html.escape(repr(self))
 

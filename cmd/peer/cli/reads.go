@@ -28,7 +28,7 @@ func Reads(f *pflag.FlagSet, names ...string) {
 
 // Missing returns err, the error of c, or where files or directories that c reads are missing or cannot be read, one that
 // says which flag or argument named them and what they must be: flags that Reads marked, and the first argument where the
-// usage calls it FILE, PATH, LOG or EVENTS.
+// usage calls it FILE, PATH or LOG.
 func Missing(c *cobra.Command, args []string, err error) error {
 	var wrong *fs.PathError
 	if !errors.As(err, &wrong) {
@@ -134,8 +134,6 @@ func readable(name string) string {
 		return "the directory of a finished run"
 	case "LOG":
 		return "an audit log"
-	case "EVENTS":
-		return "the events of a run, or - for standard input"
 	case "PATH":
 		return "a data set, partition, part, run, model or checkpoint"
 	}
