@@ -24,7 +24,7 @@ from typing import Literal, TypedDict
 
 
 class Settings(TypedDict, total=False):
-    """Settings of ` + "`train`, `tune` and `compare`" + `; one that is not given has its default."""
+    """Settings of ` + "`train` and `compare`" + `; one that is not given has its default."""
 `)
 	for _, s := range settings() {
 		if s.Only == "join" {

@@ -28,7 +28,6 @@ type job struct {
 	jobFile
 	init    *heddle.Initial // what training starts from; nil: random parameters
 	embed   bool            // hidden rows are written
-	tunes   bool            // preset is auto, whatever settings say
 	ledger  dp.Ledger
 	planOut string // file for the settings by which the model was trained; empty: none
 }
@@ -54,9 +53,6 @@ func (j *jobFile) bind(f *pflag.FlagSet) {
 // given.
 func (j *job) load(path string, f *pflag.FlagSet, warn func(string)) (err error) {
 	given, settings := j.jobFile, flags.Given(f)
-	if j.tunes {
-		settings["preset"] = "auto"
-	}
 	initFile := settings["init"]
 	if j.init, err = cli.TakeInitial(settings); err != nil {
 		return err
@@ -82,7 +78,8 @@ func (j *job) load(path string, f *pflag.FlagSet, warn func(string)) (err error)
 }
 
 func newTrain() *cobra.Command {
-	return newSimulation(new(job), &cobra.Command{
+	j := new(job)
+	c := &cobra.Command{
 		Use:   "train (--data D [--peers K] | --shards DIR)",
 		Short: "Simulate all peers on one machine and train a model",
 		Long: `Simulate all peers on one machine, each with its own part of the graph, and train a model.
@@ -96,11 +93,7 @@ with --resume continues from them.`,
   peer train --data data/cora --mode standalone --model gat
   peer train --shards parts --config settings.yaml --lr 0.01
   peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
-	}, func(plan.Setting) bool { return true })
-}
-
-// newSimulation completes c, which runs j with the flags of those settings that wanted accepts.
-func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *cobra.Command {
+	}
 	var config, jsonPath, rows string
 	var resume bool
 	var view cli.WatchFlags
@@ -118,7 +111,7 @@ func newSimulation(j *job, c *cobra.Command, wanted func(plan.Setting) bool) *co
 		j.embed = rows != ""
 		return j.run(c.Context(), out, resume, http, w, view.Text(c, jsonPath, j.planOut))
 	}
-	flags.Bind(c.Flags(), "train", wanted)
+	flags.Bind(c.Flags(), "train", func(plan.Setting) bool { return true })
 	j.bind(c.Flags())
 	flags.Group(c, "data", "shards", "split", "seeds", "config")
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")

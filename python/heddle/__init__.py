@@ -12,7 +12,7 @@ This package is a thin layer over the program `peer`, which is inside it: `pytho
 
 from heddle._graph import Graph, SparseRows, Tables, split
 from heddle._program import Error, InputError, Interrupted
-from heddle._run import Comparison, Report, Run, compare, demo_graph, join, load, simulate, train, tune
+from heddle._run import Comparison, Report, Run, compare, demo_graph, join, load, simulate, train
 from heddle._settings import Settings
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "simulate",
     "split",
     "train",
-    "tune",
 ]
 
 

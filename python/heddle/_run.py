@@ -304,23 +304,6 @@ def train(
     return _simulate("train", data, sites, out, on_round, progress, {"split": split, "seeds": seeds, "resume": resume or None, **plan})
 
 
-def tune(
-    data: Any,
-    sites: Any = None,
-    *,
-    split: int = 0,
-    out: Optional[_program.Path] = None,
-    on_round: Optional[OnRound] = None,
-    progress: bool = True,
-    **plan: "Unpack[Settings]",
-) -> Run:
-    """Trains by several plans within a budget of bytes and returns the best by validation; arguments as of `train`.
-
-    `run.metrics["tried"]` says what was tried, and `run.out / "settings.yaml"` has the chosen settings.
-    """
-    return _simulate("tune", data, sites, out, on_round, progress, {"split": split, **plan})
-
-
 def compare(
     data: Any,
     sites: Any = None,

@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 
 class Settings(TypedDict, total=False):
-    """Settings of `train`, `tune` and `compare`; one that is not given has its default."""
+    """Settings of `train` and `compare`; one that is not given has its default."""
 
     mode: Literal["retexo", "fullbatch", "minibatch", "standalone"]
     """Training algorithm.

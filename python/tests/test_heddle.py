@@ -144,8 +144,8 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(heddle.InputError, "a model of links"):
             run.to_onnx("never.onnx")
 
-    def test_tune(self):
-        run = heddle.tune(self.graph, progress=False, transport="memory", budget="2MB")
+    def test_several_plans(self):
+        run = heddle.train(self.graph, progress=False, transport="memory", budget="2MB")
         self.assertTrue(any(one["chosen"] for one in run.metrics["tried"]))
 
 

@@ -4,29 +4,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/cobra"
-
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/plan"
 )
-
-func newTune() *cobra.Command {
-	return newSimulation(&job{tunes: true}, &cobra.Command{
-		Use:   "tune (--data D [--peers K] | --shards DIR)",
-		Short: "Train by several plans and take the best by validation",
-		Long: `Simulate all peers on one machine, train by several plans one after the other, and take the one that the validation
-nodes prefer: it is peer train with --preset auto. Plans that the validation nodes cannot tell apart are ranked by the
-bytes that they send. All plans together send at most --budget megabytes.
-
-The table says what was tried. --plan-out writes the settings of the chosen plan, by which peer train gives the same
-model without the others. The output directory is that of peer train.`,
-		Example: `  peer tune --data data/cora --plan-out plan.yaml
-  peer train --data data/cora --config plan.yaml
-  peer tune --data data/cora --goal accuracy --budget 200`,
-	}, func(s plan.Setting) bool { return s.Auto && s.Name != "preset" && s.Name != "mode" })
-}
 
 // tried is in --json one of the plans that preset auto may try.
 type tried struct {

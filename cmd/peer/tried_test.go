@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// TestTune: the command says what it tried, and its plan gives the same model without the others.
-func TestTune(t *testing.T) {
+// TestTried: preset auto says what it tried, and the plan that it chose gives the same model without the others.
+func TestTried(t *testing.T) {
 	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	args := []string{"--data", data, "--policy", "by-column", "--transport", "memory", "--budget", "2", "-q"}
-	text := must(t, slices.Concat([]string{"tune", "-o", at("tune"), "--plan-out", at("plan.yaml"), "--json", at("tune.json"), "--events", at("events")}, args)...)
+	text := must(t, slices.Concat([]string{"train", "-o", at("auto"), "--plan-out", at("plan.yaml"), "--json", at("auto.json"), "--events", at("events")}, args)...)
 	for _, want := range []string{"own-rows", "chosen", "over the budget", "all plans together sent"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table has no %q:\n%s", want, text)
 		}
 	}
-	r := figures(t, at("tune.json"))
+	r := figures(t, at("auto.json"))
 	var sent int64
 	chosen := slices.IndexFunc(r.Tried, func(a tried) bool { return a.Chosen })
 	for _, a := range r.Tried {
@@ -39,10 +39,10 @@ func TestTune(t *testing.T) {
 	if begun, ended := strings.Count(events, `"candidate"`+`,"stage"`), strings.Count(events, `"candidate_end"`); begun == 0 || begun != ended {
 		t.Errorf("%d candidates began, %d ended:\n%s", begun, ended, events)
 	}
-	if page := string(contents(t, at("tune", "report.html"))); !strings.Contains(page, "Plans that were tried") || !strings.Contains(page, "best for its bytes") {
+	if page := string(contents(t, at("auto", "report.html"))); !strings.Contains(page, "Plans that were tried") || !strings.Contains(page, "best for its bytes") {
 		t.Error("the report does not show what was tried")
 	}
-	if _, err := os.Stat(at("tune", "checkpoints")); !os.IsNotExist(err) {
+	if _, err := os.Stat(at("auto", "checkpoints")); !os.IsNotExist(err) {
 		t.Errorf("checkpoints are left: %v", err)
 	}
 	must(t, "train", "--data", data, "--config", at("plan.yaml"), "-o", at("again"), "-q")
@@ -61,8 +61,8 @@ func TestTune(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"again", "preset", "join-0", "join-1", "join-2"} {
-		if !bytes.Equal(contents(t, at(name, "model.safetensors")), contents(t, at("tune", "model.safetensors"))) {
-			t.Errorf("%s: another model than that of peer tune", name)
+		if !bytes.Equal(contents(t, at(name, "model.safetensors")), contents(t, at("auto", "model.safetensors"))) {
+			t.Errorf("%s: another model than that of the contest", name)
 		}
 	}
 	refuse(t, 2, []string{"hidden must not be set with preset auto"}, "train", "--preset", "auto", "--hidden", "8", "--data", data)
