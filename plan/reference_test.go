@@ -102,7 +102,7 @@ warning.
 		}
 	}
 	b.WriteString("\n## Members\n\n### `members`\n\nThe sites of a run on several machines, in order: the first holds part 0. " +
-		"`peer plan` writes them.\n\n- value: list of `name`, `id` (as `peer id` prints it) and `addresses` (multiaddresses at which it listens)\n- former name: `peers`\n")
+		"`peer plan` writes them.\n\n- value: list of `name`, `id` (as `peer init` prints it) and `addresses` (multiaddresses at which it listens)\n- former name: `peers`\n")
 	return b.Bytes()
 }
 

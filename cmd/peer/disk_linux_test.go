@@ -85,7 +85,7 @@ func TestDiskFailsInARun(t *testing.T) {
 			f.parts = filepath.Join(f.dir, "parts")
 			must(t, "partition", "--data", data, "--parts", "3", "-o", f.parts)
 			for r := range 3 {
-				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "id", "--identity", f.key(r)))))
+				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "init", "--identity", f.key(r)))))
 			}
 			var port int
 			if _, err := fmt.Sscan(fmt.Sprint(ports.Free(t, 6)), &port); err != nil {

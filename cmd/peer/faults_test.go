@@ -127,7 +127,7 @@ func TestPlansRefused(t *testing.T) {
 	dir := t.TempDir()
 	key := func(name string) (path, id string) {
 		path = filepath.Join(dir, name+".key")
-		return path, strings.TrimSpace(must(t, "id", "--identity", path))
+		return path, strings.TrimSpace(must(t, "init", "--identity", path))
 	}
 	north, a := key("north")
 	_, b := key("south")
@@ -259,7 +259,7 @@ func newCrew(t *testing.T, n int) *crew {
 	c.parts = filepath.Join(c.dir, "parts")
 	must(t, "partition", "--data", sites(t), "--parts", fmt.Sprint(n), "-o", c.parts)
 	for r := range n {
-		c.members = append(c.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "id", "--identity", c.key(r)))))
+		c.members = append(c.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "init", "--identity", c.key(r)))))
 	}
 	return c
 }
@@ -343,7 +343,7 @@ func TestJoinRefuses(t *testing.T) {
 	t.Run("stranger dials in", func(t *testing.T) {
 		// A stranger with its own copy of the plan, which lists it, is refused; the others are not
 		// disturbed.
-		stranger := strings.TrimSpace(must(t, "id", "--identity", filepath.Join(c.dir, "stranger")))
+		stranger := strings.TrimSpace(must(t, "init", "--identity", filepath.Join(c.dir, "stranger")))
 		false1 := c.plan(t, []string{c.members[0], "intruder=" + stranger}, "--port", port)
 		done := make(chan int)
 		go func() {

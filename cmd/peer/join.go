@@ -45,7 +45,7 @@ func newJoin() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join --plan plan.yaml --shard DIR/part-N",
 		Short: "Take part in a run on several machines",
-		Long: `Run one peer of a plan. The key decides which peer this is: the plan lists the ID that peer id prints. The run begins when
+		Long: `Run one peer of a plan. The key decides which peer this is: the plan lists the ID that peer init prints. The run begins when
 all peers of the plan are connected. With --state, if a peer disconnects, the others wait; training resumes from the last
 common checkpoint when it reconnects and yields the same model. With min_peers in the plan, the others continue without
 a failed peer, which may return at any time before the end.

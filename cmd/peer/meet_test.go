@@ -20,7 +20,7 @@ func threeSites(t *testing.T, dir string) (names []string) {
 	names = []string{"north", "south", "west"}
 	args := []string{"plan", "--encoder", "pca:4", "-o", filepath.Join(dir, "plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 2))}
 	for k, name := range names {
-		id := strings.TrimSpace(must(t, "id", "--identity", filepath.Join(dir, name+".key")))
+		id := strings.TrimSpace(must(t, "init", "--identity", filepath.Join(dir, name+".key")))
 		if k < 2 { // the third dials out only
 			id += "@127.0.0.1"
 		}

@@ -50,7 +50,7 @@ func TestRelayedRun(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
 	at := func(name string) string { return filepath.Join(c.dir, name) }
-	post := strings.TrimSpace(must(t, "id", "--identity", at("post.key")))
+	post := strings.TrimSpace(must(t, "init", "--identity", at("post.key")))
 	address := fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/wss", ports.Free(t, 2))
 	must(t, append([]string{"roster", "new", "pair", "-o", at("roster.json")}, c.members...)...)
 	must(t, "roster", "add", at("roster.json"), "post="+post, "--role", "relay", "--address", address)

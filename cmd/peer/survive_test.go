@@ -160,7 +160,7 @@ func TestSurvive(t *testing.T) {
 			f.parts = filepath.Join(f.dir, "parts")
 			must(t, "partition", "--data", data, "--parts", "4", "--policy", "by-column", "-o", f.parts)
 			for r := range 4 {
-				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "id", "--identity", f.key(r)))))
+				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "init", "--identity", f.key(r)))))
 			}
 			f.plan = f.crew.plan(t, f.members, slices.Concat(settings, []string{"--port", fmt.Sprint(port + 4*i), "--peer-timeout", "1s", "--min-peers", "3", "--failure-wait", "1s", "--grace-period", "1m", "--failed-rows", test.rows})...)
 			for r := range 4 {

@@ -25,7 +25,7 @@ func TestPartitionTogether(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	args := []string{"plan", "-o", at("plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 3))}
 	for _, name := range names {
-		args = append(args, name+"="+strings.TrimSpace(must(t, "id", "--identity", at("%s.key", name)))+"@127.0.0.1")
+		args = append(args, name+"="+strings.TrimSpace(must(t, "init", "--identity", at("%s.key", name)))+"@127.0.0.1")
 	}
 	must(t, args...)
 	type end struct {

@@ -102,7 +102,7 @@ func processes(t *testing.T, parts string, n int, out string, more ...string) {
 	members := make([]string, n)
 	for r := range n {
 		key := filepath.Join(dir, fmt.Sprintf("key-%d", r))
-		members[r] = fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(must(t, "id", "--identity", key)))
+		members[r] = fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(must(t, "init", "--identity", key)))
 	}
 	plan := filepath.Join(dir, "plan.yaml")
 	settings := slices.DeleteFunc(slices.Clone(quick), func(s string) bool { return s == "-q" })

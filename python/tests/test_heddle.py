@@ -156,7 +156,7 @@ class Joining(unittest.TestCase):
         with tempfile.TemporaryDirectory() as t:
             at = pathlib.Path(t)
             _program.run(["partition", "--data", str(graph.write(at / "data")), "--policy=by-column", "--out", str(at / "parts")])
-            ids = [_program.run(["id", "--identity", str(at / f"{k}.key")]).strip() for k in range(2)]
+            ids = [_program.run(["init", "--identity", str(at / f"{k}.key")]).strip() for k in range(2)]
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
                 s.bind(("127.0.0.1", 0))
                 port = s.getsockname()[1]

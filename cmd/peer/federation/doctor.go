@@ -35,7 +35,7 @@ func newDoctor() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this machine and its connections to other peers",
-		Long: `Report the version of this program and what the machine offers. With --plan or --roster, also report for each other
+		Long: `Report the version of this program, what the machine offers and the ID of its key. With --plan or --roster, also report for each other
 member whether it is reached directly or through a relay, over which transport, how fast, and whether the clocks
 agree, with advice for each problem. Members answer while they join, train, or run peer doctor at the same time:
 start it on both sides with a longer --wait.`,
@@ -69,10 +69,10 @@ func (d *doctor) run(ctx context.Context) error {
 	d.memory()
 	d.disk()
 	d.buffers()
-	if d.plan != "" || d.roster != "" {
-		if err := d.network(ctx); err != nil {
-			return err
-		}
+	if d.plan == "" && d.roster == "" {
+		d.key()
+	} else if err := d.network(ctx); err != nil {
+		return err
 	}
 	if d.faults > 0 {
 		return fmt.Errorf("%d faults were found", d.faults)
@@ -92,6 +92,16 @@ func (d *doctor) advise(about, remedy, format string, args ...any) {
 func (d *doctor) fault(about, remedy, format string, args ...any) {
 	d.faults++
 	fmt.Fprintf(d.w, "%-8s FAULT %s\n%-8s       → %s\n", about, fmt.Sprintf(format, args...), "", remedy)
+}
+
+// key reports this peer's ID, if there is a key that can be read.
+func (d *doctor) key() {
+	id, err := cli.LoadKey(d.identity)
+	if err != nil {
+		d.advise("identity", "peer init makes a key and prints its ID", "%v", err)
+		return
+	}
+	d.fine("identity", "%s", id.PeerID())
 }
 
 // meeting is whom to reach, and how.
@@ -152,6 +162,7 @@ func (d *doctor) network(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.fine("identity", "%s", id.PeerID())
 	self := -1
 	for i, one := range m.members.Members {
 		if one.ID == id.PeerID() {

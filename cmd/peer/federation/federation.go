@@ -6,5 +6,5 @@ import "github.com/spf13/cobra"
 
 // Commands returns the commands.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{newInit(), newID(), newRoster(), newCheckPlan(), newApprove(), newAudit(), newRelay(), newDoctor()}
+	return []*cobra.Command{newInit(), newRoster(), newCheckPlan(), newApprove(), newAudit(), newRelay(), newDoctor()}
 }

@@ -42,22 +42,3 @@ names. A key file with a passphrase is an age file: age --decrypt opens it as we
 	c.Flags().BoolVar(&seal, "passphrase", false, "passphrase for the key")
 	return c
 }
-
-func newID() *cobra.Command {
-	var path string
-	c := &cobra.Command{
-		Use:     "id",
-		Short:   "Print this peer's ID; make its key on first use",
-		Example: "  peer id\n  peer id --identity site-a.key",
-		RunE: func(c *cobra.Command, _ []string) error {
-			id, err := cli.LoadOrMakeKey(path)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintln(c.OutOrStdout(), id.PeerID())
-			return nil
-		},
-	}
-	c.Flags().StringVar(&path, "identity", cli.DefaultIdentity(), "key file of this peer")
-	return c
-}
