@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/ports"
 )
 
-// TestJoinCompares: a site that joins with --compare, which peer compare --plan is, trains alone, too, and says whether joining paid by its own test nodes.
+// TestJoinCompares: a site that joins by peer compare --plan trains alone, too, and says whether joining paid by its own test nodes.
 // The figure of together is that of the predictions which the run wrote, that of alone is what the site's part gives by
 // itself. The other site sends nothing for it.
 func TestJoinCompares(t *testing.T) {

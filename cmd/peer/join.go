@@ -36,11 +36,12 @@ type member struct {
 	out    output
 	launch launch.Flags
 	http   live.Flags
-	alone  bool // also train at this site alone, and compare
+	alone  bool // peer compare: also train at this site alone, and compare
 }
 
-func newJoin() *cobra.Command {
-	var s member
+// newJoin returns peer join. alone: it also trains at this site alone and compares, as peer compare --plan.
+func newJoin(alone bool) *cobra.Command {
+	s := member{alone: alone}
 	var view cli.WatchFlags
 	c := &cobra.Command{
 		Use:   "join --plan plan.yaml --shard DIR/part-N",
@@ -86,7 +87,6 @@ peers, and --shard may be the whole partition.`,
 	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state or min_peers; 0: none")
 	f.StringVarP(&s.out.dir, "out", "o", "", "directory (default runs/DATA-peer-N)")
 	f.StringVar(&s.out.rows, "embeddings", "", embeddingsHelp)
-	f.BoolVar(&s.alone, "compare", false, "afterwards train alone, and say whether joining paid")
 	f.StringVar(&s.out.json, "json", "", "JSON file for the results; - for standard output")
 	view.Bind(f)
 	s.launch.Bind(f)

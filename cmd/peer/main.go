@@ -90,8 +90,8 @@ Start with:  peer demo`,
 		Version: cli.Version(),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newTrain(), newPlan(), newJoin(), newPredict(), newAttack(), newBench(), newMan(), live.Command(), simulate.Command())
-	root.AddCommand(compare.Commands(newJoin())...)
+	root.AddCommand(newTrain(), newPlan(), newJoin(false), newPredict(), newAttack(), newBench(), newMan(), live.Command(), simulate.Command())
+	root.AddCommand(compare.Commands(newJoin(true))...)
 	root.AddCommand(links.Command())
 	root.AddCommand(graphs.Commands()...)
 	root.AddCommand(federation.Commands()...)

@@ -231,7 +231,7 @@ func TestManifests(t *testing.T) {
 			}
 			return c.Args[k+1]
 		}
-		if err := newJoin().ParseFlags(c.Args[1:]); err != nil || c.Args[0] != "join" {
+		if err := newJoin(false).ParseFlags(c.Args[1:]); err != nil || c.Args[0] != "join" {
 			t.Errorf("%s: the arguments must be those of peer join (%v)", file, err)
 		}
 		equal(t, file+": --ranks", arg("--ranks"), fmt.Sprint(j.Completions))

@@ -24,7 +24,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// Commands returns the commands of this package. join is a peer join, by which sites compare over a plan.
+// Commands returns the commands of this package. join is a peer join that then compares, for sites that have a plan.
 func Commands(join *cobra.Command) []*cobra.Command {
 	c := newCompare()
 	overSites(c, join)
@@ -58,8 +58,7 @@ nodes, with a 95 % interval, how many bytes were sent, and who saw raw data.
 
 The directory gets compare.html, compare.json, compare.csv, compare.npz and settings.yaml. peer train writes the model.
 
-With --plan this is peer join --compare: each site of the plan runs it with its own part, or peer join. They train one
-model, and this site learns from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
+With --plan each site of the plan runs it, or peer join, with its own part. They train one model, and this site learns from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
 		Example: `  peer compare --data data/cora --seeds 5
   peer compare --data data/cora --peers 4 --model sage --rounds 50
   peer compare --shards parts --config settings.yaml

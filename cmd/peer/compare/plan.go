@@ -12,24 +12,22 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 )
 
-// overSites lets c, which is peer compare, take part in a run over real sites: with --plan it does what join does with
-// --compare. c gets join's flags, of which a name that both have is c's.
+// overSites lets c, which is peer compare, take part in a run over real sites: with --plan it does what join
+// does. c gets join's flags, of which a name that both have is c's.
 func overSites(c, join *cobra.Command) {
 	var both, joins []string
 	join.Flags().VisitAll(func(f *pflag.Flag) {
-		switch {
-		case f.Name == "compare":
-		case c.Flags().Lookup(f.Name) != nil:
+		if c.Flags().Lookup(f.Name) != nil {
 			both = append(both, f.Name)
-		default:
-			one := *f
-			one.Annotations = map[string][]string{}
-			maps.Copy(one.Annotations, f.Annotations)
-			delete(one.Annotations, cobra.BashCompOneRequiredFlag) // only with --plan
-			one.Annotations[flags.Section] = []string{"over real sites, with --plan"}
-			c.Flags().AddFlag(&one)
-			joins = append(joins, f.Name)
+			return
 		}
+		one := *f
+		one.Annotations = map[string][]string{}
+		maps.Copy(one.Annotations, f.Annotations)
+		delete(one.Annotations, cobra.BashCompOneRequiredFlag) // only with --plan
+		one.Annotations[flags.Section] = []string{"over real sites, with --plan"}
+		c.Flags().AddFlag(&one)
+		joins = append(joins, f.Name)
 	})
 	here := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -50,15 +48,11 @@ func overSites(c, join *cobra.Command) {
 		case !c.Flags().Changed("shard"):
 			return cli.Invalidf("--plan requires --shard, this site's part")
 		}
-		given := map[string]string{"compare": "true"}
 		for _, name := range both {
 			if f := c.Flags().Lookup(name); f.Changed {
-				given[name] = f.Value.String()
-			}
-		}
-		for name, value := range given {
-			if err := join.Flags().Set(name, value); err != nil {
-				return cli.Invalidf("--%s: %w", name, err)
+				if err := join.Flags().Set(name, f.Value.String()); err != nil {
+					return cli.Invalidf("--%s: %w", name, err)
+				}
 			}
 		}
 		join.SetContext(c.Context())
