@@ -86,20 +86,9 @@ func compare(p *page.Page, g *graph.Graph, name string, k int, widths []string, 
 	if err != nil {
 		return err
 	}
-	orders := []string{"random", "as it is", "degree", "rcm", "cluster"}
-	ordered, took := make([][]*shard.Shard, len(orders)), make([]time.Duration, len(orders))
-	for at, order := range orders {
-		by := partition.Order(random)
-		switch order {
-		case "random":
-		case "as it is":
-			ordered[at] = plain
-			continue
-		default:
-			if by, err = partition.ParseOrder(order); err != nil {
-				return err
-			}
-		}
+	orders := []string{"random", "as it is", "cluster"}
+	ordered, took := [][]*shard.Shard{nil, plain, nil}, make([]time.Duration, len(orders))
+	for at, by := range map[int]func(*graph.CSR) []int32{0: random, 2: partition.ClusterOrder} {
 		start := now()
 		ordered[at] = shard.Reorder(plain, by)
 		took[at] = now() - start

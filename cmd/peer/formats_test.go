@@ -72,30 +72,23 @@ func TestLists(t *testing.T) {
 	mustTrain(t, filepath.Join(dir, "run"), "--data", filepath.Join(dir, "5"), "--peers", "2", "--policy", "random", "--encoder", "raw", "--transport", "memory")
 }
 
-// TestReorder trains on shards in another order of rows: the same nodes, and nearly the same
-// numbers.
-func TestReorder(t *testing.T) {
+// TestClusterOrder trains on shards in cluster order: the same nodes, and nearly the same numbers.
+func TestClusterOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	parts := filepath.Join(dir, "parts")
-	must(t, "partition", "--data", sites(t), "--parts", "3", "-o", parts)
-	run := func(shards string) result {
-		out := shards + "-run"
-		mustTrain(t, out, "--shards", shards, "--encoder", "raw", "--transport", "memory", "--json", out+".json")
+	run := func(name string, more ...string) result {
+		parts, out := filepath.Join(dir, name), filepath.Join(dir, name+"-run")
+		text := must(t, append([]string{"partition", "--data", sites(t), "--parts", "3", "-o", parts}, more...)...)
+		if strings.Contains(text, "rows by cluster") != (more != nil) {
+			t.Errorf("partition said %q", text)
+		}
+		must(t, "inspect", parts+"/part-1")
+		mustTrain(t, out, "--shards", parts, "--encoder", "raw", "--transport", "memory", "--json", out+".json")
 		return figures(t, out+".json")
 	}
-	want := run(parts)
-	for _, by := range []string{"cluster", "rcm", "degree"} {
-		out := filepath.Join(dir, by)
-		text := must(t, "reorder", "--shards", parts, "--by", by, "-o", out)
-		if !strings.Contains(text, "rows by "+by) {
-			t.Errorf("reorder said %q", text)
-		}
-		must(t, "inspect", out+"/part-1")
-		got := run(out)
-		if len(got.Loss) == 0 || len(got.Loss) != len(want.Loss) || math.Abs(*got.Loss[0]-*want.Loss[0]) > 1e-4**want.Loss[0] {
-			t.Errorf("%s: losses %v, must be %v", by, got.Loss, want.Loss)
-		}
+	want, got := run("parts"), run("clusters", "--cluster-order")
+	if len(got.Loss) == 0 || len(got.Loss) != len(want.Loss) || math.Abs(*got.Loss[0]-*want.Loss[0]) > 1e-4**want.Loss[0] {
+		t.Errorf("losses %v, must be %v", got.Loss, want.Loss)
 	}
 }
 
@@ -117,8 +110,6 @@ func TestFormatFaults(t *testing.T) {
 		{"import --ogb " + dir + " -o " + dir + "/x", []string{"no raw/data.npz"}},
 		{"import --edges e.el --ogb o -o " + dir + "/x", []string{"edges", "ogb"}},
 		{"import --edges e.el --nodes n.csv --strict -o " + dir + "/x", []string{"nodes", "strict"}},
-		{"reorder --shards " + dir + " --by chance -o " + dir + "/x", []string{`order must be degree, rcm or cluster (got "chance")`}},
-		{"reorder --shards " + dir + " -o " + dir + "/x", []string{"manifest.json"}},
 		{"export --shards " + dir + " -o " + dir + "/x", []string{"manifest.json"}},
 	} {
 		exit, _, stderr := call(t.Context(), strings.Fields(c.args)...)

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,35 +106,6 @@ func TestPartitionDry(t *testing.T) {
 	contains(t, text, "in 2 parts by multilevel", "slowest worker of a cluster: part-1, with 1.")
 }
 
-// TestPartitionReordered: partition --reorder gives the parts that peer reorder makes afterwards.
-func TestPartitionReordered(t *testing.T) {
-	t.Parallel()
-	data, dir := sites(t), t.TempDir()
-	parts, after, at := filepath.Join(dir, "parts"), filepath.Join(dir, "after"), filepath.Join(dir, "at-once")
-	must(t, "partition", "--data", data, "--parts", "2", "-o", parts)
-	must(t, "reorder", "--shards", parts, "--by", "rcm", "-o", after)
-	if text := must(t, "partition", "--data", data, "--parts", "2", "--reorder", "rcm", "-o", at); !strings.Contains(text, "rows by rcm") {
-		t.Error(text)
-	}
-	err := filepath.WalkDir(after, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		got, err := os.ReadFile(at + strings.TrimPrefix(path, after))
-		if err == nil && !bytes.Equal(got, want) {
-			t.Errorf("%s differs", path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 func TestPartitionRefuses(t *testing.T) {
 	t.Parallel()
 	data, list, out := sites(t), ring(t, 100), filepath.Join(t.TempDir(), "x")
@@ -158,8 +127,7 @@ func TestPartitionRefuses(t *testing.T) {
 		{"--data L -o X --memory 2Gb", []string{"2Gb"}},
 		{"--data L -o X --memory 1MiB", []string{"MiB of memory, with 1 allowed"}},
 		{"--data L --dry", []string{"--out"}},
-		{"--data D -o X --reorder best", []string{`order must be degree, rcm or cluster (got "best")`}},
-		{"--data L -o X --reorder rcm", []string{"peer reorder"}},
+		{"--data L -o X --cluster-order", []string{"--cluster-order applies only to graphs that are read into memory"}},
 		{"--data L.u64 -o X", []string{"L.u64"}},
 	} {
 		args := strings.Fields(strings.NewReplacer("L.u64", "L.u64", "D", data, "L ", list+" ", "X", out).Replace("partition " + c.args))

@@ -2,36 +2,11 @@ package partition
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
-
-// Order returns in which order the owned nodes of a shard lie best in memory: place k gets node order[k]. Rows that are
-// read one after another are then near each other. adj has the edges between them.
-type Order func(adj *graph.CSR) (order []int32)
-
-// orders by the names that the command line has.
-var orders = map[string]Order{"degree": orderByDegree, "rcm": rcm, "cluster": orderByCluster}
-
-// ParseOrder returns the order of that name: degree, rcm or cluster.
-func ParseOrder(name string) (Order, error) {
-	if by, ok := orders[name]; ok {
-		return by, nil
-	}
-	return nil, fmt.Errorf("partition: order must be degree, rcm or cluster (got %q)", name)
-}
-
-// orderByDegree puts the nodes with the most edges first, so that the rows that are read most lie together.
-func orderByDegree(adj *graph.CSR) []int32 {
-	order := count(adj.NumDst)
-	slices.SortStableFunc(order, func(a, b int32) int {
-		return cmp.Compare(adj.RowPtr[b+1]-adj.RowPtr[b], adj.RowPtr[a+1]-adj.RowPtr[a])
-	})
-	return order
-}
 
 func count(n int) []int32 {
 	list := make([]int32, n)
@@ -99,16 +74,17 @@ func breadth(l *level, order []int32, root int32, depth []int32) []int32 {
 	return order
 }
 
-// Clusters of orderByCluster: the rows of one, of some hundred bytes each, are to fit into a near cache, those of the next
+// Clusters of ClusterOrder: the rows of one, of some hundred bytes each, are to fit into a near cache, those of the next
 // level into a farther one.
 const (
 	inCluster = 64
 	byLevel   = 8
 )
 
-// orderByCluster puts nodes with many edges among them together, and such clusters in turn (after Arai and others, IPDPS
-// 2016: an order along a hierarchy of communities). The clusters are those of Multilevel.
-func orderByCluster(adj *graph.CSR) []int32 {
+// ClusterOrder returns in which order the owned nodes of a shard lie best in memory: place k gets node order[k]. Nodes with
+// many edges among them are near each other, and such clusters in turn (after Arai and others, IPDPS 2016: an order along a
+// hierarchy of communities). The clusters are those of Multilevel. adj has the edges between the nodes.
+func ClusterOrder(adj *graph.CSR) []int32 {
 	l := symmetric(adj)
 	c := &caps{limits{bounds: make([]bound, 1)}, slices.Repeat([]int64{1}, l.n())} // how many nodes: one each
 	var room level

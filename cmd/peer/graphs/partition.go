@@ -37,16 +37,15 @@ type cutting struct {
 	caps                 map[string]string
 	capacity             []float64
 	objective, memory    string
-	reorder              string
 	dry, quiet, directed bool
+	clusters             bool     // the rows lie in cluster order, else by ID
 	seat                 cli.Seat // with other peers, if it has a plan
 	rounds               int
 
 	// What the flags mean.
 	policy partition.Policy
 	goal   partition.Goal
-	order  partition.Order // of the rows; nil: by ID
-	bytes  int64           // of memory; 0: no limit
+	bytes  int64 // of memory; 0: no limit
 
 	manifest *shard.Manifest
 	phases   []external.PhaseTimes
@@ -93,7 +92,7 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 	f.StringVar(&s.objective, "objective", "volume", "objective of multilevel: volume or cut")
 	f.StringVar(&s.memory, "memory", "", "memory limit for a stored graph, as 2GiB; empty: none")
 	f.BoolVar(&s.directed, "directed", false, "directed edges in .u32 and .u64 files")
-	f.StringVar(&s.reorder, "reorder", "", "order of rows: cluster, rcm or degree; default: by ID")
+	f.BoolVar(&s.clusters, "cluster-order", false, "neighbours near each other in memory; else rows by ID")
 	f.StringVar(&s.page, "report", "", "HTML page of the partition's quality")
 	f.BoolVar(&s.dry, "dry", false, "quality report only, without writing parts")
 	f.BoolVarP(&s.quiet, "quiet", "q", false, "no progress display")
@@ -151,13 +150,8 @@ func (s *cutting) read() (err error) {
 			return fmt.Errorf("--memory applies only to stored graphs (.graph, .u32, .u64): %s is read into memory", s.data)
 		}
 	}
-	if s.reorder != "" {
-		if s.order, err = partition.ParseOrder(s.reorder); err != nil {
-			return err
-		}
-		if s.stored() {
-			return fmt.Errorf("--reorder does not apply to stored graphs: run peer reorder on the parts of %s", s.data)
-		}
+	if s.clusters && s.stored() {
+		return fmt.Errorf("--cluster-order applies only to graphs that are read into memory (got %s)", s.data)
 	}
 	return s.readPolicy()
 }
@@ -232,8 +226,8 @@ func (s *cutting) stored() bool {
 // meta is what the manifest says of the partition besides its parts.
 func (s *cutting) meta(sites []string) shard.Meta {
 	m := shard.Meta{Policy: s.by, Seed: s.seed}
-	if s.order != nil {
-		m.Policy += ", rows by " + s.reorder
+	if s.clusters {
+		m.Policy += ", rows by cluster"
 	}
 	if s.by == "by-column" {
 		m.Sites = sites
@@ -259,8 +253,8 @@ func (s *cutting) inMemory() error {
 	} else if shards, err = partition.Partition(g, s.policy, n, s.seed); err != nil {
 		return cli.Invalidf("%s: %w", g.Name, err)
 	}
-	if s.order != nil {
-		shards = shard.Reorder(shards, s.order)
+	if s.clusters {
+		shards = shard.Reorder(shards, partition.ClusterOrder)
 	}
 	took("partition")
 	if s.dry {
