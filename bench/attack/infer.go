@@ -2,11 +2,13 @@ package attack
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/bench/attack/infer"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
@@ -15,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/attack"
-	"github.com/heddle-gnn/heddle/privacy/attack/infer"
 )
 
 // AboutInfer is the introduction of the second experiment's page.
@@ -30,21 +31,32 @@ training nodes, beside the result of the same attack without the run.`,
 func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	b := inference{root: graphs.Root(f)}
 	data := f.String("data", "cora,citeseer", "data sets, separated by commas")
-	table := f.String("table", "nodes", "what to attack: nodes, labels, told, sums, hidden or links")
+	table := f.String("table", "nodes", "nodes, labels, told, sums, hidden, links or plan")
 	f.Uint64Var(&b.seed, "seed", 1, "random seed of partition and training")
 	f.IntVar(&b.shadows, "shadows", 8, "models trained to tell members; below 4: none")
 	f.StringVar(&b.modes, "modes", "fullbatch,retexo", "modes in which links are learned")
 	f.IntVar(&b.seeds, "seeds", 3, "of table told: seeds from that of -seed on")
 	f.BoolVar(&b.trained, "trained", true, "also nodes of plans that are trained in rounds")
 	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted; of links epochs")
+	f.StringVar(&b.settings, "settings", "preset=frugal", "of table plan: settings, separated by spaces")
+	f.IntVar(&b.sites, "sites", 3, "of table plan: number of sites")
+	f.StringVar(&b.own.plan, "plan", "", "of table plan: plan instead of -data, with -shard")
+	f.StringVar(&b.own.part, "shard", "", "of table plan: this site's part of the graph")
 	return func(ctx context.Context, p *page.Page) error {
 		measure := map[string]func(context.Context, *page.Page, []*graph.Graph) error{
-			"nodes": b.nodes, "labels": b.labels, "told": b.told, "sums": b.sums, "hidden": b.hidden, "links": b.links}[*table]
+			"nodes": b.nodes, "labels": b.labels, "told": b.told, "sums": b.sums, "hidden": b.hidden, "links": b.links,
+			"plan": b.findings}[*table]
 		if measure == nil {
-			return fmt.Errorf("table must be nodes, labels, told, sums, hidden or links (got %q)", *table)
+			return fmt.Errorf("table must be nodes, labels, told, sums, hidden, links or plan (got %q)", *table)
+		}
+		if (b.own.plan == "") != (b.own.part == "") {
+			return errors.New("-plan and -shard must be given together")
+		}
+		if b.own.plan != "" {
+			*data = ""
 		}
 		var all []*graph.Graph
-		for _, name := range strings.Split(*data, ",") {
+		for _, name := range strings.FieldsFunc(*data, func(r rune) bool { return r == ',' }) {
 			g, err := graphs.Open(*b.root, name)
 			if err != nil {
 				return err
@@ -65,6 +77,9 @@ type inference struct {
 	seeds         int
 	trained       bool
 	modes         string
+	settings      string // of table plan
+	sites         int
+	own           own
 }
 
 func (b *inference) plan(settings string) (plan.Plan, error) {

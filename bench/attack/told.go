@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/heddle-gnn/heddle/bench/attack/infer"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/privacy/attack/infer"
 )
 
 // told attacks the labels of training nodes by the rows that each site in turn receives of all others.

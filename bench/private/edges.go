@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/bench/attack/infer"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/privacy/attack/infer"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 

@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/attack/infer"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/privacy/attack"
-	"github.com/heddle-gnn/heddle/privacy/attack/infer"
 )
 
 // sites is the number of sites of a run whose rows are attacked; the first one attacks.

@@ -21,7 +21,6 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/phones"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p/identity"
@@ -214,36 +213,6 @@ func (s member) again() string {
 		command += " --leaves " + s.leaves
 	}
 	return command + " --shard " + s.shard + "  # at each site, with its own shard"
-}
-
-// attackTime is how long our own attacks on a site's rows run before it joins.
-const attackTime = time.Second
-
-// warnOfRows reports what our own attacks recover from the rows that this site is about to send.
-func warnOfRows(ctx context.Context, p heddle.Plan, own *shard.Shard, w *cli.Watch) error {
-	sends, err := disclosure.Of(p, own)
-	if err != nil {
-		return cli.Invalid(err)
-	}
-	if sends.Nodes == 0 {
-		return nil // no row leaves
-	}
-	all, err := sends.Attack(ctx, own, attackTime)
-	if err != nil {
-		return err
-	}
-	for _, a := range all {
-		text := "our own attack on the rows that this site sends: " + a.Text
-		if len(a.Runs) > 0 {
-			text += " (" + strings.Join(a.Runs, ", ") + ")"
-		}
-		if a.Leaks {
-			w.Warn(text + "; see peer check-plan")
-		} else {
-			w.Log.Info(text)
-		}
-	}
-	return nil
 }
 
 // prepare reads plan, key and shard, and makes the directories. The shard's arrays are valid until

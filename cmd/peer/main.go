@@ -90,7 +90,7 @@ Start with:  peer demo`,
 		Version: cli.Version(),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newTrain(), newPlan(), newJoin(false), newPredict(), newAttack(), newBench(), newMan(), live.Command(), simulate.Command())
+	root.AddCommand(newTrain(), newPlan(), newJoin(false), newPredict(), newBench(), newMan(), live.Command(), simulate.Command())
 	root.AddCommand(compare.Commands(newJoin(true))...)
 	root.AddCommand(links.Command())
 	root.AddCommand(graphs.Commands()...)
