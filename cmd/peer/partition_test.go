@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,19 +10,18 @@ import (
 
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// ring writes a list of the edges of a ring of n nodes, 32 bits a number.
+// ring writes a list of the edges of a ring of n nodes.
 func ring(t *testing.T, n int) string {
-	var b []byte
+	var b strings.Builder
 	for v := range n {
-		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, uint32(v)), uint32((v+1)%n))
+		fmt.Fprintln(&b, v, (v+1)%n)
 	}
-	path := filepath.Join(t.TempDir(), "ring.u32")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	path := filepath.Join(t.TempDir(), "ring.el")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -31,9 +29,11 @@ func ring(t *testing.T, n int) string {
 
 func TestPartitionOfAListOfEdges(t *testing.T) {
 	t.Parallel()
-	list, dir := ring(t, 5000), t.TempDir()
-	out, page := filepath.Join(dir, "parts"), filepath.Join(dir, "parts.html")
-	args := []string{"partition", "--data", list, "--parts", "3", "--policy", "contiguous-edges", "--memory", "1GiB", "--report", page, "-o", out}
+	const n = 5000
+	list, dir := ring(t, n), t.TempDir()
+	out, page, stored := filepath.Join(dir, "parts"), filepath.Join(dir, "parts.html"), filepath.Join(dir, "ring.graph")
+	must(t, "import", "--edges", list, "-o", stored)
+	args := []string{"partition", "--data", stored, "--parts", "3", "--policy", "contiguous-edges", "--memory", "1GiB", "--report", page, "-o", out}
 	text := must(t, args...)
 	for _, want := range []string{"5000 nodes, 5000 edges", "an exchange is 6 rows", "write: ", "1 rows from part-0 to part-1"} {
 		if !strings.Contains(text, want) {
@@ -49,13 +49,9 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 	}
 
 	// The graph in memory gives the same partition.
-	edges, n, err := ingest.BinaryEdges(list, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var src, dst []int32
-	if err := edges(func(u, v []int32) error { src, dst = append(src, u...), append(dst, v...); return nil }); err != nil {
-		t.Fatal(err)
+	for v := range int32(n) {
+		src, dst = append(src, v), append(dst, (v+1)%n)
 	}
 	adj, err := graph.FromEdges(n, src, dst, nil, graph.Build{})
 	if err != nil {
@@ -85,7 +81,6 @@ func TestPartitionStoppedGoesOn(t *testing.T) {
 		}
 	}
 	stored := filepath.Join(dir, "ring.graph")
-	stop("partition", "--data", list, "--parts", "3", "--policy", "restream:3", "-o", out, "-q")
 	stop("import", "--edges", list, "-o", stored)
 	must(t, "import", "--edges", list, "-o", stored)
 	args := []string{"partition", "--data", stored, "--parts", "3", "--policy", "restream:3", "-o", out, "-q"}
@@ -108,7 +103,8 @@ func TestPartitionDry(t *testing.T) {
 
 func TestPartitionRefuses(t *testing.T) {
 	t.Parallel()
-	data, list, out := sites(t), ring(t, 100), filepath.Join(t.TempDir(), "x")
+	data, list, out := sites(t), filepath.Join(t.TempDir(), "ring.graph"), filepath.Join(t.TempDir(), "x")
+	must(t, "import", "--edges", ring(t, 100), "-o", list)
 	for _, c := range []struct {
 		args string
 		want []string
@@ -128,9 +124,8 @@ func TestPartitionRefuses(t *testing.T) {
 		{"--data L -o X --memory 1MiB", []string{"MiB of memory, with 1 allowed"}},
 		{"--data L --dry", []string{"--out"}},
 		{"--data L -o X --cluster-order", []string{"--cluster-order applies only to graphs that are read into memory"}},
-		{"--data L.u64 -o X", []string{"L.u64"}},
 	} {
-		args := strings.Fields(strings.NewReplacer("L.u64", "L.u64", "D", data, "L ", list+" ", "X", out).Replace("partition " + c.args))
+		args := strings.Fields(strings.NewReplacer("D", data, "L ", list+" ", "X", out).Replace("partition " + c.args))
 		refuse(t, 2, c.want, args...)
 	}
 }

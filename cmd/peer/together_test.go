@@ -70,7 +70,7 @@ func TestPartitionTogether(t *testing.T) {
 		}
 	}
 	for text, args := range map[string][]string{
-		"stored graph":                      {"--data", "x.u32"},
+		"stored graph":                      {"--data", "x.npz"},
 		"each peer of the plan gets a part": {"--parts", "3"},
 		"at least 1":                        {"--rounds", "0"},
 	} {

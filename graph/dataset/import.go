@@ -66,9 +66,6 @@ type ImportConfig struct {
 }
 
 func (c ImportConfig) withDefaults() ImportConfig {
-	if c.Edges == "" && table.Holds(c.Nodes) {
-		c.Edges = c.Nodes
-	}
 	c.Source, c.Target = or(c.Source, "source"), or(c.Target, "target")
 	if c.Train == 0 && c.Val == 0 && c.Test == 0 {
 		c.Train, c.Val, c.Test = 0.6, 0.2, 0.2

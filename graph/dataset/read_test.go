@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
@@ -228,28 +229,22 @@ func TestManyColumns(t *testing.T) {
 	}
 }
 
-// A graph of networkx: one file with nodes and edges, or a list of names beside a table that pandas
-// wrote.
+// A graph of networkx: a list or table of names beside a table that pandas wrote.
 func TestNetworkx(t *testing.T) {
-	xml := `<graphml><key id="d0" for="node" attr.name="age"/><key id="d1" for="node" attr.name="class"/><key id="d2" for="edge" attr.name="weight"/><graph>
-<node id="ann"><data key="d0">1</data><data key="d1">x</data></node><node id="bob"><data key="d0">2</data><data key="d1">y</data></node><node id="cyd"><data key="d0">3</data><data key="d1">x</data></node>
-<edge source="ann" target="bob"><data key="d2">2</data></edge><edge source="cyd" target="bob"><data key="d2">3</data></edge></graph></graphml>`
-	dir := tables(t, map[string]string{"g.graphml": xml, "n.csv": ",age,class\nann,1,x\nbob,2,y\ncyd,3,x\n", "e.edgelist": "ann bob 2\ncyd bob 3\n", "e.csv": "source,target,3\nann,bob,2\ncyd,bob,3\n"})
-	want, err := Import(ImportConfig{Name: "g", Nodes: filepath.Join(dir, "g.graphml"), Label: "class", Weight: "weight"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want.N() != 3 || want.Adj.NumEdges() != 4 || !slices.Equal(want.IDs, []string{"ann", "bob", "cyd"}) {
-		t.Errorf("%+v", want)
-	}
-	for _, edges := range []string{"e.edgelist", "e.csv"} {
-		got, err := Import(ImportConfig{Name: "g", Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, edges), Label: "class", Weight: "3"})
+	dir := tables(t, map[string]string{"n.csv": ",age,class\nann,1,x\nbob,2,y\ncyd,3,x\n", "e.edgelist": "ann bob 2\ncyd bob 3\n", "e.csv": "source,target,weight\nann,bob,2\ncyd,bob,3\n"})
+	of := func(edges, weight string) *graph.Graph {
+		g, err := Import(ImportConfig{Name: "g", Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, edges), Label: "class", Weight: weight})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Encoding = want.Encoding; !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v\nwant %+v", edges, got, want)
-		}
+		return g
+	}
+	want, got := of("e.csv", "weight"), of("e.edgelist", "3")
+	if want.N() != 3 || want.Adj.NumEdges() != 4 || !slices.Equal(want.IDs, []string{"ann", "bob", "cyd"}) {
+		t.Errorf("%+v", want)
+	}
+	if got.Encoding = want.Encoding; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }
 

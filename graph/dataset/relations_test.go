@@ -81,13 +81,13 @@ func TestRelationFaults(t *testing.T) {
 			t.Errorf("%q: %v, want %s", test.edges, err, test.want)
 		}
 	}
-	dir := tables(t, map[string]string{"nodes.csv": patients, "edges.csv": visits, "other.csv": "source,target,kind,hours\np1,p2,treats,1\n", "list.el": "1 2\n", "list.u32": ""})
+	dir := tables(t, map[string]string{"nodes.csv": patients, "edges.csv": visits, "other.csv": "source,target,kind,hours\np1,p2,treats,1\n", "list.el": "1 2\n", "list.npz": ""})
 	c := visitConfig(dir)
 	g, err := Import(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string]string{"other.csv": `other.csv: line 2, column kind: relation must be one of knows, never used, refers (got "treats")`, "list.el": `no column "hours"`, "list.u32": "relations need a table with a column kind"} {
+	for file, want := range map[string]string{"other.csv": `other.csv: line 2, column kind: relation must be one of knows, never used, refers (got "treats")`, "list.el": `no column "hours"`, "list.npz": "relations need a table with a column kind"} {
 		if _, _, err := Encode(g.Encoding, c.Nodes, filepath.Join(dir, file), table.Format{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", file, err, want)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -260,59 +259,4 @@ func (g *ingest) pointers(w io.Writer) error {
 		ptr = append(ptr, sum)
 	}
 	return section.WriteArray(w, ptr)
-}
-
-// BinaryEdges returns the edges of a file of pairs of little-endian numbers, source and
-// destination, of bits bits each: 32 or 64; and the number of nodes, one more than the largest.
-func BinaryEdges(path string, bits int) (edges Edges, n int, err error) {
-	edges = func(yield func(src, dst []int32) error) error {
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		if info.Size()%int64(bits/4) != 0 {
-			return fmt.Errorf("ingest: %s: length must be a multiple of %d bytes (got %d)", path, bits/4, info.Size())
-		}
-		if bits == 64 {
-			return batches[int64](path, f, info.Size()/8, yield)
-		}
-		return batches[int32](path, f, info.Size()/4, yield)
-	}
-	if bits != 32 && bits != 64 {
-		return nil, 0, fmt.Errorf("ingest: edges must have 32 or 64 bits (got %d)", bits)
-	}
-	err = edges(func(src, dst []int32) error {
-		n = max(n, int(slices.Max(src))+1, int(slices.Max(dst))+1)
-		return nil
-	})
-	return edges, n, err
-}
-
-// batches yields the pairs in a file of count numbers.
-func batches[T int32 | int64](path string, f io.Reader, count int64, yield func(src, dst []int32) error) error {
-	buf := make([]T, 1<<17)
-	src, dst := make([]int32, len(buf)/2), make([]int32, len(buf)/2)
-	for at := int64(0); at < count; at += int64(len(buf)) {
-		buf = buf[:min(int64(len(buf)), count-at)]
-		if err := section.ReadArray(f, buf); err != nil {
-			return fmt.Errorf("ingest: %s: %w", path, err)
-		}
-		for k := range len(buf) / 2 {
-			for _, x := range buf[2*k : 2*k+2] {
-				if x < 0 || int64(x) >= math.MaxInt32 {
-					return fmt.Errorf("ingest: %s: byte %d: node must be 0 to %d (got %d)", path, (at+int64(2*k))*section.Size[T](), math.MaxInt32-1, x)
-				}
-			}
-			src[k], dst[k] = int32(buf[2*k]), int32(buf[2*k+1])
-		}
-		if err := yield(src[:len(buf)/2], dst[:len(buf)/2]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

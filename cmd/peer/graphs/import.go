@@ -44,8 +44,7 @@ func newImport() *cobra.Command {
 		Use:   "import (--nodes FILE [--edges FILE] | --nodes TYPE=FILE … | --edges FILE | --ogb DIR | --dgl DIR) --out DIR",
 		Short: "Import tables, lists of edges, OGB sets or DGL partitions",
 		Long: `Make a data set from a table of nodes and a table of edges (CSV, TSV or Parquet; CSV and TSV also with gzip or zstd).
-A table may be a directory of such files, as Spark writes them. --nodes FILE.graphml has both, as networkx writes them;
---edges may also be a list of names (.edgelist, .txt) or .npz.
+A table may be a directory of such files, as Spark writes them; --edges may also be a list of names (.edgelist, .txt) or .npz.
 Columns of numbers are standardised, dates become numbers, and columns of at most 50 texts become categories; what each
 column became is printed and stored (peer inspect), with warnings. The data set and the models trained on it store this
 encoding, so prediction reads other tables in the same way.
@@ -58,11 +57,9 @@ names a column means every table that has it; TYPE.COLUMN or SOURCE-RELATION-TAR
 along an edge: in (a node reads the sources of its edges), out (it reads their targets), or both, as two relations.
 --split-time COLUMN:T1:T2 trains on the nodes before T1, validates on those before T2 and tests on the others.
 
-With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet, binary
-(.el32, .el64, .wel32, .wel64), Galois (.gr), Matrix Market (.mtx) or NumPy (.npz with edge_index, as PyTorch Geometric has
-it). Columns without names are numbered from 1. --edge-format names the format of a file with another suffix: text, csv,
-tsv, parquet, el32, el64, wel32, wel64, gr, mtx or npz.
-For a .gr file --weight-column is the type of the weights: u32, f32, u64 or f64.
+With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet or
+NumPy (.npz with edge_index, as PyTorch Geometric has it). Columns without names are numbered from 1. --edge-format names
+the format of a file with another suffix: text, csv, tsv, parquet or npz.
 With --out NAME.graph the result is a stored graph for peer partition --memory, and neither it nor the list has to fit into
 memory. It may have --nodes, too, if their names are 0, 1, 2, … in the order of the table, and the edges have these numbers.
 
@@ -253,7 +250,7 @@ func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	f.StringSliceVar(&c.Ignore, "ignore", nil, "columns to leave out")
 	f.StringVar(&c.Source, "source-column", "", "column of the source (default source)")
 	f.StringVar(&c.Target, "target-column", "", "column of the target (default target)")
-	f.StringVar(&c.Weight, "weight-column", "", "column of edge weights, or their type in a .gr file")
+	f.StringVar(&c.Weight, "weight-column", "", "column of edge weights")
 	f.StringVar(&c.Merge, "merge", "", "repeated edges: sum, count, max, mean or last (default max)")
 	f.StringSliceVar(&c.EdgeColumns, "edge-columns", nil, "columns of edges as features, COLUMN or COLUMN:KIND; or all")
 	f.StringVar((*string)(&c.Directed), "directed", "", "messages of edges: in, out or both; default: undirected")

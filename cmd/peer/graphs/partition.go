@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -28,19 +25,19 @@ import (
 
 // cutting is a run of peer partition.
 type cutting struct {
-	data                 string
-	split                int
-	parts                int    // heddle.Auto: 4, or as many as sites
-	by                   string // policy
-	seed                 uint64
-	out, page            string
-	caps                 map[string]string
-	capacity             []float64
-	objective, memory    string
-	dry, quiet, directed bool
-	clusters             bool     // the rows lie in cluster order, else by ID
-	seat                 cli.Seat // with other peers, if it has a plan
-	rounds               int
+	data              string
+	split             int
+	parts             int    // heddle.Auto: 4, or as many as sites
+	by                string // policy
+	seed              uint64
+	out, page         string
+	caps              map[string]string
+	capacity          []float64
+	objective, memory string
+	dry, quiet        bool
+	clusters          bool     // the rows lie in cluster order, else by ID
+	seat              cli.Seat // with other peers, if it has a plan
+	rounds            int
 
 	// What the flags mean.
 	policy partition.Policy
@@ -70,7 +67,7 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 		Example: `  peer partition --data data/cora --parts 4 --policy random --out parts
   peer partition --data data/twitch --policy by-column --out parts
   peer partition --data data/cora --parts 4 --policy multilevel --cap train=1.05 --capacity 2,1,1,1 --out parts
-  peer partition --data web.u32 --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html
+  peer partition --data web.graph --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html
   peer partition --data web.graph --plan plan.yaml --policy restream:2 --out part`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := cli.NewWatch(c.ErrOrStderr(), s.quiet)
@@ -79,7 +76,7 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&s.data, "data", "", "data set: a folder, or a .npz, .graph, .u32 or .u64 file")
+	f.StringVar(&s.data, "data", "", "data set: a folder, or a .npz or .graph file")
 	cli.Reads(f, "data")
 	f.IntVar(&s.split, "split", 0, "split of the data set")
 	f.IntVar(&s.parts, "parts", s.parts, "number of parts (default 4; the sites for by-column)")
@@ -91,7 +88,6 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 	f.Float64SliceVar(&s.capacity, "capacity", nil, "relative sizes of the parts, as 2,1,1; default: equal")
 	f.StringVar(&s.objective, "objective", "volume", "objective of multilevel: volume or cut")
 	f.StringVar(&s.memory, "memory", "", "memory limit for a stored graph, as 2GiB; empty: none")
-	f.BoolVar(&s.directed, "directed", false, "directed edges in .u32 and .u64 files")
 	f.BoolVar(&s.clusters, "cluster-order", false, "neighbours near each other in memory; else rows by ID")
 	f.StringVar(&s.page, "report", "", "HTML page of the partition's quality")
 	f.BoolVar(&s.dry, "dry", false, "quality report only, without writing parts")
@@ -147,7 +143,7 @@ func (s *cutting) read() (err error) {
 			return err
 		}
 		if !s.stored() {
-			return fmt.Errorf("--memory applies only to stored graphs (.graph, .u32, .u64): %s is read into memory", s.data)
+			return fmt.Errorf("--memory applies only to stored graphs (.graph): %s is read into memory", s.data)
 		}
 	}
 	if s.clusters && s.stored() {
@@ -214,13 +210,10 @@ func bytesOf(text string) (int64, error) {
 	return 0, fmt.Errorf("memory must be a size, as 2GiB or 500MB (got %q)", text)
 }
 
-// stored reports whether the data is a stored graph or a list to make one from, which need not fit
-// into memory. One with types or columns of edges is read into it.
+// stored reports whether the data is a stored graph, which need not fit into memory. One with types or
+// columns of edges is read into it.
 func (s *cutting) stored() bool {
-	if filepath.Ext(s.data) == storedSuffix {
-		return !external.Typed(s.data)
-	}
-	return slices.Contains([]string{".u32", ".u64"}, filepath.Ext(s.data))
+	return filepath.Ext(s.data) == storedSuffix && !external.Typed(s.data)
 }
 
 // meta is what the manifest says of the partition besides its parts.
@@ -268,15 +261,9 @@ func (s *cutting) inMemory() error {
 	return nil
 }
 
-// fromDisk partitions a stored graph. A list of edges is stored first, beside the parts.
+// fromDisk partitions a stored graph.
 func (s *cutting) fromDisk(ctx context.Context, w *cli.Watch) (err error) {
-	path := s.data
-	if bits := map[string]int{".u32": 32, ".u64": 64}[filepath.Ext(path)]; bits > 0 {
-		if path, err = s.ingest(ctx, w, bits); err != nil {
-			return ended(ctx, err)
-		}
-	}
-	g, err := s.open(path)
+	g, err := s.open(s.data)
 	if err != nil {
 		return err
 	}
@@ -310,26 +297,6 @@ func (s *cutting) dataset() (*graph.Graph, error) {
 		return nil, cli.Invalid(err)
 	}
 	return g.Numbered(), nil
-}
-
-// ingest stores a list of edges as OUT.graph, unless an earlier run did and the list is older.
-func (s *cutting) ingest(ctx context.Context, w *cli.Watch, bits int) (path string, err error) {
-	path = filepath.Clean(s.out) + storedSuffix
-	list, err := os.Stat(s.data)
-	if err != nil {
-		return "", err
-	}
-	if stored, err := os.Stat(path); err == nil && stored.ModTime().After(list.ModTime()) {
-		w.Log.Info("using the stored graph of an earlier run", "file", path)
-		return path, nil
-	}
-	edges, n, err := ingest.BinaryEdges(s.data, bits)
-	if err != nil {
-		return "", err
-	}
-	w.Log.Info("storing the edges", "file", path, "nodes", n)
-	name := strings.TrimSuffix(filepath.Base(s.data), filepath.Ext(s.data))
-	return path, ingest.WriteEdges(path, name, n, until(ctx, edges), graph.Build{Directed: s.directed}, s.bytes/4)
 }
 
 // count returns the number of parts; 0: as many as sites.

@@ -1,5 +1,5 @@
 // Package edgelist reads lists of edges between numbered nodes in the formats that are in use:
-// text, tables, binary lists, files of the Galois system, Matrix Market.
+// text, tables, arrays of NumPy.
 package edgelist
 
 import (
@@ -37,14 +37,12 @@ type List struct {
 // Config says where a list of edges is and what it is like.
 type Config struct {
 	Path string
-	// Format is one of text, csv, tsv, parquet, el32, el64, wel32, wel64, gr, mtx, npz; "": by the
-	// suffix, before .gz or .zst. The suffixes .txt, .el, .wel, .edges and .edgelist are text, .u32
-	// is el32 and .u64 el64.
+	// Format is one of text, csv, tsv, parquet, npz; "": by the suffix, before .gz or .zst. The
+	// suffixes .txt, .el, .wel, .edges and .edgelist are text.
 	Format string
 	// Source and Target are columns by name or, in files without names, by number from 1; "":
 	// source and target, or 1 and 2. Weight is the column of the weights, each above 0; "": all
-	// weigh 1. Where the values of a format have no column it is 3, of .gr the type of the edge
-	// data: u32, f32, u64 or f64.
+	// weigh 1.
 	Source, Target, Weight string
 	Cells                  table.Format // of a table
 	// Nodes is how many there are; 0: as many as the file says, or one more than the largest ID.
@@ -61,8 +59,7 @@ type Listed struct{ Source, Target []int32 }
 // formats holds what opens each format.
 var formats = map[string]func(Config) (*List, error){
 	"text": openText, "csv": openTableEdges, "tsv": openTableEdges, "parquet": openTableEdges,
-	"el32": openBinary, "el64": openBinary, "wel32": openBinary, "wel64": openBinary,
-	"gr": openGalois, "mtx": openMatrix, "npz": openArchive,
+	"npz": openArchive,
 }
 
 // kind returns the name in formats.
@@ -75,15 +72,12 @@ func (c Config) kind() (string, error) {
 		}
 		plain := strings.TrimSuffix(strings.TrimSuffix(first, ".gz"), ".zst")
 		name = strings.TrimPrefix(filepath.Ext(plain), ".")
-		switch name {
-		case "txt", "el", "wel", "edges", "edgelist":
+		if slices.Contains([]string{"txt", "el", "wel", "edges", "edgelist"}, name) {
 			name = "text"
-		case "u32", "u64":
-			name = "el" + name[1:]
 		}
 	}
 	if formats[name] == nil {
-		return "", fmt.Errorf("edgelist: %s: format of edges must be text, csv, tsv, parquet, el32, el64, wel32, wel64, gr, mtx or npz, given or as the name's suffix (got %q)", c.Path, name)
+		return "", fmt.Errorf("edgelist: %s: format of edges must be text, csv, tsv, parquet or npz, given or as the name's suffix (got %q); %s", c.Path, name, table.WayOut)
 	}
 	return name, nil
 }

@@ -43,8 +43,3 @@ func FuzzZstd(f *testing.F)      { fuzzEdges(f, "a.el.zst", "3", "../testdata/gr
 func FuzzGzip(f *testing.F)      { fuzzEdges(f, "a.el.gz", "3", "../testdata/ogb_plain/raw/edge.csv.gz") }
 func FuzzEdgeTable(f *testing.F) { fuzzEdges(f, "a.csv", "3", "../testdata/graph.el") }
 func FuzzParquet(f *testing.F)   { fuzzEdges(f, "a.parquet", "weight", "../testdata/graph.parquet") }
-func FuzzBinary(f *testing.F)    { fuzzEdges(f, "a.wel32", "3", "../testdata/graph.v1.gr") }
-func FuzzGalois(f *testing.F) {
-	fuzzEdges(f, "a.gr", "u32", "../testdata/graph.v1.gr", "../testdata/graph.v2.gr")
-}
-func FuzzMatrix(f *testing.F) { fuzzEdges(f, "a.mtx", "3", "../testdata/graph.mtx") }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,10 @@ type Table struct {
 // IndexName is what the names of rows are called that pandas wrote into a column without a name.
 const IndexName = "index"
 
-// Open opens path, whose suffix is .csv, .tsv or .graphml, then perhaps .gz or .zst, or .parquet, or which is a directory of
+// WayOut says what to do about a file of a format that is not read here.
+const WayOut = "Python reads other formats: docs/how-to/own-data.md has three lines that write what networkx, scipy or PyTorch Geometric read"
+
+// Open opens path, whose suffix is .csv or .tsv, then perhaps .gz or .zst, or .parquet, or which is a directory of
 // such files (Files); edges may also be a list (IsList).
 func Open(path string, f Format) (*Table, error) {
 	if err := f.Validate(); err != nil {
@@ -69,12 +73,10 @@ func (t *Table) open() error {
 		err = t.openCSV(',')
 	case strings.HasSuffix(t.Plain, ".tsv"):
 		err = t.openCSV('\t')
-	case Holds(t.Path):
-		err = t.openGraphML()
 	case t.format.Edges && IsList(t.Path):
 		err = t.openList()
 	default:
-		err = errors.New("the name of a table must end in .csv, .tsv or .graphml, with .gz or .zst after it if it is packed, or in .parquet")
+		err = fmt.Errorf("the name of a table must end in .csv or .tsv, with .gz or .zst after it if it is packed, or in .parquet (got %q); %s", filepath.Ext(t.Plain), WayOut)
 	}
 	if err != nil {
 		return err

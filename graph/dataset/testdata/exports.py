@@ -4,7 +4,7 @@
 
 frame.csv, frame.utf16.csv and frame.parquet hold the same rows, with an index without a name, categories, dates and
 times with and without a zone; lists.parquet has the columns that only Parquet can hold, and a range as index.
-friends.graphml and friends.edgelist hold the same graph.
+friends.csv and friends.edgelist hold a graph.
 """
 import os
 
@@ -37,5 +37,5 @@ for i, (a, b) in enumerate(g.edges):
     g[a][b]["weight"] = 1 + i % 3
 for i, a in enumerate(g):
     g.nodes[a]["age"], g.nodes[a]["class"] = 20 + i, "ab"[i % 2]
-nx.write_graphml(g, "friends.graphml")
+pd.DataFrame.from_dict(dict(g.nodes(data=True)), orient="index").to_csv("friends.csv")
 nx.write_edgelist(g, "friends.edgelist", delimiter="\t", data=["weight"])

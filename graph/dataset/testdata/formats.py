@@ -1,23 +1,19 @@
 """Writes one small graph in the formats that others define, with their own programs where there is one.
 
-    pip install numpy scipy pandas ogb pyarrow zstandard && python formats.py
+    pip install numpy pandas ogb pyarrow zstandard && python formats.py
 
-graph.mtx by scipy; ogb_* as the Open Graph Benchmark's loaders read them, which is tried; graph.parquet by pyarrow;
-graph.el.zst by zstandard; graph.v1.gr and graph.v2.gr from the description of the Galois system's files.
+ogb_* as the Open Graph Benchmark's loaders read them, which is tried; graph.parquet by pyarrow; graph.el.zst by zstandard.
 expected.json has what is in them.
 """
 import gzip
 import json
 import os
 import shutil
-import struct
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
-import scipy.io
-import scipy.sparse
 import zstandard
 from ogb.io.read_graph_raw import read_binary_graph_raw, read_csv_graph_raw, read_csv_heterograph_raw, read_node_label_hetero, read_nodesplitidx_split_hetero
 
@@ -38,18 +34,7 @@ with open("graph.el", "w") as f:
     f.write("# a comment\n")
     f.writelines(f"{a}\t{b} {w}\r\n" for a, b, w in zip(src, dst, weight))
 open("graph.el.zst", "wb").write(zstandard.ZstdCompressor().compress(open("graph.el", "rb").read()))
-scipy.io.mmwrite("graph.mtx", scipy.sparse.coo_matrix((weight.astype(float), (src, dst)), shape=(n, n)), symmetry="general")
 pa.parquet.write_table(pa.table({"weight": weight.astype(np.float64), "target": dst, "source": src}), "graph.parquet")
-
-order = np.argsort(src, kind="stable")
-ends = np.cumsum(np.bincount(src, minlength=n)).astype("<u8")
-for version, kind in [(1, "<u4"), (2, "<u8")]:
-    with open(f"graph.v{version}.gr", "wb") as f:
-        f.write(struct.pack("<4Q", version, 4, n, len(src)))
-        f.write(ends.tobytes())
-        f.write(dst[order].astype(kind).tobytes())
-        f.write(bytes(-f.tell() % 8))
-        f.write(weight[order].astype("<u4").tobytes())
 
 
 def table(rows, *path, header=False):
