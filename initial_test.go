@@ -62,7 +62,7 @@ func TestInit(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows := g.InSplit(graph.Train)
-		sum, count := task.Loss{}.Of(mat.Dense{}, logits.Logits.Select(rows), g.Labels.Select(rows), nil)
+		sum, count := task.Loss(mat.Dense{}, logits.Logits.Select(rows), g.Labels.Select(rows), nil)
 		next, init := again(t, p, old)
 		var first *Result
 		for peers := 2; peers <= 4; peers++ {

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/joint"
 	"github.com/heddle-gnn/heddle/train/links"
@@ -270,7 +271,7 @@ func (t *Trainer) lose(grad, scores mat.Dense) (float64, error) {
 	if v.rows != nil {
 		some, d = t.pick(scores, v.rows, t.tape), t.tape.Scratch(len(v.rows), scores.Cols)
 	}
-	loss, _ := t.config.Loss.Of(d, some, v.labels, t.weight)
+	loss, _ := task.Loss(d, some, v.labels, t.weight)
 	for k, i := range v.rows {
 		copy(grad.Row(int(i)), d.Row(k))
 	}

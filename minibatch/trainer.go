@@ -393,7 +393,7 @@ func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) 
 	for i, id := range ids {
 		own[i] = t.groups.dir.Local[id]
 	}
-	return t.config.Loss.Of(d, logits, t.shard.Labels.Select(own), t.weight)
+	return task.Loss(d, logits, t.shard.Labels.Select(own), t.weight)
 }
 
 // head returns the head whose logits layer k hands on; nil: its rows are handed on.

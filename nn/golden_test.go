@@ -205,7 +205,7 @@ func (g *golden) step(tape *tape.Tape) (scores mat.Dense, loss float64) {
 		x = graph.Features{Dense: rows[k]}
 	}
 	d := tape.Scratch(g.g.N(), x.Cols())
-	loss, count := task.Loss{}.Of(d, x.Dense, g.g.Labels, g.weight)
+	loss, count := task.Loss(d, x.Dense, g.g.Labels, g.weight)
 	for i := range d.Data {
 		d.Data[i] /= float32(count)
 	}

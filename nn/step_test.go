@@ -97,7 +97,7 @@ func (s *stepper) step() float64 {
 		s.rows[k], x = h, graph.Features{Dense: h}
 	}
 	d := t.Scratch(x.Rows(), x.Cols())
-	loss, _ := task.Loss{}.Of(d, x.Dense, s.g.Labels, nil)
+	loss, _ := task.Loss(d, x.Dense, s.g.Labels, nil)
 	for k := len(s.rows) - 1; k >= 0; k-- {
 		var dx mat.Dense
 		if k > 0 {

@@ -20,7 +20,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/smooth"
-	nntask "github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
@@ -90,8 +89,8 @@ func (p Plan) Check(shards []*shard.Shard) error {
 		errs.add("metric must be micro-f1, macro-f1, auc or ap with threshold where nodes have several classes (got accuracy): " +
 			"a threshold of each class is chosen by sums of single classes, which do not say which of them are right at the same node")
 	}
-	if n := first.Labels.Classes; p.Ordered() && first.Labels.Kind() == target.Single && n > nntask.MostOrdered {
-		errs.add("classes must be at most %d to be in order (got %d)", nntask.MostOrdered, n)
+	if n := first.Labels.Classes; p.Ordered() && first.Labels.Kind() == target.Single && n > eval.MostOrdered {
+		errs.add("classes must be at most %d to be in order (got %d)", eval.MostOrdered, n)
 	}
 	if p.Ordered() && p.Threshold != "" {
 		errs.add("threshold must be empty with classes in order (got %s)", p.Threshold)
@@ -222,10 +221,7 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 }
 
 func (p Plan) metric(t task) eval.Metric {
-	pinball := eval.Metric(fmt.Sprintf("pinball@%g", p.Quantile))
 	switch {
-	case p.Metric == "pinball" || p.Metric == "" && t.Kind == target.Numbers && p.Loss == "quantile":
-		return pinball
 	case p.Metric != "":
 		return eval.Metric(p.Metric)
 	case t.Kind == target.Numbers:
@@ -234,14 +230,12 @@ func (p Plan) metric(t task) eval.Metric {
 		return "mrr"
 	case t.Kind == target.Several:
 		return "micro-f1"
-	case p.Loss == "ordinal":
-		return "rank-mae"
 	}
 	return "accuracy"
 }
 
-// Ordered reports whether p takes classes for ranks: their loss or their metric does.
-func (p Plan) Ordered() bool { return p.Loss == "ordinal" || eval.Metric(p.Metric).OfOrder() }
+// Ordered reports whether p takes classes for ranks: its metric does.
+func (p Plan) Ordered() bool { return eval.Metric(p.Metric).OfOrder() }
 
 // InOrder returns s with labels that are in order if p takes classes for ranks.
 func (p Plan) InOrder(s *shard.Shard) *shard.Shard {
@@ -296,19 +290,6 @@ func cutWeight(text string) (class, weight string, ok bool) {
 		return "", "", false
 	}
 	return strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:]), true
-}
-
-// loss is that of a trainer that takes steps.
-func (p Plan) loss() (l nntask.Loss) {
-	switch p.Loss {
-	case "huber":
-		l = nntask.Loss{Kind: p.Loss, Delta: p.HuberDelta}
-	case "quantile":
-		l = nntask.Loss{Kind: p.Loss, Quantile: p.Quantile}
-	case "ordinal":
-		l = nntask.Loss{Kind: p.Loss}
-	}
-	return l
 }
 
 // fill sets those fields of a trainer's configuration, a pointer to a struct, that a setting's tag
@@ -397,7 +378,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	c := retexo.Defaults(spec)
 	c.Optimizer = optim.Config{} // betas are those that the optimiser takes for zero
 	q.fill(&c)
-	c.Loss, c.Lambdas, c.ClassWeights = q.loss(), q.penalties(t), q.classWeights(t, &errs)
+	c.Lambdas, c.ClassWeights = q.penalties(t), q.classWeights(t, &errs)
 	c.Metric, c.Solver, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Solver, q.Rounds*q.LocalSteps
 	if q.Solver == "ridge" {
 		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
@@ -423,7 +404,7 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	q, spec, errs := p.joint(t)
 	c := fullbatch.Defaults(spec)
 	q.fill(&c)
-	c.Loss, c.ClassWeights = q.loss(), q.classWeights(t, &errs)
+	c.ClassWeights = q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
 	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
 	c.Links = q.links(t, &errs)
@@ -438,7 +419,7 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	q, spec, errs := p.joint(t)
 	c := minibatch.Config{Config: train.Config{Spec: spec}}
 	q.fill(&c)
-	c.Loss, c.ClassWeights = q.loss(), q.classWeights(t, &errs)
+	c.ClassWeights = q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
 	c.Cache, c.Memory = q.FeatureCache<<20, q.Memory<<20
 	c.Links = q.links(t, &errs)

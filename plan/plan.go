@@ -180,18 +180,9 @@ type Plan struct {
 	Init string `yaml:"init" to:"Init" when:"solver=adam,adamw,sgd" help:"model file from which training starts"`
 	// Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
 	// node may have several classes. Of classes in order it is rank-mae, by how many ranks a prediction is off,
-	// or qwk, the quadratic weighted kappa; empty: rank-mae with loss ordinal. Of a numeric target it is r2, mae, rmse or, with loss quantile,
-	// pinball; empty: r2, or pinball with loss quantile. Of links it is mrr, hits@10 or auc; empty: mrr.
-	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, rank-mae, qwk, r2, mae, rmse, pinball, mrr, hits@10" help:"validation metric"`
-	// Loss of a numeric target: auto is the squared error, huber that of errors up to huber_delta and
-	// the absolute error beyond, quantile the check function of a quantile, which the model then
-	// predicts. The loss of classes is their cross-entropy (auto), or ordinal where they are in order: a
-	// class that is further off costs more, and the median of the probabilities is predicted.
-	Loss string `yaml:"loss" when:"solver=adam,adamw,sgd" default:"auto" choices:"auto, huber, quantile, ordinal" help:"loss of a numeric target, or of classes in order"`
-	// Error from which on loss huber is linear, in standard deviations of the target.
-	HuberDelta float64 `yaml:"huber_delta" when:"loss=huber" default:"1" bounds:"(0, 1000000]" help:"error from which on loss huber is linear"`
-	// Quantile that loss quantile predicts.
-	Quantile float64 `yaml:"quantile" when:"loss=quantile" default:"0.5" bounds:"(0, 1)" help:"quantile that loss quantile predicts"`
+	// or qwk, the quadratic weighted kappa; the median of the probabilities is then predicted. Of a numeric target it is r2, mae
+	// or rmse; empty: r2. Of links it is mrr, hits@10 or auc; empty: mrr.
+	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, rank-mae, qwk, r2, mae, rmse, mrr, hits@10" help:"validation metric"`
 
 	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the links of a
 	// step, on average, each at both of its ends.

@@ -362,8 +362,6 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	if c, err := Defaults(Plan{Preset: "frugal"}).closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
 		t.Errorf("nodes without features must have 30 columns (got %d): %v", c.Adjacent, err)
 	}
-	numbers := data // whose loss can be chosen
-	numbers.Kind = target.Numbers
 	linked := data // of which edges are predicted
 	linked.Kind, linked.Links = target.Links, []string{"likes"}
 	config := func(p Plan, data task) (reflect.Value, bool) {
@@ -417,16 +415,6 @@ func TestEveryFieldHasASetting(t *testing.T) {
 					q.MinPeers, q.Straggler = 3, "drop"
 				}
 				data, from := data, before
-				if loss := map[string]string{"loss": "auto", "huber_delta": "huber", "quantile": "quantile"}[s.Name]; loss != "" {
-					p := p
-					if s.Name != "loss" {
-						p.Loss, q.Loss = loss, loss
-					}
-					data, from = numbers, map[string]string{}
-					if one, ok := config(p, data); ok {
-						leaves("", one, from)
-					}
-				}
 				if s.Group == "links" {
 					p := p
 					p.Task, q.Task = "links", "links"

@@ -326,7 +326,7 @@ func (p Plan) Validate() error {
 		return errors.Join(errs...)
 	}
 	kind := target.Single
-	if p.Loss != "auto" && p.Loss != "ordinal" || p.metric(task{}).OfNumbers() {
+	if p.metric(task{}).OfNumbers() {
 		kind = target.Numbers
 	}
 	if p.Task == links {

@@ -222,7 +222,7 @@ func (t *Trainer) sumMetrics(ctx context.Context, id comm.ReduceID, e *train.Eve
 	size := final.Size()
 	v := make([]int64, 2*size)
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
-		batch{labels: t.shard.Labels.Select(t.shard.NodesIn(split))}.measure(final, v[k*size:], logits(split), t.config.Loss)
+		batch{labels: t.shard.Labels.Select(t.shard.NodesIn(split))}.measure(final, v[k*size:], logits(split))
 	}
 	if err := t.reduce(ctx, &comm.Contribution{ID: id, Counts: v, CountBits: t.countBits, Wide: final.Wide}); err != nil {
 		return err

@@ -203,7 +203,7 @@ func (c Config) validateSolver() error {
 // ShareCounts returns shares.Counts of this run: 0 where its logits are never moved. A peer that comes back to a run that went
 // on without it has no logits.
 func (c Config) ShareCounts() (first, second, wide int) {
-	if c.Balanced || c.ClassWeights != nil || c.Loss.Kind != "" || c.Survival.On() {
+	if c.Balanced || c.ClassWeights != nil || c.Survival.On() {
 		return 0, 0, 0
 	}
 	return shares.Counts(c.Spec.Kind(), c.Metric, c.Spec.Classes, true)

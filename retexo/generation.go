@@ -263,7 +263,7 @@ func (t *Trainer) revalidate(ctx context.Context, w work, e *event) error {
 	}
 	v := make([]int64, t.metric.Size())
 	t.stage.swap()
-	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val), t.config.Loss)
+	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val))
 	t.stage.swap()
 	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofRevalidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide})
 	if err != nil {

@@ -105,7 +105,7 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 	for k, s := range st.solutions {
 		logits := mat.New(zv.Rows, s.Cols)
 		kernels.GemmNN(zv.Rows, s.Cols, zv.Cols, zv.Data, zv.Cols, s.Data, s.Cols, logits.Data, s.Cols, false)
-		st.val.measure(t.metric, vals[k*size:], logits, t.config.Loss)
+		st.val.measure(t.metric, vals[k*size:], logits)
 	}
 	if err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofSolutions, w), Counts: vals, CountBits: t.countBits, Wide: t.metric.Wide, Meta: recovery.Statement{Digest: train.Digest(st.solved)}.Encode(nil)}); err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 
 // begin puts stage k together: its rows are in place.
 func (t *Trainer) begin(k int) error {
-	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1, most: 1, loss: t.config.Loss}
+	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1, most: 1}
 	if st.weight = task.Weights(t.labels.Classes, t.config.Balanced, t.config.ClassWeights); st.weight != nil {
 		st.most = float64(slices.Max(st.weight))
 	}
@@ -94,7 +94,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient displaces them.
 	mine := recovery.Statement{Digest: train.Digest(st.slab.Value)}
 	if w.Eval {
-		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val), t.config.Loss)
+		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val))
 	}
 	b, each := t.sample(w)
 	loss, count := st.update(t.config, b, each, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
@@ -247,7 +247,7 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 		return err
 	}
 	v := make([]int64, t.metric.Size())
-	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val), t.config.Loss)
+	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val))
 	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide, Meta: recovery.Statement{Digest: train.Digest(t.stage.slab.Value)}.Encode(nil)})
 	if err != nil {
 		return err

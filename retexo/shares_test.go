@@ -93,7 +93,6 @@ func TestUnmovedLogits(t *testing.T) {
 		"balanced": func(c *Config) { c.Balanced = true },
 		"weights":  func(c *Config) { c.ClassWeights = []float32{1, 1, 1} },
 		"macro-f1": func(c *Config) { c.Metric = "macro-f1" },
-		"ordinal":  func(c *Config) { c.Loss.Kind = "ordinal" },
 	} {
 		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 1})
 		c.Rounds = 3

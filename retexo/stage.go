@@ -29,10 +29,9 @@ type stage struct {
 	tape, infer      *tape.Tape
 	round            *comm.Contribution // of a round: the update (in the slab's gradients), loss, labels and metric, a statement
 	count            float64            // labels in the sum of updates
-	loss             task.Loss
-	weight           []float32   // of each class, or nil
-	most             float64     // of them
-	solutions        []mat.Dense // ridge: one a penalty, all of them in solved
+	weight           []float32          // of each class, or nil
+	most             float64            // of them
+	solutions        []mat.Dense        // ridge: one a penalty, all of them in solved
 	solved           []float32
 
 	// Updates in fixed point: what rounding left out of this peer's updates so far. The round at
@@ -62,8 +61,8 @@ func batchOf(v *view, l *nn.Layer, s *shard.Shard, rows []int32) batch {
 }
 
 // measure writes to v what the logits of b's rows add to the metric and the mean loss.
-func (b batch) measure(a eval.Accumulator, v []int64, logits mat.Dense, by task.Loss) {
-	sum, count := by.Of(mat.Dense{}, logits, b.labels, nil)
+func (b batch) measure(a eval.Accumulator, v []int64, logits mat.Dense) {
+	sum, count := task.Loss(mat.Dense{}, logits, b.labels, nil)
 	a.Write(v, sum, count, logits, b.labels)
 }
 
@@ -96,7 +95,7 @@ func (st *stage) gradient(b batch, key rng.Key) (sum, count float64) {
 	st.layer.Forward(h, b.in, t)
 	if st.head == nil {
 		dh := t.Scratch(b.rows, width)
-		sum, count = st.loss.Of(dh, h, b.labels, st.weight)
+		sum, count = task.Loss(dh, h, b.labels, st.weight)
 		st.layer.Backward(mat.Dense{}, dh, t)
 		return sum, count
 	}
@@ -104,7 +103,7 @@ func (st *stage) gradient(b batch, key rng.Key) (sum, count float64) {
 	t.Nodes = b.in.Nodes[:b.rows] // destinations are the first sources
 	logits, dlogits, dh := t.Scratch(b.rows, classes), t.Scratch(b.rows, classes), t.Scratch(b.rows, width)
 	st.head.Forward(logits, h, t)
-	sum, count = st.loss.Of(dlogits, logits, b.labels, st.weight)
+	sum, count = task.Loss(dlogits, logits, b.labels, st.weight)
 	dh.Zero()
 	st.head.Backward(dh, dlogits, t)
 	st.layer.Backward(mat.Dense{}, dh, t)

@@ -31,7 +31,6 @@ type Config struct {
 	Metric    eval.Metric    `json:"metric"`     // selects the best state of a stage
 	Optimizer optim.Config   `json:"optimizer"`
 	Schedule  optim.Schedule `json:"schedule"` // of the learning rate over the steps of a stage
-	Loss      task.Loss      `json:"loss,omitzero"`
 	Balanced  bool           `json:"balanced"` // weights each class by the inverse of its frequency among the training labels
 	// [C] what a label of each class counts in the loss; nil: all alike, or as Balanced says.
 	ClassWeights []float32 `json:"class_weights,omitempty"`
@@ -53,7 +52,7 @@ var Exchanges = []string{"halo", "cover", "auto"}
 // Validate returns all faults at once, or nil. The optimizer and the schedule are not checked: a solver may need neither.
 func (c Config) Validate() error {
 	kind := c.Spec.Kind()
-	errs := []error{c.Metric.Fits(kind), c.Loss.Validate(kind), c.Rows.Validate()}
+	errs := []error{c.Metric.Fits(kind), c.Rows.Validate()}
 	if c.Balanced && kind == target.Numbers {
 		errs = append(errs, errors.New("balanced must be false where nodes have numbers (got true): there are no classes to weigh"))
 	}

@@ -46,7 +46,7 @@ func TestFingerprintCoversEveryField(t *testing.T) {
 		"metric": func(c *Config) { c.Metric = "auc" }, "optimizer": func(c *Config) { c.Optimizer.LR = 1 }, "schedule": func(c *Config) { c.Schedule.Warmup++ },
 		"balanced": func(c *Config) { c.Balanced = true }, "inductive": func(c *Config) { c.Inductive = true },
 		"rows": func(c *Config) { c.Rows.Values = "int8" }, "exchange": func(c *Config) { c.Exchange = "halo" },
-		"init": func(c *Config) { c.Init = "5e" }, "loss": func(c *Config) { c.Loss.Kind = "huber" },
+		"init":          func(c *Config) { c.Init = "5e" },
 		"class_weights": func(c *Config) { c.ClassWeights = []float32{1, 2} },
 	} {
 		c := base

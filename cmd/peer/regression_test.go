@@ -59,7 +59,7 @@ func TestRegressionFromTables(t *testing.T) {
 		t.Error(out)
 	}
 	for _, flags := range []string{"--mode retexo --model sage --encoder raw --rounds 30", "--preset frugal", "--preset auto", "--mode standalone --model sage --rounds 30 --peers 1",
-		"--mode fullbatch --model sage --rounds 30 --seeds 2 --loss quantile --quantile 0.75 --metric mae"} {
+		"--mode fullbatch --model sage --rounds 30 --seeds 2 --metric mae"} {
 		out := must(t, append([]string{"train", "--data", at("data"), "--transport", "memory", "--out", at("run")}, strings.Fields(flags)...)...)
 		if !strings.Contains(out, "(always the mean of the training nodes)") || !strings.Contains(out, "price: R² 0.") {
 			t.Errorf("%s: %s", flags, out)
@@ -116,23 +116,18 @@ func TestRegressionRefuses(t *testing.T) {
 	dir := priceTables(t, 400)
 	data := filepath.Join(dir, "data")
 	for flags, want := range map[string]string{
-		"--mode standalone --balanced":                   "balanced must be false where nodes have numbers",
-		"--preset frugal --balanced":                     "balanced must be false where nodes have numbers",
-		"--preset frugal --threshold f1":                 "threshold must be empty (got f1)",
-		"--preset frugal --epsilon 4 --peers 3":          "epsilon must be 0 where nodes have numbers",
-		"--preset frugal --class-target labels":          "class_target must be auto or residual where nodes have numbers",
-		"--mode standalone --metric auc":                 "metric must be r2, mae, rmse or pinball@0.9 where nodes have numbers (got auc)",
-		"--mode standalone --label-augmentation 0.5":     "encoder.labels must be in [0, 1), and 0 unless",
-		"--mode standalone --correct-smooth 3":           "correct_smooth needs one class a node (got task regression)",
-		"--preset auto --metric mae":                     "metric must be r2 with preset auto (got mae)",
-		"--preset frugal --loss huber":                   "loss",
-		"--mode standalone --loss huber --huber-delta 0": "huber_delta must be",
-		"--mode standalone --loss quantile --quantile 1": "quantile must be",
-		"--mode standalone --loss hinge":                 "loss must be auto, huber, quantile or ordinal",
+		"--mode standalone --balanced":               "balanced must be false where nodes have numbers",
+		"--preset frugal --balanced":                 "balanced must be false where nodes have numbers",
+		"--preset frugal --threshold f1":             "threshold must be empty (got f1)",
+		"--preset frugal --epsilon 4 --peers 3":      "epsilon must be 0 where nodes have numbers",
+		"--preset frugal --class-target labels":      "class_target must be auto or residual where nodes have numbers",
+		"--mode standalone --metric auc":             "metric must be r2, mae or rmse where nodes have numbers (got auc)",
+		"--mode standalone --label-augmentation 0.5": "encoder.labels must be in [0, 1), and 0 unless",
+		"--mode standalone --correct-smooth 3":       "correct_smooth needs one class a node (got task regression)",
+		"--preset auto --metric mae":                 "metric must be r2 with preset auto (got mae)",
 	} {
 		refuse(t, 2, []string{want}, append([]string{"train", "--data", data, "--out", filepath.Join(dir, "run")}, strings.Fields(flags)...)...)
 	}
-	refuse(t, 2, []string{"loss must be auto without numbers to predict"}, "train", "--data", sites(t), "--mode", "standalone", "--loss", "huber")
 	refuse(t, 2, []string{"comparing needs nodes with classes (got a numeric target)"}, "compare", "--data", data, "--peers", "2", "--out", filepath.Join(dir, "compared"))
 	table := filepath.Join(dir, "odd.csv")
 	f, err := os.Create(table)

@@ -15,9 +15,8 @@ import (
 // Metric names what to measure. Of classes: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC curve) or "ap"
 // (average precision); all lie in [0, 1], and more is better. Of classes in order: "rank-mae" (by how many ranks a prediction
 // is off, on average; less is better) or "qwk" (quadratic weighted kappa, at most 1). Of numbers: "r2" (the share of the variance that is explained,
-// at most 1), or, in the units of the data, "mae" (mean absolute error), "rmse" (root of the mean squared error) or
-// "pinball@0.9" (the mean loss of a prediction of that quantile, Koenker and Bassett 1978), of which less is better; of several
-// columns their mean. Of links: "mrr" (mean reciprocal rank of a known link among drawn pairs), "hits@10" (share of the known
+// at most 1), or, in the units of the data, "mae" (mean absolute error) or "rmse" (root of the mean squared error), of which less is
+// better; of several columns their mean. Of links: "mrr" (mean reciprocal rank of a known link among drawn pairs), "hits@10" (share of the known
 // links of at most that rank) or "auc"; all lie in [0, 1].
 type Metric string
 
@@ -30,14 +29,11 @@ func (m Metric) Validate() error {
 	if m.OfNumbers() || m.OfLinks() || m.OfOrder() {
 		return nil
 	}
-	return fmt.Errorf(`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", of classes in order "rank-mae" or "qwk", of numbers "r2", "mae", "rmse" or "pinball@0.9", or of links "mrr" or "hits@10" (got %q)`, string(m))
+	return fmt.Errorf(`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", of classes in order "rank-mae" or "qwk", of numbers "r2", "mae" or "rmse", or of links "mrr" or "hits@10" (got %q)`, string(m))
 }
 
 // OfNumbers reports whether m measures predictions of numbers.
-func (m Metric) OfNumbers() bool {
-	_, pinball := m.Quantile()
-	return m == "r2" || m == "mae" || m == "rmse" || pinball
-}
+func (m Metric) OfNumbers() bool { return m == "r2" || m == "mae" || m == "rmse" }
 
 // Fits returns an error unless m measures labels of kind k.
 func (m Metric) Fits(k target.Kind) error {
@@ -48,7 +44,7 @@ func (m Metric) Fits(k target.Kind) error {
 		names := "accuracy, micro-f1, macro-f1, auc, ap, rank-mae or qwk where nodes have classes"
 		switch k {
 		case target.Numbers:
-			names = "r2, mae, rmse or pinball@0.9 where nodes have numbers"
+			names = "r2, mae or rmse where nodes have numbers"
 		case target.Links:
 			names = "mrr, hits@10 or auc for task links"
 		}
@@ -71,16 +67,6 @@ func (m Metric) hits() int {
 		return 0
 	}
 	return k
-}
-
-// Quantile returns the quantile of a "pinball@0.9"; ok is false where m is another metric.
-func (m Metric) Quantile() (q float64, ok bool) {
-	text, ok := strings.CutPrefix(string(m), "pinball@")
-	if !ok {
-		return 0, false
-	}
-	q, err := strconv.ParseFloat(text, 64)
-	return q, err == nil && q > 0 && q < 1
 }
 
 // Gain returns by how much a is better than b.

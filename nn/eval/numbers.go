@@ -129,9 +129,8 @@ func (n *numbers) column(m Metric, c int) (x, err float64) {
 		return math.NaN(), math.NaN()
 	}
 	square := s[sumSquares] / rows
-	quantile, pinball := m.Quantile()
-	switch {
-	case m == "r2":
+	switch m {
+	case "r2":
 		all := spread(s, rows)
 		if !(all > rows*1e-12) {
 			return math.NaN(), math.NaN()
@@ -140,16 +139,11 @@ func (n *numbers) column(m Metric, c int) (x, err float64) {
 		// The variance of (e² − (1 − R²)·y²)/Var y, by the delta method.
 		v := s[sumErrors4] - 2*(1-x)*s[sumCross] + (1-x)*(1-x)*s[sumAround4]
 		return x, math.Sqrt(max(v, 0)) / all
-	case m == "rmse":
+	case "rmse":
 		x = math.Sqrt(square)
 		return unit * x, unit * math.Sqrt(max(s[sumErrors4]/rows-square*square, 0)/rows) / max(2*x, math.SmallestNonzeroFloat32)
-	case pinball:
-		x = (quantile*s[sumOver] + (1-quantile)*s[sumUnder]) / rows
 	default: // mae
 		x = (s[sumOver] + s[sumUnder]) / rows
-	}
-	if over := s[sumOverSquares] / rows; pinball {
-		square = quantile*quantile*over + (1-quantile)*(1-quantile)*(square-over)
 	}
 	return unit * x, unit * math.Sqrt(max(square-x*x, 0)/rows)
 }

@@ -5,6 +5,9 @@ import "math"
 // OfOrder reports whether m measures how far predictions of ordered classes are off, in ranks.
 func (m Metric) OfOrder() bool { return m == "rank-mae" || m == "qwk" }
 
+// MostOrdered is the most classes that may be in order.
+const MostOrdered = 50
+
 // Plain reports whether m is written as a number, not in percent.
 func (m Metric) Plain() bool { return m.OfNumbers() || m.OfOrder() }
 

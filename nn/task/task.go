@@ -15,43 +15,15 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Loss says how predictions are compared with labels. The zero value is the cross-entropy of one class a node, the binary
-// cross-entropy where a node has several, and the squared error of numbers; huber and quantile are of numbers, ordinal of
-// classes in order, one a node.
-type Loss struct {
-	Kind     string  `json:"kind,omitempty"`     // "huber", "quantile" or "ordinal"; empty: by the labels
-	Delta    float64 `json:"delta,omitempty"`    // of huber: the error, in deviations of the target, from which on it counts linearly; above 0
-	Quantile float64 `json:"quantile,omitempty"` // of quantile: which one is predicted; above 0, below 1
-}
-
-// Validate returns an error that names the first field that is out of its bounds, or that a label of kind k does not have.
-func (l Loss) Validate(k target.Kind) error {
-	switch {
-	case l.Kind != "" && l.Kind != "huber" && l.Kind != "quantile" && l.Kind != "ordinal":
-		return fmt.Errorf("loss must be huber, quantile, ordinal or empty (got %q)", l.Kind)
-	case l.Kind == "ordinal" && k != target.Single:
-		return fmt.Errorf("loss must be auto where nodes have not one class each (got ordinal)")
-	case l.Kind != "" && l.Kind != "ordinal" && k != target.Numbers:
-		return fmt.Errorf("loss must be auto without numbers to predict (got %s): it is that of a regression", l.Kind)
-	case l.Kind == "huber" && !(l.Delta > 0 && l.Delta <= 1e6):
-		return fmt.Errorf("huber_delta must be above 0 and at most 1e6 (got %g)", l.Delta)
-	case l.Kind == "quantile" && !(l.Quantile > 0 && l.Quantile < 1):
-		return fmt.Errorf("quantile must be between 0 and 1 (got %g)", l.Quantile)
-	}
-	return nil
-}
-
-// Of returns the loss of logits, N×C, summed over the rows with a label, and what the mean divides it by. weight holds w per
+// Loss returns the loss of logits, N×C, summed over the rows with a label, and what the mean divides it by: the cross-entropy of
+// one class a node, the binary cross-entropy where a node has several, and the squared error of numbers. weight holds w per
 // class, nil meaning 1; numbers have none. grad, unless it is empty, is overwritten with the gradient of the sum.
-func (l Loss) Of(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
+func Loss(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
 	switch labels.Kind() {
 	case target.Numbers:
-		return l.numbers(grad, logits, labels)
+		return numbers(grad, logits, labels)
 	case target.Several:
 		return bce(grad, logits, labels, weight)
-	}
-	if l.Kind == "ordinal" {
-		return ordinal(grad, logits, labels, weight)
 	}
 	return crossEntropy(grad, logits, labels, weight)
 }

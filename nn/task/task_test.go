@@ -66,8 +66,8 @@ func TestLosses(t *testing.T) {
 		}
 		want, wantCount := c.plain(w)
 		grad := random(rng.New(2), n, classes) // overwritten
-		loss, count := Loss{}.Of(grad, logits, c.labels, c.weight)
-		only, _ := Loss{}.Of(mat.Dense{}, logits, c.labels, c.weight)
+		loss, count := Loss(grad, logits, c.labels, c.weight)
+		only, _ := Loss(mat.Dense{}, logits, c.labels, c.weight)
 		if math.Abs(loss-want) > 1e-5 || count != wantCount || only != loss {
 			t.Errorf("%s is %v over %v, without gradient %v, want %v over %v", name, loss, count, only, want, wantCount)
 		}

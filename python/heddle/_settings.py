@@ -341,35 +341,14 @@ class Settings(TypedDict, total=False):
     each layer but the last starts under a new head.
     """
 
-    metric: Literal["accuracy", "micro-f1", "macro-f1", "auc", "ap", "rank-mae", "qwk", "r2", "mae", "rmse", "pinball", "mrr", "hits@10"]
+    metric: Literal["accuracy", "micro-f1", "macro-f1", "auc", "ap", "rank-mae", "qwk", "r2", "mae", "rmse", "mrr", "hits@10"]
     """Validation metric.
 
     Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
     node may have several classes. Of classes in order it is rank-mae, by how many ranks a prediction
-    is off, or qwk, the quadratic weighted kappa; empty: rank-mae with loss ordinal. Of a numeric
-    target it is r2, mae, rmse or, with loss quantile, pinball; empty: r2, or pinball with loss
-    quantile. Of links it is mrr, hits@10 or auc; empty: mrr.
-    """
-
-    loss: Literal["auto", "huber", "quantile", "ordinal"]
-    """Loss of a numeric target, or of classes in order.
-
-    Loss of a numeric target: auto is the squared error, huber that of errors up to huber_delta and
-    the absolute error beyond, quantile the check function of a quantile, which the model then
-    predicts. The loss of classes is their cross-entropy (auto), or ordinal where they are in order:
-    a class that is further off costs more, and the median of the probabilities is predicted.
-    """
-
-    huber_delta: float
-    """Error from which on loss huber is linear.
-
-    Error from which on loss huber is linear, in standard deviations of the target.
-    """
-
-    quantile: float
-    """Quantile that loss quantile predicts.
-
-    Quantile that loss quantile predicts.
+    is off, or qwk, the quadratic weighted kappa; the median of the probabilities is then predicted.
+    Of a numeric target it is r2, mae or rmse; empty: r2. Of links it is mrr, hits@10 or auc; empty:
+    mrr.
     """
 
     batch_size: int

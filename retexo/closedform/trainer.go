@@ -462,7 +462,7 @@ func (t *Trainer) measure(ctx context.Context, by []float32) error {
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		rows := t.shard.NodesIn(split)
 		of, logits := t.shard.Labels.Select(rows), t.final.Select(rows)
-		sum, count := task.Loss{}.Of(mat.Dense{}, logits, of, nil)
+		sum, count := task.Loss(mat.Dense{}, logits, of, nil)
 		a.Write(v[k*size:], sum, count, logits, of)
 	}
 	own, rows := slices.Clone(v), t.shard.Nodes-int64(t.shard.Owned)

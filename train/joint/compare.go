@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -17,7 +18,7 @@ func Compare(
 ) (metric, loss float64, err error) {
 	sums := eval.NewAccumulator(c.Metric, labels, bins)
 	x := make([]int64, sums.Size())
-	sum, count := c.Loss.Of(mat.Dense{}, scores, labels, nil)
+	sum, count := task.Loss(mat.Dense{}, scores, labels, nil)
 	sums.Write(x, sum, count, scores, labels)
 	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: x, CountBits: comm.CountBits(nodes), Wide: sums.Wide}); err != nil {
 		return 0, 0, err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/disclosure"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/plan"
@@ -22,7 +21,7 @@ func TestPageShowsEverySetting(t *testing.T) {
 		"preset: frugal", "preset: frugal\nleaves: 40", "preset: frugal\nleaves: 40\nleaf_edges: true", "preset: frugal\nsecure_sums: off", "preset: frugal\nepsilon: 4", "preset: frugal-pca", "preset: auto", "model: gat", "model: gcn\nsolver: sgd", "model: sage\nhops: 2\nmin_peers: 2\nstraggler: drop\nround_limit: 5s",
 		"mode: fullbatch\nmodel: appnp\ncorrect_smooth: 2", "mode: fullbatch\nmodel: gat",
 		"mode: fullbatch\nmodel: rgcn", "mode: minibatch\nmodel: sage", "mode: minibatch\nmodel: rgcn",
-		"mode: fullbatch\ntask: links", "task: links\nmodel: sage", "mode: minibatch\ntask: links\nround_steps: 3", "loss: huber", "loss: quantile", "model: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",
+		"mode: fullbatch\ntask: links", "task: links\nmodel: sage", "mode: minibatch\ntask: links\nround_steps: 3", "model: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",
 	} {
 		p, _, err := heddle.ReadPlan([]byte(text), nil, nil)
 		if err != nil {
@@ -30,11 +29,7 @@ func TestPageShowsEverySetting(t *testing.T) {
 		}
 		split := *p
 		split.Policy = "by-column"
-		labelled := *g
-		if p.Loss != "auto" {
-			labelled.Labels = graph.Labels{Classes: 1, Values: make([]float32, g.N())}
-		}
-		shards, err := heddle.Split(&labelled, split)
+		shards, err := heddle.Split(g, split)
 		if err != nil {
 			t.Fatal(err)
 		}

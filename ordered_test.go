@@ -30,17 +30,17 @@ func staged(t *testing.T, n int) *graph.Graph {
 	return g
 }
 
-// TestOrdinalClasses: in every mode the loss of classes in order is learned, its figures are those of the predicted medians
+// TestOrderedClasses: in every mode classes in order are learned, their figures are those of the predicted medians
 // and its model file predicts the same ranks; predictions are fewer ranks off than the median class is.
-func TestOrdinalClasses(t *testing.T) {
+func TestOrderedClasses(t *testing.T) {
 	g := staged(t, 500)
 	test := g.InSplit(graph.Test)
 	for settings, most := range map[string]float64{
-		"mode: standalone\nmodel: sage\nrounds: 60\ndropout: 0\nloss: ordinal":                             0.5,
-		"mode: fullbatch\nmodel: sage\nrounds: 60\ndropout: 0\nloss: ordinal\nmetric: qwk":                 0.5,
-		"mode: retexo\nmodel: sage\nencoder: raw\nrounds: 30\ndropout: 0\nloss: ordinal":                   0.5,
-		"mode: minibatch\nmodel: sage\nrounds: 8\nbatch_size: 64\nfanouts: [-1]\nlr: 0.005\nloss: ordinal": 0.6,
-		"preset: frugal\nmetric: rank-mae\nclass_rounds: 2":                                                0.9,
+		"mode: standalone\nmodel: sage\nrounds: 60\ndropout: 0\nmetric: rank-mae":                             0.5,
+		"mode: fullbatch\nmodel: sage\nrounds: 60\ndropout: 0\nmetric: qwk":                                   0.5,
+		"mode: retexo\nmodel: sage\nencoder: raw\nrounds: 30\ndropout: 0\nmetric: rank-mae":                   0.5,
+		"mode: minibatch\nmodel: sage\nrounds: 8\nbatch_size: 64\nfanouts: [-1]\nlr: 0.005\nmetric: rank-mae": 0.6,
+		"preset: frugal\nmetric: rank-mae\nclass_rounds: 2":                                                   0.9,
 	} {
 		t.Run(strings.ReplaceAll(settings, "\n", " "), func(t *testing.T) {
 			t.Parallel()
@@ -89,20 +89,20 @@ func TestOrdinalClasses(t *testing.T) {
 	}
 }
 
-// TestOrdinalRefused: what has no order, or no median, is refused by name.
-func TestOrdinalRefused(t *testing.T) {
+// TestOrderedRefused: what has no order, or no median, is refused by name.
+func TestOrderedRefused(t *testing.T) {
 	g := staged(t, 100)
 	for settings, want := range map[string]string{
-		"loss: ordinal\nmode: standalone\nthreshold: f1": "threshold must be empty",
-		"preset: auto\nmetric: qwk":                      "with preset auto (got qwk)",
+		"metric: qwk\nmode: standalone\nthreshold: f1": "threshold must be empty",
+		"preset: auto\nmetric: qwk":                    "with preset auto (got qwk)",
 	} {
 		p := read(t, settings+"\ntransport: memory")
 		if err := p.Check(dealt(t, g, 1)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v, must have %q", settings, err, want)
 		}
 	}
-	p := read(t, "mode: standalone\nloss: ordinal")
-	if err := p.Check(dealt(t, priced(t, 100, false), 1)); err == nil || !strings.Contains(err.Error(), "loss must be auto") {
-		t.Errorf("loss ordinal of numbers: the error is %v, must name the loss", err)
+	p := read(t, "mode: standalone\nmetric: qwk")
+	if err := p.Check(dealt(t, priced(t, 100, false), 1)); err == nil || !strings.Contains(err.Error(), "metric must be r2") {
+		t.Errorf("metric qwk of numbers: the error is %v, must name the metric", err)
 	}
 }
