@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -170,18 +171,18 @@ func (m *measurement) run(ctx context.Context, s setting) (f found, err error) {
 	if s.name == union {
 		return m.together(ctx, s, *one, shards)
 	}
-	r, err := attack.Train(ctx, *one, shards, 0)
+	r, err := recorded.Train(ctx, *one, shards, 0)
 	if err != nil {
 		return f, err
 	}
 	if one.Encoder.Kind == "pca" {
 		return m.components(ctx, s, r)
 	}
-	return m.classes(ctx, s, []*attack.Run{r})
+	return m.classes(ctx, s, []*recorded.Run{r})
 }
 
 // components attacks rows of components and the sum that finds them.
-func (m *measurement) components(ctx context.Context, s setting, r *attack.Run) (f found, err error) {
+func (m *measurement) components(ctx context.Context, s setting, r *recorded.Run) (f found, err error) {
 	rows, err := r.ComponentRows(ctx, 1, m.rows)
 	if err != nil {
 		return f, err
@@ -204,7 +205,7 @@ func (m *measurement) components(ctx context.Context, s setting, r *attack.Run) 
 }
 
 // compare takes over how many columns were guessed with rows and without.
-func (f *found) compare(r attack.Recovery) {
+func (f *found) compare(r recorded.Recovery) {
 	f.compared = true
 	f.guessed, f.base = r.Share()
 	f.gap, f.deviation = r.Gap()
@@ -238,10 +239,10 @@ func (m *measurement) together(ctx context.Context, s setting, auto plan.Plan, s
 			return f, errors.New("preset auto must try a plan in closed form that sends rows")
 		}
 	}
-	var runs []*attack.Run
+	var runs []*recorded.Run
 	for i, q := range tried {
 		q.Exchange = "halo"
-		r, err := attack.Train(ctx, q, shards, 0)
+		r, err := recorded.Train(ctx, q, shards, 0)
 		if err != nil {
 			return f, fmt.Errorf("%s: %w", names[i], err)
 		}
@@ -252,25 +253,25 @@ func (m *measurement) together(ctx context.Context, s setting, auto plan.Plan, s
 }
 
 // searched searches rows of class means, of few values and of more, by the rows of all runs.
-func (m *measurement) searched(ctx context.Context, runs []*attack.Run) (few, many string, err error) {
+func (m *measurement) searched(ctx context.Context, runs []*recorded.Run) (few, many string, err error) {
 	if m.bags == 0 {
 		return "–", "–", nil
 	}
-	one, err := attack.ClassRows(ctx, runs, 1, attack.Effort{Rows: m.bags, Tries: m.tries, Least: 1})
+	one, err := recorded.ClassRows(ctx, runs, 1, recorded.Effort{Rows: m.bags, Tries: m.tries, Least: 1})
 	if err != nil {
 		return "", "", err
 	}
-	other, err := attack.ClassRows(ctx, runs, 1, attack.Effort{Rows: m.bags, Tries: m.tries, Least: attack.Few + 1})
+	other, err := recorded.ClassRows(ctx, runs, 1, recorded.Effort{Rows: m.bags, Tries: m.tries, Least: attack.Few + 1})
 	return fmt.Sprintf("%d/%d", one.Exact-one.Many, one.Tried-one.Tested), fmt.Sprintf("%d/%d", other.Many, other.Tested), err
 }
 
 // classes attacks rows of class means, of all runs together.
-func (m *measurement) classes(ctx context.Context, s setting, runs []*attack.Run) (f found, err error) {
+func (m *measurement) classes(ctx context.Context, s setting, runs []*recorded.Run) (f found, err error) {
 	f = found{name: s.name, sum: "–"}
 	if f.few, f.many, err = m.searched(ctx, runs); err != nil {
 		return f, err
 	}
-	columns, err := attack.ClassColumns(ctx, runs, 1, m.rows)
+	columns, err := recorded.ClassColumns(ctx, runs, 1, m.rows)
 	if err == nil {
 		f.compare(columns)
 	}

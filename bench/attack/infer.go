@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/bench/attack/infer"
+	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
@@ -16,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // AboutInfer is the introduction of the second experiment's page.
@@ -260,7 +260,7 @@ func (b *inference) hidden(ctx context.Context, p *page.Page, all []*graph.Graph
 			return err
 		}
 		row := []any{g.Name}
-		for k, train := range []func(context.Context, plan.Plan, []*shard.Shard, int) (*attack.Run, error){attack.Train, infer.Planted} {
+		for k, train := range []func(context.Context, plan.Plan, []*shard.Shard, int) (*recorded.Run, error){recorded.Train, infer.Planted} {
 			run, err := train(ctx, one, shards, 0)
 			if err != nil {
 				return err

@@ -7,12 +7,12 @@ import (
 	"os"
 
 	"github.com/heddle-gnn/heddle/bench/attack/infer"
+	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // own is a site's own plan and its part of the graph, which is divided among as many sites as the plan has members.
@@ -125,7 +125,7 @@ func named(c plan.Candidate, sites int) string {
 
 // attacked returns the plans to attack: p, or with preset auto the first candidate of each kind.
 func attacked(p plan.Plan, own *shard.Shard) (all []plan.Candidate, err error) {
-	if err := attack.Attacked(p); err != nil {
+	if err := recorded.Attacked(p); err != nil {
 		return nil, err
 	}
 	if p.Preset != plan.Auto {

@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // About is the introduction of this experiment's page.
@@ -105,7 +105,7 @@ func (m measurement) measure(ctx context.Context, p *page.Page, name string, at 
 		return err
 	}
 	defences := append([]defence{{}}, defencesOf(plan)...)
-	row := func(lie attack.Lie, liars int) error {
+	row := func(lie recorded.Lie, liars int) error {
 		cells := []any{name, fmt.Sprintf("%d of %d", liars, at.peers), lie.Name}
 		for _, d := range defences {
 			cell, err := m.cell(ctx, g, plan, liars, lie, d)
@@ -117,10 +117,10 @@ func (m measurement) measure(ctx context.Context, p *page.Page, name string, at 
 		p.Row(cells...)
 		return nil
 	}
-	if err := row(attack.Lie{Name: "none"}, 0); err != nil {
+	if err := row(recorded.Lie{Name: "none"}, 0); err != nil {
 		return err
 	}
-	for _, lie := range attack.Lies(plan) {
+	for _, lie := range recorded.Lies(plan) {
 		if m.only != "" && lie.Name != m.only {
 			continue
 		}
@@ -132,7 +132,7 @@ func (m measurement) measure(ctx context.Context, p *page.Page, name string, at 
 }
 
 // cell returns the test accuracy of several runs, or why they ended.
-func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan, liars int, lie attack.Lie, d defence) (string, error) {
+func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan, liars int, lie recorded.Lie, d defence) (string, error) {
 	var tests []float64
 	refused, named := 0, 0
 	for seed := range m.runs {
@@ -153,7 +153,7 @@ func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan,
 			meeting := meet(shards, d)
 			defend = func(rank int, r comm.Reducer) comm.Reducer { return defended{r, rank, meeting} }
 		}
-		r, err := attack.Poison(ctx, plan, shards, liars, lie, defend)
+		r, err := recorded.Poison(ctx, plan, shards, liars, lie, defend)
 		if errors.Is(err, comm.ErrRefused) {
 			refused++
 			if by, ok := errors.AsType[*comm.PeerError](err); ok && by.Rank >= plan.Peers-liars {

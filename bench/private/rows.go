@@ -7,11 +7,11 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/attack/infer"
+	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // sites is the number of sites of a run whose rows are attacked; the first one attacks.
@@ -43,7 +43,7 @@ func crossed(ctx context.Context, p *page.Page, root string, names []string, run
 			for i, epsilon := range []float64{0, quiet, 8, 4, 1} {
 				plan := private(epsilon, k+1)
 				plan.Exchange = "halo"
-				run, err := attack.Train(ctx, plan, shards, 0)
+				run, err := recorded.Train(ctx, plan, shards, 0)
 				if err != nil {
 					return fmt.Errorf("%s, ε %g: %w", name, epsilon, err)
 				}

@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -201,10 +202,6 @@ func (p *pairs) each(left []float64, do func(a, b int32) bool) {
 type Answer struct {
 	Set        []int32 // ascending
 	Consistent bool    // rounding explains what is left
-	Odds       float64 // sum of the prior over the set
-	Miss       float64
-	Found      int // different consistent sets that were seen
-	Tries      int // sets that were compared
 }
 
 // Search looks for the set of highest prior among those that are consistent: all sets of up to four
@@ -222,25 +219,7 @@ func (b *Bag) Search(tries int, key rng.Key) Answer {
 			s.climb(s.draw(key.Fold(start), start > 0), key.Fold(1000+start))
 		}
 	}
-	return s.answer()
-}
-
-// Rivals returns how many other sets are as consistent as the given one and differ from it in at most three
-// columns, up to limit, and of how many of them the prior is at least as high. No attack can tell these apart.
-func (b *Bag) Rivals(set []int32, limit int) (rivals, likelier int) {
-	s := b.begin(math.MaxInt)
-	odds := s.odds(set)
-	s.seen = func(other []int32) bool {
-		if !slices.Equal(other, set) {
-			rivals++
-			if s.odds(other) >= odds {
-				likelier++
-			}
-		}
-		return rivals < limit
-	}
-	s.triples(set, rng.New(1))
-	return rivals, likelier
+	return Answer{s.best, s.bestMiss == 0}
 }
 
 // search is one search's state.
@@ -250,15 +229,14 @@ type search struct {
 	best         []int32
 	bestMiss     float64
 	bestOdds     float64
-	found        map[uint64]bool
-	seen         func(set []int32) bool // of every consistent set; nil: the best is kept
+	found        bool // a consistent set
 }
 
 func (b *Bag) begin(tries int) *search {
 	if b.pairs == nil {
 		b.pairs = b.index()
 	}
-	return &search{Bag: b, limit: tries, bestMiss: math.Inf(1), bestOdds: math.Inf(-1), found: make(map[uint64]bool)}
+	return &search{Bag: b, limit: tries, bestMiss: math.Inf(1), bestOdds: math.Inf(-1)}
 }
 
 func (s *search) odds(set []int32) (sum float64) {
@@ -269,32 +247,18 @@ func (s *search) odds(set []int32) (sum float64) {
 }
 
 // offer notes a set and what it misses by.
-func (s *search) offer(set []int32, miss float64) bool {
+func (s *search) offer(set []int32, miss float64) {
 	if miss == 0 {
-		sorted := slices.Clone(set)
-		slices.Sort(sorted)
-		if s.seen != nil {
-			return s.seen(sorted)
-		}
-		h := rng.New(1)
-		for _, j := range sorted {
-			h = h.Fold(uint64(j))
-		}
-		if len(s.found) == 0 { // as much again for a likelier one
+		if !s.found { // as much again for a likelier one
 			s.limit = min(s.limit, 2*s.tries)
 		}
-		s.found[uint64(h)] = true
+		s.found = true
 	}
 	odds := s.odds(set)
 	if miss < s.bestMiss || miss == s.bestMiss && odds > s.bestOdds {
 		s.best, s.bestMiss, s.bestOdds = slices.Clone(set), miss, odds
 		slices.Sort(s.best)
 	}
-	return true
-}
-
-func (s *search) answer() Answer {
-	return Answer{Set: s.best, Consistent: s.bestMiss == 0, Odds: s.bestOdds, Miss: s.bestMiss, Found: len(s.found), Tries: s.tries}
 }
 
 // enumerate goes through all sets of K ≤ 4 columns.
@@ -367,7 +331,7 @@ func (s *search) draw(key rng.Key, random bool) []int32 {
 			score[j] -= math.Log(-math.Log(key.Float64(uint64(j)) + 1e-300))
 		}
 	}
-	slices.SortFunc(order, func(a, b int32) int { return cmpFloat(score[b], score[a]) })
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(score[b], score[a]) })
 	set := slices.Clone(order[:s.K])
 	s.single(set)
 	return set
@@ -423,9 +387,7 @@ func (s *search) triples(set []int32, key rng.Key) (better []int32) {
 		sub(left, s.atom(j))
 	}
 	miss, odds := s.miss(left, math.Inf(1)), s.odds(set)
-	if s.seen == nil {
-		s.offer(set, miss)
-	}
+	s.offer(set, miss)
 	k := len(set)
 	for _, t := range key.Perm(k * k * k) {
 		a, b, c := int(t)/(k*k), int(t)/k%k, int(t)%k
@@ -476,12 +438,6 @@ func (s *search) refill(rest []int32, left []float64, miss, odds float64) (bette
 				return true
 			}
 			set := append(slices.Clone(rest), c, a, b)
-			if s.seen != nil {
-				if m == 0 {
-					goOn = s.offer(set, m)
-				}
-				return goOn
-			}
 			if m == 0 {
 				s.offer(set, m)
 			}

@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
@@ -40,8 +39,8 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 	nodes := sample(own)
 	if p.Mode == "retexo" && (p.Encoder.Kind == "raw" || p.Encoder.Kind == "pca" && p.Encoder.K >= own.X.Cols()) {
 		for _, i := range nodes {
-			col, val := nonZeros(own.X, i)
-			sum.score(own.X, i, Guess{Col: col, Value: wide(val)}, true)
+			col, val := NonZeros(own.X, i)
+			sum.Score(own.X, i, Guess{Col: col, Value: wide(val)})
 		}
 		return sum, nil
 	}
@@ -61,7 +60,7 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 	if err != nil {
 		return sum, err
 	}
-	for _, i := range spread(len(nodes)) {
+	for _, i := range Spread(len(nodes)) {
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
@@ -102,15 +101,15 @@ func sample(own *shard.Shard) (nodes []int32) {
 	}
 	count := make([]int, own.Owned)
 	for _, i := range nodes {
-		col, _ := nonZeros(own.X, i)
+		col, _ := NonZeros(own.X, i)
 		count[i] = len(col)
 	}
 	slices.SortStableFunc(nodes, func(a, b int32) int { return cmp.Compare(count[a], count[b]) })
 	return nodes
 }
 
-// spread returns the numbers below n so that the first k of them lie evenly among all, for every k.
-func spread(n int) []int {
+// Spread returns the numbers below n so that the first k of them lie evenly among all, for every k.
+func Spread(n int) []int {
 	const golden = 0.6180339887498949
 	order := make([]int, n)
 	at := make([]float64, n)
@@ -158,8 +157,8 @@ func checkComponents(
 	}
 	dictionary := NewDictionary(v)
 	return func(i int, sum *Recovery) error {
-		guess := dictionary.Pursue(rows.Row(i), rows.Cols/2, sound)
-		sum.score(own.X, nodes[i], guess, guess.Miss <= sound && guess.equal())
+		guess := dictionary.Pursue(rows.Row(i), rows.Cols/2, Sound)
+		sum.Score(own.X, nodes[i], guess)
 		return nil
 	}, nil
 }
@@ -192,7 +191,7 @@ func checkClasses(
 	if err != nil {
 		return nil, err
 	}
-	var views []*classAttack
+	var views []*View
 	for _, p := range plans {
 		a, err := viewOf(ctx, p, own, site, nodes)
 		if err != nil {
@@ -201,90 +200,64 @@ func checkClasses(
 		views = append(views, a)
 	}
 	return func(i int, sum *Recovery) error {
-		col, val := nonZeros(own.X, nodes[i])
+		col, val := NonZeros(own.X, nodes[i])
 		if len(col) == 0 || slices.Max(val) != slices.Min(val) {
-			sum.score(own.X, nodes[i], Guess{}, false) // the search is one of bags
+			sum.Score(own.X, nodes[i], Guess{}) // the search is one of bags
 			return nil
 		}
 		guess := Guess{}
-		consistent := false
-		if bag := rowBag(views, i, len(col)); bag != nil {
-			found := bag.Search(tries, rng.New(plans[0].Seed).Fold(uint64(i)))
-			guess, consistent = evenly(found.Set), found.Consistent
+		if bag := RowBag(views, i, len(col)); bag != nil {
+			guess = Evenly(bag.Search(tries, rng.New(plans[0].Seed).Fold(uint64(i))).Set)
 		}
-		sum.score(own.X, nodes[i], guess, consistent)
+		sum.Score(own.X, nodes[i], guess)
 		return nil
 	}, nil
 }
 
-// rowBag is the bag of what all views of one row say; nil: nothing.
-func rowBag(views []*classAttack, i, k int) (bag *Bag) {
-	for _, view := range views {
-		bag = bag.and(view.bag(i, k))
-	}
-	return bag
-}
-
 // viewOf is what a receiver would have of the rows of own by p. site is own as a graph of its own.
-func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []int32) (*classAttack, error) {
+func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []int32) (*View, error) {
 	p.MinClass = 1 // a single site has fewer of each class
-	run, err := Train(ctx, p, []*shard.Shard{site}, 0)
+	model, err := train(ctx, p, site)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		return nil, errors.Join(ErrUnmeasured, err)
 	}
-	a := &classAttack{form: run.Model.Closed, encoder: run.Model.Encoder, raw: own.X, nodes: nodes}
-	a.global = make([]int64, own.Owned)
-	for i := range a.global {
-		a.global[i] = int64(i)
+	a := &View{Form: model.Closed, Encoder: model.Encoder, Raw: own.X, Nodes: nodes}
+	a.Global = make([]int64, own.Owned)
+	for i := range a.Global {
+		a.Global[i] = int64(i)
 	}
-	if err := a.softLabels(run); err != nil {
+	if err := a.Know([]*shard.Shard{site}); err != nil {
 		return nil, err
 	}
-	a.priors(run)
-	if _, source := graph.Factors(own.Adj.Degrees(), a.form.Spec.Edges()); source != nil {
+	if _, source := graph.Factors(own.Adj.Degrees(), a.Form.Spec.Edges()); source != nil {
 		for _, v := range nodes {
-			a.factor = append(a.factor, source[v])
+			a.Factor = append(a.Factor, source[v])
 		}
 	}
 	for _, v := range nodes {
-		a.class = append(a.class, max(own.Labels.Class[v], 0))
+		a.Class = append(a.Class, max(own.Labels.Class[v], 0))
 	}
-	x := run.Model.Encoder.Input(own.X.Select(nodes))
+	x := model.Encoder.Input(own.X.Select(nodes))
 	c, err := p.ClosedForm(own)
 	if err != nil {
 		return nil, err
 	}
-	for r := range a.form.Spec.Rounds {
-		if a.form.Spec.HopsOf(r) == 0 && a.form.Spec.LogitHops == 0 { // else logits that are made of them cross at least
-			width := a.form.Means[r].Value.Cols
-			a.z, a.step = append(a.z, mat.New(len(nodes), width)), append(a.step, make([]float64, width))
+	for r := range a.Form.Spec.Rounds {
+		if a.Form.Spec.HopsOf(r) == 0 && a.Form.Spec.LogitHops == 0 { // else logits that are made of them cross at least
+			width := a.Form.Means[r].Value.Cols
+			a.Rows, a.Step = append(a.Rows, mat.New(len(nodes), width)), append(a.Step, make([]float64, width))
 			continue
 		}
-		z, err := asReceived(a.sent(r, x), c.Rows)
+		z, err := asReceived(a.Sent(r, x), c.Rows)
 		if err != nil {
 			return nil, err
 		}
-		a.z, a.step = append(a.z, z), append(a.step, run.steps(z))
+		a.Rows, a.Step = append(a.Rows, z), append(a.Step, Steps(p.Rows, z))
 	}
 	return a, nil
-}
-
-// sent returns the rows of round r before any hop, of features x.
-func (a *classAttack) sent(r int, x graph.Features) mat.Dense {
-	z := closed.Times(x, a.form.Means[r].Value)
-	if a.soft != nil {
-		a.form.LeaveOwn(r, x, z, a.soft[r])
-	}
-	z = a.form.Spec.Coarsen(r, x, z)
-	for i, f := range a.factor {
-		for k, v := range z.Row(i) {
-			z.Set(i, k, float32(f*float64(v)))
-		}
-	}
-	return z
 }
 
 // apart returns a site as a graph of its own, without edges to others.

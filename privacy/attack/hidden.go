@@ -12,33 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// HiddenRows attacks the hidden rows that a victim sends by encoder mlp, at most so many. Every member has the weights: a
-// row is a linear map of the features where it is positive (unhidden). The features must be zeros and one other value for
-// each node.
-func (run *Run) HiddenRows(ctx context.Context, victim, most int) (Recovery, error) {
-	var sum Recovery
-	layer := run.Model.Encoder.Layer
-	if layer == nil || run.Plan.LayerOutput != "hidden" {
-		return sum, errors.New("encoder must be mlp and layer_output hidden")
-	}
-	rows, err := run.Rows(victim, layer.Spec.Out)
-	if err != nil {
-		return sum, err
-	}
-	own := run.Shards[victim]
-	for i, v := range own.Boundary[run.Attacker] {
-		if i == most {
-			break
-		}
-		if err := ctx.Err(); err != nil {
-			return sum, err
-		}
-		set := unhidden(layer, rows[0].Row(i))
-		sum.score(own.X, v, evenly(set), len(set) > 0)
-	}
-	return sum, nil
-}
-
 // ownRounds is how many rounds a site trains an encoder mlp that it attacks by itself.
 const ownRounds = 20
 
@@ -49,7 +22,7 @@ func checkHidden(ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int
 		return nil, err
 	}
 	p.Layers, p.Rounds = 1, min(p.Rounds, ownRounds)
-	run, err := Train(ctx, p, []*shard.Shard{site}, 0)
+	model, err := train(ctx, p, site)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
@@ -60,18 +33,18 @@ func checkHidden(ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int
 	if err != nil {
 		return nil, err
 	}
-	rows, err := asReceived(run.Model.Encoder.Encode(own.X.Select(nodes)).Dense, c.Rows)
+	rows, err := asReceived(model.Encoder.Encode(own.X.Select(nodes)).Dense, c.Rows)
 	return func(i int, sum *Recovery) error {
-		set := unhidden(run.Model.Encoder.Layer, rows.Row(i))
-		sum.score(own.X, nodes[i], evenly(set), len(set) > 0)
+		set := Unhidden(model.Encoder.Layer, rows.Row(i))
+		sum.Score(own.X, nodes[i], Evenly(set))
 		return nil
 	}, err
 }
 
-// unhidden returns the columns of a row x of zeros and equal values, of which y is a multiple of ReLU(norm(x·w + b)), by the
+// Unhidden returns the columns of a row x of zeros and equal values, of which y is a multiple of ReLU(norm(x·w + b)), by the
 // layer's parameters: where y is positive, y/γ is a combination of the rows of w that x has, of b, of a constant (the mean that the norm takes out) and of
 // β/γ, of which the last three are projected out.
-func unhidden(l *nn.Layer, y []float32) []int32 {
+func Unhidden(l *nn.Layer, y []float32) []int32 {
 	params := l.Params()
 	w, b, gain, beta := params[0].Value, params[1].Value.Data, params[2].Value.Data, params[3].Value.Data
 	var open []int

@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -174,7 +175,8 @@ func (p *pursuit) leastSquares() []float64 {
 		g[i*n+i] *= 1 + 1e-12
 		x[i] = p.withY[places[i]]
 	}
-	solveLower(g, x)
+	FactorLower(g, n)
+	Substitute(g, x)
 	return x
 }
 
@@ -188,7 +190,7 @@ func (p *pursuit) swaps(most int) {
 			order[i] = i
 		}
 		value := p.value
-		slices.SortStableFunc(order, func(a, b int) int { return cmpFloat(value[a], value[b]) })
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(value[a], value[b]) })
 		for _, at := range order {
 			p.restore(slices.Delete(slices.Clone(set), at, at+1))
 			for len(p.set) < min(len(set), most) && p.grow() && p.miss() > p.tolerance {
@@ -202,16 +204,6 @@ func (p *pursuit) swaps(most int) {
 			p.restore(set)
 		}
 	}
-}
-
-func cmpFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func (p *pursuit) restore(set []int32) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/graph/target"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // Effort bounds the attacks of All.
@@ -61,7 +61,7 @@ func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, e
 // rowsOf inverts rows.
 func (run *Run) rowsOf(ctx context.Context, victim int, e Effort) (all []Finding, err error) {
 	const name, holder = "rows of features in rows", "a reader of the rows"
-	var r attack.Recovery
+	var r recorded.Recovery
 	n := len(run.Shards[victim].Boundary[run.Attacker])
 	switch kind := run.Plan.Encoder.Kind; {
 	case n == 0:
@@ -78,7 +78,7 @@ func (run *Run) rowsOf(ctx context.Context, victim int, e Effort) (all []Finding
 	case kind == "mlp" && run.Plan.LayerOutput == "hidden":
 		r, err = run.HiddenRows(ctx, victim, e.Rows)
 	case run.Model.Closed != nil && run.Model.Closed.Spec.Components == 0 && run.Model.Closed.Spec.Own == 0 && run.Plan.Hops > 0 && run.Plan.LeastInSum < 2:
-		if r, err = run.ClassRows(ctx, victim, attack.Effort{Rows: e.Rows, Tries: e.Tries}); err != nil {
+		if r, err = run.ClassRows(ctx, victim, recorded.Effort{Rows: e.Rows, Tries: e.Tries}); err != nil {
 			return nil, err
 		}
 		columns, err := run.ClassColumns(ctx, victim, e.Rows)

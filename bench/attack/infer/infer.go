@@ -1,6 +1,6 @@
 // Package infer has our own attacks on single nodes and edges of a site: whether a node was
 // trained on, which nodes are joined, labels, degrees, and rows of training nodes in sums. They read what a member of
-// a run receives (attack.Record) and the sums that it takes part in, or the model; the truth only scores them.
+// a run receives (recorded.Record) and the sums that it takes part in, or the model; the truth only scores them.
 package infer
 
 import (
@@ -10,12 +10,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // Finding is the result of one attack on a run, beside a baseline: the same attack without the run.
@@ -38,7 +38,7 @@ var ErrNothing = errors.New("the run has nothing that this attack reads")
 
 // Run is a run of which the attacker also kept every sum that it took part in.
 type Run struct {
-	*attack.Run
+	*recorded.Run
 	sums []sum
 }
 
@@ -83,15 +83,15 @@ const (
 	ofMeans  = "class means"
 )
 
-// Train is attack.Train of a run of which the attacker keeps the sums.
+// Train is recorded.Train of a run of which the attacker keeps the sums.
 func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*Run, error) {
 	run := new(Run)
 	var err error
 	if p.Task == target.Links.String() { // no attack on links reads a sum
-		run.Run, err = attack.Train(ctx, p, shards, attacker)
+		run.Run, err = recorded.Train(ctx, p, shards, attacker)
 		return run, err
 	}
-	run.Run, err = attack.TrainOver(ctx, p, shards, attacker, func(r comm.Reducer) comm.Reducer { return &keeper{Reducer: r, run: run} })
+	run.Run, err = recorded.TrainOver(ctx, p, shards, attacker, func(r comm.Reducer) comm.Reducer { return &keeper{Reducer: r, run: run} })
 	return run, err
 }
 

@@ -5,13 +5,13 @@ import (
 	"math"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // alarms is the fraction of false alarms at which attacks on membership are also judged.
@@ -128,7 +128,7 @@ func (run *Run) ratios(ctx context.Context, g *graph.Graph, with, pool []int32, 
 					one.Split[i] = graph.Train
 				}
 			}
-			shadow, err := attack.Train(ctx, run.Plan, []*shard.Shard{shard.Whole(&one)}, 0)
+			shadow, err := recorded.Train(ctx, run.Plan, []*shard.Shard{shard.Whole(&one)}, 0)
 			if err != nil {
 				return nil, err
 			}

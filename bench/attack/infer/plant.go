@@ -3,11 +3,11 @@ package infer
 import (
 	"context"
 
+	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // planter is a member that adds to the gradient of an encoder's first weights a huge one of fixed signs: an
@@ -39,13 +39,13 @@ func (p *planter) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	return p.Reducer.Reduce(ctx, c)
 }
 
-// Planted is attack.TrainOver by a plan with encoder mlp, of which the attacker decides the encoder's weights.
-func Planted(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*attack.Run, error) {
+// Planted is recorded.TrainOver by a plan with encoder mlp, of which the attacker decides the encoder's weights.
+func Planted(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*recorded.Run, error) {
 	if p.Encoder.Kind != "mlp" {
 		return nil, ErrNothing
 	}
 	weights := shards[0].X.Cols() * p.Hidden
-	return attack.TrainOver(ctx, p, shards, attacker, func(r comm.Reducer) comm.Reducer {
+	return recorded.TrainOver(ctx, p, shards, attacker, func(r comm.Reducer) comm.Reducer {
 		return &planter{r, weights, p.Hidden, rng.New(p.Seed).FoldString("planted")}
 	})
 }

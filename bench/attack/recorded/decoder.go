@@ -1,4 +1,4 @@
-package attack
+package recorded
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // sight is what an attacker knows of single nodes, its own and the victim's: numbers, and a first estimate of the
@@ -16,7 +17,7 @@ type sight struct {
 	estimate func(i int) []float64 // [F]; nil: the row was withheld
 }
 
-// received is the sight of a receiver of the rows of one or more runs: all that crosses, and Bag.Linear.
+// received is the sight of a receiver of the rows of one or more runs: all that crosses, and bestLinear.
 func received(views []*classAttack) sight {
 	a, without := views[0], views[0].outside()
 	return sight{a, func(i int) (x []float64) {
@@ -29,10 +30,10 @@ func received(views []*classAttack) sight {
 		if k == 0 {
 			return nil
 		}
-		bag := rowBag(views, i, k)
+		bag := attack.RowBag(viewsOf(views), i, k)
 		switch {
 		case bag != nil:
-			return bag.Linear()
+			return bestLinear(bag)
 		case slices.ContainsFunc(views, func(v *classAttack) bool {
 			return slices.ContainsFunc(v.told.Row(i), func(x float32) bool { return x != 0 })
 		}):
@@ -49,8 +50,8 @@ func (a *classAttack) outside() sight {
 		k := math.Log1p(float64(a.values(i)))
 		return []float64{k, k * k, 1 / (1 + k), math.Log1p(float64(a.degree[i]))}
 	}, func(i int) []float64 {
-		p := make([]float64, a.prior.Cols)
-		for j, v := range a.prior.Row(int(a.class[i])) {
+		p := make([]float64, a.Prior.Cols)
+		for j, v := range a.Prior.Row(int(a.Class[i])) {
 			p[j] = float64(v)
 		}
 		return p
@@ -59,9 +60,9 @@ func (a *classAttack) outside() sight {
 
 // crossed returns all that crosses of node i, as if each of its values were 1.
 func (a *classAttack) crossed(i int) []float64 {
-	scale := 1 / a.value(max(a.values(i), 1))
-	if a.factor != nil {
-		scale /= a.factor[i]
+	scale := 1 / a.Value(max(a.values(i), 1))
+	if a.Factor != nil {
+		scale /= a.Factor[i]
 	}
 	x := make([]float64, a.told.Cols)
 	for t, v := range a.told.Row(i) {
@@ -89,7 +90,7 @@ const judged = 200
 // learn fits a decoder to the attacker's own nodes. Half of them choose the penalty.
 func learn(ctx context.Context, own sight) (*decoder, error) {
 	var fit, judge []int
-	for i := range own.nodes {
+	for i := range own.Nodes {
 		if i%2 == 0 {
 			fit = append(fit, i)
 		} else {
@@ -140,7 +141,7 @@ func (d *decoder) improve(estimate []float64, of sight, i int) []int32 {
 func (d *decoder) input(of sight, i int) []float64 {
 	x := of.numbers(i)
 	for t := range x {
-		x[t] -= float64(d.centre.At(int(of.class[i]), t))
+		x[t] -= float64(d.centre.At(int(of.Class[i]), t))
 		if d.scale != nil {
 			x[t] *= d.scale[t]
 		}
@@ -158,12 +159,12 @@ type examples struct {
 
 // examples sums up nodes.
 func (s sight) examples(nodes []int) *examples {
-	d, f, classes := len(s.numbers(nodes[0])), s.raw.Cols(), s.prior.Rows
+	d, f, classes := len(s.numbers(nodes[0])), s.Raw.Cols(), s.Prior.Rows
 	e := &examples{gram: make([]float64, d*d), cross: mat.New(d, f)}
 	e.centre, e.scale = mat.New(classes, d), slices.Repeat([]float64{1}, d)
 	count := make([]float32, classes)
 	for _, i := range nodes {
-		c := s.class[i]
+		c := s.Class[i]
 		count[c]++
 		for t, v := range s.numbers(i) {
 			e.centre.Set(int(c), t, e.centre.At(int(c), t)+float32(v))
@@ -192,7 +193,7 @@ func (s sight) examples(nodes []int) *examples {
 		for j := range left {
 			left[j] = -left[j]
 		}
-		col, _ := nonZeros(s.raw, s.nodes[i])
+		col, _ := attack.NonZeros(s.Raw, s.Nodes[i])
 		for _, j := range col {
 			left[j]++
 		}
@@ -222,11 +223,11 @@ func (e *examples) solve(penalty float64) *decoder {
 	for t := range d {
 		g[t*d+t] += penalty * e.n
 	}
-	factorLower(g, d)
+	attack.FactorLower(g, d)
 	for t := range d {
 		unit := make([]float64, d)
 		unit[t] = 1
-		substitute(g, unit)
+		attack.Substitute(g, unit)
 		row := out.weight.Row(t)
 		for s, w := range unit {
 			for j, v := range e.cross.Row(s) {

@@ -1,4 +1,4 @@
-package attack
+package recorded
 
 import (
 	"encoding/binary"

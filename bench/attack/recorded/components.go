@@ -1,4 +1,4 @@
-package attack
+package recorded
 
 import (
 	"context"
@@ -13,15 +13,14 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
-// Recovery is what an attack got out of rows of features. A row is exact where the claim equals the
-// victim's raw row, but for its length, in every column.
+// Recovery is what an attack got out of rows of features.
 type Recovery struct {
-	Tried   int
-	Exact   int
+	attack.Recovery
 	Claimed int // rows that the attack itself holds for right
-	Many    int // of Exact: rows of more than Few values other than 0
+	Many    int // of Exact: rows of more than attack.Few values other than 0
 	Tested  int // of Tried: such rows
 
 	Hits, Values int // columns guessed right, of the columns that are not 0
@@ -31,6 +30,27 @@ type Recovery struct {
 	BaseLearned  int // the same, by what the attacker learned of its own nodes beside
 
 	guesses []guessed // of each row whose columns were guessed with and without it
+}
+
+// score adds a guess of row i of x.
+func (r *Recovery) score(x graph.Features, i int32, guess attack.Guess, claimed bool) {
+	col, _ := attack.NonZeros(x, i)
+	right := r.Score(x, i, guess)
+	if claimed {
+		r.Claimed++
+	}
+	if len(col) > attack.Few {
+		r.Tested++
+		if right {
+			r.Many++
+		}
+	}
+	r.Values += len(col)
+	for _, j := range guess.Col {
+		if _, found := slices.BinarySearch(col, j); found {
+			r.Hits++
+		}
+	}
 }
 
 // guessed is how many columns of a row were guessed right, and how many it has.
@@ -55,92 +75,11 @@ func (r Recovery) Gap() (gap, deviation float64) {
 	return gap, math.Sqrt(square) / float64(max(r.Values, 1))
 }
 
-// Few is the number of values up to which enumeration finds a row from few measurements.
-const Few = 5
-
 // Share returns the fraction of stored values whose columns the best of the guesses has, and that of the
 // baseline.
 func (r Recovery) Share() (attack, base float64) {
 	n := float64(max(r.Values, 1))
 	return float64(max(r.Hits, r.Linear, r.Learned)) / n, float64(max(r.Base, r.BaseLearned)) / n
-}
-
-func (r Recovery) String() string {
-	if r.Tried == 0 {
-		return "no row was attacked"
-	}
-	share := 100 * float64(r.Exact) / float64(r.Tried)
-	return fmt.Sprintf("an attacker recovers %d of %d rows exactly (%.0f %%)", r.Exact, r.Tried, share)
-}
-
-// score adds a guess of row i of x.
-func (r *Recovery) score(x graph.Features, i int32, guess Guess, claimed bool) {
-	col, val := nonZeros(x, i)
-	right := slices.Equal(guess.Col, col) && proportional(guess.Value, val)
-	r.Tried++
-	if claimed {
-		r.Claimed++
-	}
-	if right {
-		r.Exact++
-	}
-	if len(col) > Few {
-		r.Tested++
-		if right {
-			r.Many++
-		}
-	}
-	r.Values += len(col)
-	for _, j := range guess.Col {
-		if _, found := slices.BinarySearch(col, j); found {
-			r.Hits++
-		}
-	}
-}
-
-// nonZeros returns the columns and values of row i of x that are not 0.
-func nonZeros(x graph.Features, i int32) (col []int32, val []float32) {
-	if s := x.Sparse; s != nil {
-		c, v := s.Row(int(i))
-		for k, j := range c {
-			if v[k] != 0 {
-				col, val = append(col, j), append(val, v[k])
-			}
-		}
-		return col, val
-	}
-	for j, v := range x.Dense.Row(int(i)) {
-		if v != 0 {
-			col, val = append(col, int32(j)), append(val, v)
-		}
-	}
-	return col, val
-}
-
-// proportional reports whether two lists are multiples of one another, within a thousandth.
-func proportional(a []float64, b []float32) bool {
-	if len(a) == 0 || len(a) != len(b) {
-		return false
-	}
-	ratio := a[0] / float64(b[0])
-	for i, v := range a {
-		if math.Abs(v-ratio*float64(b[i])) > 1e-3*math.Abs(v) {
-			return false
-		}
-	}
-	return true
-}
-
-// sound is what is left of the measurements, by their length, below which a guess is right: float32 leaves
-// less, and a wrong guess more.
-const sound = 1e-4
-
-// equal reports whether the values of a guess are the same: those of a bag of words.
-func (g Guess) equal() bool {
-	if len(g.Value) == 0 {
-		return false
-	}
-	return slices.Max(g.Value)-slices.Min(g.Value) <= 1e-2*slices.Max(g.Value)
 }
 
 // ComponentRows attacks the rows that a victim sends by encoder pca, at most so many: each is the direction of
@@ -157,7 +96,7 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 		return sum, err
 	}
 	components := rows[0].ColRange(0, v.W.Value.Cols) // columns of classes may stand behind them
-	dictionary := NewDictionary(v.W.Value)
+	dictionary := attack.NewDictionary(v.W.Value)
 	for i, of := range own.Boundary[run.Attacker] {
 		if i == most {
 			break
@@ -165,8 +104,8 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		guess := dictionary.Pursue(components.Row(i), components.Cols/2, sound)
-		sum.score(own.X, of, guess, guess.Miss <= sound && guess.equal())
+		guess := dictionary.Pursue(components.Row(i), components.Cols/2, attack.Sound)
+		sum.score(own.X, of, guess, guess.Miss <= attack.Sound && guess.Equal())
 	}
 	return sum, nil
 }
@@ -234,10 +173,10 @@ func (run *Run) ComponentSum(ctx context.Context, victim int) (Recovery, error) 
 	if part == nil {
 		return sum, errors.New("the victim's part of the sum did not come")
 	}
-	dictionary := NewDictionary(q)
+	dictionary := attack.NewDictionary(q)
 	truth := make(map[string]bool) // the victim's rows
 	for i := range own.Owned {
-		col, _ := nonZeros(own.X, int32(i))
+		col, _ := attack.NonZeros(own.X, int32(i))
 		truth[fmt.Sprint(col)] = true
 	}
 	claimed := make(map[string]bool)
@@ -255,8 +194,8 @@ func (run *Run) ComponentSum(ctx context.Context, victim int) (Recovery, error) 
 			continue // no node of the site has the column
 		}
 		sum.Tried++
-		guess := dictionary.Pursue(y, w/3, sound)
-		if _, has := slices.BinarySearch(guess.Col, int32(j)); guess.Miss > sound || !has || !guess.equal() {
+		guess := dictionary.Pursue(y, w/3, attack.Sound)
+		if _, has := slices.BinarySearch(guess.Col, int32(j)); guess.Miss > attack.Sound || !has || !guess.Equal() {
 			continue
 		}
 		name := fmt.Sprint(guess.Col)
@@ -304,4 +243,31 @@ func (run *Run) part(victim, n int) []float32 {
 func chunk(n, size, rank int) (lo, hi int) {
 	q, rest := n/size, n%size
 	return rank*q + min(rank, rest), (rank+1)*q + min(rank+1, rest)
+}
+
+// HiddenRows attacks the hidden rows that a victim sends by encoder mlp, at most so many. Every member has the weights: a
+// row is a linear map of the features where it is positive (unhidden). The features must be zeros and one other value for
+// each node.
+func (run *Run) HiddenRows(ctx context.Context, victim, most int) (Recovery, error) {
+	var sum Recovery
+	layer := run.Model.Encoder.Layer
+	if layer == nil || run.Plan.LayerOutput != "hidden" {
+		return sum, errors.New("encoder must be mlp and layer_output hidden")
+	}
+	rows, err := run.Rows(victim, layer.Spec.Out)
+	if err != nil {
+		return sum, err
+	}
+	own := run.Shards[victim]
+	for i, v := range own.Boundary[run.Attacker] {
+		if i == most {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return sum, err
+		}
+		set := attack.Unhidden(layer, rows[0].Row(i))
+		sum.score(own.X, v, attack.Evenly(set), len(set) > 0)
+	}
+	return sum, nil
 }

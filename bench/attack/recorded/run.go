@@ -1,11 +1,8 @@
-package attack
+package recorded
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,9 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/attack"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
-	"github.com/heddle-gnn/heddle/retexo"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
@@ -109,10 +105,7 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 	var t trainer
 	var model func() (*nn.Model, error)
 	size := len(run.Shards)
-	connection := &session.Connection{Transport: over, Here: slices.Repeat([]bool{true}, size),
-		Asks: func(int) bool { return false }, Wire: func() int64 { return 0 }}
-	m := &session.Member{Rank: rank, Names: make([]string, size), Wait: time.Minute, Event: func(train.Event) {},
-		Meet: func(context.Context, int) (*session.Connection, error) { return connection, nil }}
+	m := attack.Member(rank, size, over)
 	if run.Plan.Secure(size) {
 		terms := secagg.Terms{Least: plan.LeastSecure, Hybrid: run.Plan.SecureSums == "hybrid"}
 		m.Reducer = func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
@@ -127,8 +120,12 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 		}
 	}
 	m.New = func(*session.Member) (_ session.Trainer, err error) {
-		t, model, err = run.begin(own)
-		return t, err
+		var begun session.Trainer
+		begun, model, err = run.begin(own)
+		if err == nil {
+			t = begun.(trainer)
+		}
+		return begun, err
 	}
 	if _, _, err := m.Run(ctx); err != nil {
 		return err
@@ -151,7 +148,7 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 }
 
 // begin returns a peer's trainer, and what gives its model.
-func (run *Run) begin(own *shard.Shard) (t trainer, model func() (*nn.Model, error), err error) {
+func (run *Run) begin(own *shard.Shard) (t session.Trainer, model func() (*nn.Model, error), err error) {
 	switch {
 	case run.Plan.Mode == "fullbatch":
 		c, err := run.Plan.EndToEnd(own)
@@ -175,31 +172,6 @@ func (run *Run) begin(own *shard.Shard) (t trainer, model func() (*nn.Model, err
 		}
 		t, err = layerlinks.New(c, own, m)
 		return t, func() (*nn.Model, error) { return m, nil }, err
-	case run.Plan.InClosedForm():
-		c, err := run.Plan.ClosedForm(own)
-		if err != nil {
-			return nil, nil, err
-		}
-		one, err := closedform.New(c, own)
-		if err != nil {
-			return nil, nil, err
-		}
-		var secret [32]byte
-		rand.Read(secret[:])
-		one.Edges, err = c.Edges(secret)
-		return one, func() (*nn.Model, error) { return one.Model(), nil }, err
 	}
-	c, err := run.Plan.Layerwise(own)
-	if err != nil {
-		return nil, nil, err
-	}
-	begun, err := c.NewModel()
-	if err != nil {
-		return nil, nil, err
-	}
-	one, err := retexo.New(c, own, begun)
-	if err != nil {
-		return nil, nil, err
-	}
-	return one, one.Model, nil
+	return attack.Begin(run.Plan, own)
 }

@@ -1,6 +1,6 @@
-// Package attack has our own attacks on what peers send one another. They read the bytes that one member
-// receives (Record) and what every member has, the plan and the model; the truth only scores them.
-package attack
+// Package recorded has attacks on runs of all members in this process, of which one recorded what it received: the bytes
+// (Record), the plan and the model. The truth only scores them.
+package recorded
 
 import (
 	"context"

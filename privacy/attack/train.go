@@ -1,0 +1,77 @@
+// Package attack has our own attacks on rows that a site sends: what a person reads before it approves a plan. They are given
+// what every member has, the plan and the model; the truth only scores them.
+package attack
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
+	"github.com/heddle-gnn/heddle/train/session"
+
+	events "github.com/heddle-gnn/heddle/train"
+)
+
+// train trains by p of mode retexo over a site alone.
+func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, error) {
+	if err := p.Check([]*shard.Shard{site}); err != nil {
+		return nil, err
+	}
+	var model func() (*nn.Model, error)
+	m := Member(0, 1, netsim.New(1, netsim.Config{}).Transport(0))
+	m.New = func(*session.Member) (t session.Trainer, err error) {
+		t, model, err = Begin(p, site)
+		return t, err
+	}
+	if _, _, err := m.Run(ctx); err != nil {
+		return nil, err
+	}
+	return model()
+}
+
+// Member returns a member of so many that are all in this process, without its trainer.
+func Member(rank, size int, over comm.Transport) *session.Member {
+	connection := &session.Connection{Transport: over, Here: slices.Repeat([]bool{true}, size),
+		Asks: func(int) bool { return false }, Wire: func() int64 { return 0 }}
+	return &session.Member{Rank: rank, Names: make([]string, size), Wait: time.Minute, Event: func(events.Event) {},
+		Meet: func(context.Context, int) (*session.Connection, error) { return connection, nil }}
+}
+
+// Begin returns a site's trainer by p of mode retexo, of classes of nodes, and what gives its model.
+func Begin(p plan.Plan, own *shard.Shard) (t session.Trainer, model func() (*nn.Model, error), err error) {
+	if p.InClosedForm() {
+		c, err := p.ClosedForm(own)
+		if err != nil {
+			return nil, nil, err
+		}
+		one, err := closedform.New(c, own)
+		if err != nil {
+			return nil, nil, err
+		}
+		var secret [32]byte
+		rand.Read(secret[:])
+		one.Edges, err = c.Edges(secret)
+		return one, func() (*nn.Model, error) { return one.Model(), nil }, err
+	}
+	c, err := p.Layerwise(own)
+	if err != nil {
+		return nil, nil, err
+	}
+	begun, err := c.NewModel()
+	if err != nil {
+		return nil, nil, err
+	}
+	one, err := retexo.New(c, own, begun)
+	if err != nil {
+		return nil, nil, err
+	}
+	return one, one.Model, nil
+}

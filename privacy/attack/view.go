@@ -1,0 +1,248 @@
+package attack
+
+import (
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
+)
+
+// View is what a reader has of a site's rows by one plan with encoder classes, and what it is given.
+type View struct {
+	Form    *closed.Form
+	Encoder *nn.Encoder
+	Raw     graph.Features // the site's: the truth
+	Nodes   []int32
+	Global  []int64     // of each node of its site
+	Rows    []mat.Dense // by round: the rows before any hop, as they came
+	Step    [][]float64 // by round and column
+	Soft    []mat.Dense // by round: how much each boundary node counts to each class; nil: nothing is left out
+	Prior   mat.Dense   // C×F: how often a node of each class has a column
+	Class   []int32     // of each node
+	Factor  []float64   // by which each boundary node's rows are multiplied for their aggregates; nil: 1
+
+	last mat.Dense // of all nodes, in the last round; empty: nothing is left out
+}
+
+// RowBag is the bag of what all views of one row say; nil: nothing.
+func RowBag(views []*View, i, k int) (bag *Bag) {
+	for _, view := range views {
+		bag = bag.and(view.bag(i, k))
+	}
+	return bag
+}
+
+// Sent returns the rows of round r before any hop, of features x.
+func (a *View) Sent(r int, x graph.Features) mat.Dense {
+	z := closed.Times(x, a.Form.Means[r].Value)
+	if a.Soft != nil {
+		a.Form.LeaveOwn(r, x, z, a.Soft[r])
+	}
+	z = a.Form.Spec.Coarsen(r, x, z)
+	for i, f := range a.Factor {
+		for k, v := range z.Row(i) {
+			z.Set(i, k, float32(f*float64(v)))
+		}
+	}
+	return z
+}
+
+// Know computes what every member of a run over shards knows beside the rows: soft labels and priors.
+func (a *View) Know(shards []*shard.Shard) error {
+	err := a.softLabels(shards)
+	if err == nil {
+		a.priors(shards)
+	}
+	return err
+}
+
+// softLabels computes what the nodes count in each round.
+func (a *View) softLabels(shards []*shard.Shard) error {
+	spec := a.Form.Spec
+	if !spec.LeaveOut {
+		return nil
+	}
+	all, err := shard.Merge(shards, 1)
+	if err != nil {
+		return err
+	}
+	g := &graph.Graph{Adj: all.Adj, X: all.X, Labels: all.Labels, Split: all.Split}
+	x := a.Encoder.Input(g.X)
+	train, others := spec.Present(g.Split, g.Labels)
+	y := g.Labels.Rows(train)
+	nodes := make([]int32, len(a.Nodes))
+	for i, v := range a.Nodes {
+		nodes[i] = int32(a.Global[v])
+	}
+	for r := range spec.Rounds {
+		logits := mat.New(g.N(), g.Labels.Classes)
+		if r > 0 {
+			logits = a.Form.UpTo(r).Infer(g, x)
+		} else if spec.Residual {
+			logits = spec.Prior(g.N(), a.Form.Counts[0].Value.Row(0))
+		}
+		a.last = spec.Targets(r, train, others, y, logits)
+		a.Soft = append(a.Soft, a.last.Select(nodes))
+	}
+	return nil
+}
+
+// priors estimates how often a node of each class has a column as the model tells it: its class means are over
+// all nodes, weighed by the soft labels of the last round. Where there are none, and beside them with a small weight,
+// training nodes and the frequency over all nodes count.
+func (a *View) priors(shards []*shard.Shard) {
+	classes := shards[0].Labels.Classes
+	f := a.Raw.Cols()
+	sum, count := make([]float64, classes*f), make([]float64, classes)
+	all, n := make([]float64, f), 0.0
+	weigh := func(s *shard.Shard, i, c int) float64 {
+		if !a.last.Empty() && !a.Form.Spec.Residual {
+			return float64(a.last.At(int(s.Global[i]), c))
+		}
+		if s.Split[i] == graph.Train && int(s.Labels.Class[i]) == c {
+			return 1
+		}
+		return 0
+	}
+	for _, s := range shards {
+		n += float64(s.Owned)
+		for i := range s.Owned {
+			col, _ := NonZeros(s.X, int32(i))
+			for c := range classes {
+				w := weigh(s, i, c)
+				count[c] += w
+				for _, j := range col {
+					sum[c*f+int(j)] += w
+				}
+			}
+			for _, j := range col {
+				all[j]++
+			}
+		}
+	}
+	const weight = 5 // nodes that the frequency over all nodes counts as
+	a.Prior = mat.New(classes, f)
+	for c := range classes {
+		for j := range f {
+			p := (sum[c*f+j] + weight*all[j]/n) / (count[c] + weight)
+			a.Prior.Set(c, j, float32(min(max(p, 1e-6), 0.999)))
+		}
+	}
+}
+
+// bag returns the problem of finding the k values of node i; nil: its row says nothing.
+func (a *View) bag(i, k int) *Bag {
+	f := a.Raw.Cols()
+	b := &Bag{K: k, Prior: make([]float64, f)}
+	for j := range f {
+		p := float64(a.Prior.At(int(a.Class[i]), j))
+		b.Prior[j] = math.Log(p / (1 - p))
+	}
+	type column struct {
+		round, at int
+		step      float64
+	}
+	factor := 1.0
+	if a.Factor != nil {
+		factor = a.Factor[i]
+	}
+	var columns []column
+	silent := true
+	for r, z := range a.Rows {
+		for c, s := range a.Step[r] {
+			if s == 0 {
+				continue
+			}
+			v, step := float64(z.At(i, c))+factor*a.lead(i, r, c), s+factor*a.grid(r, c, k)
+			silent = silent && z.At(i, c) == 0
+			columns = append(columns, column{r, c, step})
+			b.Target = append(b.Target, v/step)
+		}
+	}
+	if silent || len(columns) == 0 {
+		return nil
+	}
+	b.Atom = make([]float64, f*len(columns))
+	value := a.Value(k)
+	for t, at := range columns {
+		means, c := a.maps(at.round, at.at)
+		part, scale := a.own(i, at.round, at.at)
+		for j := range f {
+			u := (1 + part) * value * float64(means.At(j, c))
+			if part > 0 {
+				inverse := float64(a.Form.Inverse.Value.Data[j])
+				u += part * scale * inverse * value * (float64(a.Form.Centre.Value.Data[j]) - value)
+			}
+			b.Atom[j*len(columns)+t] = factor * u / at.step
+		}
+	}
+	return b
+}
+
+// grid returns the sender's rounding of column c of round r, of a row of k values: components are not coarse.
+func (a *View) grid(r, c, k int) float64 {
+	if a.Raw.Sparse == nil || r == 0 && c < a.Form.Spec.Components {
+		return 0
+	}
+	return a.Form.Spec.Grid(a.Raw.Cols(), k)
+}
+
+// maps returns the map of column c of round r and the column that it is of it: components come before class means.
+func (a *View) maps(r, c int) (mat.Dense, int) {
+	if r > 0 {
+		return a.Form.Means[r].Value, c
+	}
+	if k := a.Form.Spec.Components; c >= k {
+		return a.Form.Means[0].Value, c - k
+	}
+	return a.Form.Proj.Value, c
+}
+
+// Value is that of each of a bag's k columns, as the encoder sees them.
+func (a *View) Value(k int) float64 {
+	row := mat.New(1, k)
+	for j := range k {
+		row.Data[j] = 1
+	}
+	return float64(a.encoded(row).Data[0])
+}
+
+func (a *View) encoded(row mat.Dense) mat.Dense {
+	return a.Encoder.Input(graph.Features{Dense: row}).Dense
+}
+
+// own returns how much of a row's own part was taken out of a mean (closed.Form.LeaveOwn), and the mean's scale.
+func (a *View) own(i, r, c int) (part, scale float64) {
+	if a.Soft == nil || a.Form.Spec.Residual {
+		return 0, 1
+	}
+	if r == 0 {
+		if c -= a.Form.Spec.Components; c < 0 {
+			return 0, 1
+		}
+	}
+	return a.Form.OwnPart(r, c, a.Soft[r].At(i, c)), float64(a.Form.Counts[r].Value.At(1, c))
+}
+
+// lead returns by how much less the column is for a training node.
+func (a *View) lead(i, r, c int) float64 {
+	if a.Soft == nil || r == 0 {
+		return 0
+	}
+	return float64(a.Form.Lead(r, c, a.Soft[r].At(i, c)))
+}
+
+// Steps returns the grid of each column of a message: its largest magnitude is 127 steps of int8, 7 of int4.
+func Steps(format string, z mat.Dense) []float64 {
+	levels := map[string]float64{"int8": 127, "int4": 7, "bf16": 512, "float32": 1 << 20}[format]
+	step := make([]float64, z.Cols)
+	for i := range z.Rows {
+		for c, v := range z.Row(i) {
+			step[c] = max(step[c], math.Abs(float64(v))/levels)
+		}
+	}
+	return step
+}
