@@ -26,7 +26,7 @@ import (
 )
 
 // Join takes part, as one of p's members, in a run on several machines, and returns when the model
-// is final. The identity in s says which member this is. With Site.State or Plan.MinPeers the run
+// is final. The identity in s says which member this is. With Site.State the run
 // survives failures of peers. The error is an *InputError if the plan, the shard or the gate is at
 // fault, and a *comm.PeerError if another peer is.
 //
@@ -77,7 +77,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	}
 	at.spend = spend
 	defer at.host.Close()
-	at.leaves, err = s.collects(p, rank, secureSums(p, at.hello.Plan, idsOf(p), s.Identity, nil), keeper.Event)
+	at.leaves, err = s.collects(p, rank, secureSums(p, at.hello.Plan, idsOf(p), s.Identity), keeper.Event)
 	if err != nil {
 		return nil, err
 	}
@@ -207,23 +207,23 @@ func (a *seat) peer(p Plan, state string) *peer {
 // peer.
 func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*session.Member) (session.Trainer, error), final func(session.Trainer, session.Usage) error) (session.Trainer, session.Usage, error) {
 	p := a.plan
-	m := &session.Member{Reducer: secureSums(p, a.hello.Plan, idsOf(p), a.Identity, store), Rank: a.rank, Names: p.Names(), MinPeers: p.MinPeers, FailureWait: p.FailureWait, GracePeriod: p.GracePeriod, Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
+	m := &session.Member{Reducer: secureSums(p, a.hello.Plan, idsOf(p), a.Identity), Rank: a.rank, Names: p.Names(), Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
 		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: a.event, Final: final,
 		Fatal: func(err error) bool { return errors.Is(err, p2p.ErrRevoked) }}
 	if a.leaves != nil {
 		m.Reducer = a.leaves.reducer
 	}
-	m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {
+	m.Meet = func(ctx context.Context) (*session.Connection, error) {
 		if until, ok := ctx.Deadline(); ok {
 			a.waiting.Store(int64(time.Until(until)))
 		}
-		joined, err := meet(ctx, a.host, a.keeper.members(p), a.hello, p, least)
+		joined, err := a.host.Join(ctx, a.keeper.members(p), a.hello)
 		if err != nil {
 			return nil, err
 		}
 		l := overNetwork(joined, func() error { return nil }) // the host stays for the next session
-		l.Transport = a.keeper.over(l.Transport, p, a.rank, joined.Here(), a.Shard)
-		return &session.Connection{Transport: l.behind(a.Link, a.rank, len(p.Members), p.Seed), Here: joined.Here(), Asks: joined.RejoinRequested, Wire: l.wire}, nil
+		l.Transport = a.keeper.over(l.Transport, p, a.rank, a.Shard)
+		return &session.Connection{Transport: l.behind(a.Link, a.rank, len(p.Members), p.Seed), Wire: l.wire}, nil
 	}
 	return m.Run(ctx)
 }
@@ -259,15 +259,6 @@ func (a *seat) train(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	return a.result(one, t, usage) // with what happened since the model was final
-}
-
-// meet joins a session of all members, or where a plan goes on without failed ones of at least so
-// many.
-func meet(ctx context.Context, h *p2p.Host, roster node.Roster, hello p2p.Hello, p Plan, least int) (*p2p.Session, error) {
-	if p.MinPeers > 0 {
-		return h.JoinSome(ctx, roster, hello, least, p.FailureWait)
-	}
-	return h.Join(ctx, roster, hello)
 }
 
 // open opens a site's host for a run, and lets it follow the roster until ctx ends. waiting has the
@@ -381,13 +372,12 @@ func (m meeting) attend(ctx context.Context, s Site) (err error) {
 	}
 	l := link{Transport: keeper.Within(session)}
 	if s.Shard != nil {
-		l.Transport = keeper.over(session, p, rank, session.Here(), s.Shard)
+		l.Transport = keeper.over(session, p, rank, s.Shard)
 	}
 	g := comm.NewGroup(l.behind(s.Link, rank, len(p.Members), 1), rank, len(p.Members))
 	defer func() { err = errors.Join(err, g.Close()) }()
 	g.LimitSilence(cmp.Or(p.ProgressTimeout, 5*time.Minute))
-	p.MinPeers = 0 // all members meet
-	sums, err := sumsOver(ctx, g, secureSums(p, sha256.Sum256([]byte(m.what+m.hello.PlanText)), idsOf(p), s.Identity, nil))
+	sums, err := sumsOver(ctx, g, secureSums(p, sha256.Sum256([]byte(m.what+m.hello.PlanText)), idsOf(p), s.Identity))
 	if err != nil {
 		return named(p, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -145,13 +144,13 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 				one.store = &checkpoint.Store{Dir: l.stateOf(r)}
 			}
 			here := links[r].behind(network, r, size, p.Seed)
-			connection := &session.Connection{Transport: here, Here: slices.Repeat([]bool{true}, size), Asks: func(int) bool { return false }, Wire: here.wire}
+			connection := &session.Connection{Transport: here, Wire: here.wire}
 			greeting, err := hello(p, own)
 			if err != nil {
 				return err
 			}
-			m := &session.Member{Reducer: secureSums(p, greeting.Plan, ids, peers[r], one.store), Rank: r, Names: make([]string, size), MinPeers: p.MinPeers, FailureWait: p.FailureWait, Wait: time.Minute, Checkpoints: one.store, New: one.trainer, Event: func(Event) {},
-				Meet: func(context.Context, int) (*session.Connection, error) { return connection, nil }}
+			m := &session.Member{Reducer: secureSums(p, greeting.Plan, ids, peers[r]), Rank: r, Names: make([]string, size), Wait: time.Minute, Checkpoints: one.store, New: one.trainer, Event: func(Event) {},
+				Meet: func(context.Context) (*session.Connection, error) { return connection, nil }}
 			if r == 0 {
 				m.Event = l.OnEvent
 			}

@@ -20,7 +20,7 @@ import (
 func TestOwnPredictions(t *testing.T) {
 	for _, settings := range []string{
 		"preset: frugal", "model: gcn\nrounds: 20", "encoder: mlp\nlayers: 1\nrounds: 10", "preset: frugal-pca\nencoder: pca:8",
-		"mode: fullbatch\nrounds: 20", "preset: auto\nbudget: 1", "model: sage\nrounds: 10\nmin_peers: 2",
+		"mode: fullbatch\nrounds: 20", "preset: auto\nbudget: 1", "model: sage\nrounds: 10",
 	} {
 		p := read(t, settings+"\npolicy: random\ntransport: memory")
 		p.Peers = 3

@@ -275,7 +275,7 @@ func (p *peer) layerwise(m *session.Member) (*trainer, error) {
 	if p.stop != nil {
 		one.Stop = func(e Event) bool { return p.stop(e, t.Result()) }
 	}
-	t.Checkpoints, t.RejoinAsked, t.KeepHidden = p.store, m.Asked, p.embed
+	t.Checkpoints, t.KeepHidden = p.store, p.embed
 	t.OnEvent = func(e Event) {
 		one.Note(e)
 		m.Note(e)

@@ -154,13 +154,11 @@ func (k *gatekeeper) members(p Plan) node.Roster {
 }
 
 // over applies the policy's bounds to t, and records and reports which members are connected.
-func (k *gatekeeper) over(t comm.Transport, p Plan, rank int, here []bool, own *shard.Shard) comm.Transport {
+func (k *gatekeeper) over(t comm.Transport, p Plan, rank int, own *shard.Shard) comm.Transport {
 	var members []int
 	for r, m := range p.Members {
-		if here[r] {
-			members = append(members, r)
-		}
-		if r != rank && here[r] {
+		members = append(members, r)
+		if r != rank {
 			k.Record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name,
 				Rows: int64(len(own.Boundary[r])),
 				Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})

@@ -2,11 +2,7 @@ package heddle
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"path/filepath"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
@@ -14,8 +10,8 @@ import (
 )
 
 // secureSums returns what makes the reducer of each session of a run by p of the peers with these IDs, of which own
-// is one; nil: its sums are in the clear. run names the run, and store, unless nil, is that of its checkpoints.
-func secureSums(p Plan, run [32]byte, ids []string, own identity.Identity, store *checkpoint.Store) func(context.Context, *comm.Group) (comm.Reducer, error) {
+// is one; nil: its sums are in the clear. run names the run.
+func secureSums(p Plan, run [32]byte, ids []string, own identity.Identity) func(context.Context, *comm.Group) (comm.Reducer, error) {
 	if !p.Secure(len(ids)) {
 		return nil
 	}
@@ -23,13 +19,6 @@ func secureSums(p Plan, run [32]byte, ids []string, own identity.Identity, store
 		Verify: func(rank int, message, signature []byte) error {
 			return identity.Verify(ids[rank], message, signature)
 		}}
-	if p.MinPeers > 0 {
-		terms.Ledger = &secagg.Ledger{}
-		if store != nil {
-			terms.Ledger.Keep = func(members []int) error { return keepMembers(store, members) }
-			terms.Ledger.Kept = func() ([]int, error) { return keptMembers(store) }
-		}
-	}
 	return func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
 }
 
@@ -51,28 +40,6 @@ func idsOf(p Plan) (ids []string) {
 		ids = append(ids, m.ID)
 	}
 	return ids
-}
-
-// summedNote is the name under which a store keeps the ranks that took part in the last generation of secure sums.
-const summedNote = "summed"
-
-func keepMembers(store *checkpoint.Store, members []int) error {
-	b, err := json.Marshal(members)
-	if err != nil {
-		return err
-	}
-	return store.KeepNote(summedNote, b)
-}
-
-func keptMembers(store *checkpoint.Store) (members []int, err error) {
-	b, err := store.Note(summedNote)
-	if b == nil || err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(b, &members); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(store.Dir, summedNote), err)
-	}
-	return members, nil
 }
 
 // sumsOver returns the reducer of g that secure makes; nil: g itself.

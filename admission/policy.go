@@ -24,7 +24,6 @@ type Policy struct {
 	LayerOutputs []string `yaml:"layer_outputs"` // hidden, logits
 	Modes        []string `yaml:"modes"`         // retexo, fullbatch, minibatch; none: retexo
 	Rows         []string `yaml:"rows"`          // float32, bf16, int8, int4; none: all of them
-	Failures     []string `yaml:"failures"`      // what the others do without a failed peer: wait, continue; none: both
 	Categories   []string `yaml:"categories"`    // columns whose texts this site tells when sites meet; nil: any, empty: none
 	LeaveOneOut  bool     `yaml:"leave_one_out"` // rows of class means must not hold a node's own label
 
@@ -41,14 +40,14 @@ type Policy struct {
 
 	ReceiveLimit int64 `yaml:"receive_limit"` // bytes a second received of each other peer; 0: no limit, otherwise at least 1024
 
-	MinPeers  int      `yaml:"min_peers"`          // least size of the group, this peer included; at least 2
-	MinInSum  int      `yaml:"min_members_in_sum"` // parts of members that are added up before anybody sees them; 0: 3
-	MaxRounds int      `yaml:"max_rounds"`         // of a layer; 0: no bound
-	MaxBytes  int64    `yaml:"max_bytes"`          // that this peer sends in one run; 0: no bound
-	MaxRate   int64    `yaml:"max_rate"`           // bytes a second that this peer sends; 0: no bound, otherwise at least 1024
-	Hours     []string `yaml:"hours"`              // spans such as 22:00-06:00, by this machine's clock; none: always
-	Approvers []string `yaml:"approvers"`          // peer IDs whose signatures under an approval count; none: this peer's own
-	Approvals int      `yaml:"approvals"`          // how many of them must sign; 0: one
+	MinMembers int      `yaml:"min_members"`        // least size of the group, this peer included; at least 2
+	MinInSum   int      `yaml:"min_members_in_sum"` // parts of members that are added up before anybody sees them; 0: 3
+	MaxRounds  int      `yaml:"max_rounds"`         // of a layer; 0: no bound
+	MaxBytes   int64    `yaml:"max_bytes"`          // that this peer sends in one run; 0: no bound
+	MaxRate    int64    `yaml:"max_rate"`           // bytes a second that this peer sends; 0: no bound, otherwise at least 1024
+	Hours      []string `yaml:"hours"`              // spans such as 22:00-06:00, by this machine's clock; none: always
+	Approvers  []string `yaml:"approvers"`          // peer IDs whose signatures under an approval count; none: this peer's own
+	Approvals  int      `yaml:"approvals"`          // how many of them must sign; 0: one
 }
 
 // maxPolicy is how long a policy file may be, in bytes.
@@ -159,7 +158,6 @@ func (p Policy) Validate() error {
 		{"solvers", p.Solvers, []string{"adam", "adamw", "sgd", "ridge"}},
 		{"modes", p.modes(), []string{"retexo", "fullbatch", "minibatch"}},
 		{"rows", p.rows(), allRows},
-		{"failures", p.failures(), allFailures},
 	} {
 		if len(l.got) == 0 {
 			fault("%s must name some of %s (got none)", l.field, strings.Join(l.want, ", "))
@@ -170,8 +168,8 @@ func (p Policy) Validate() error {
 			}
 		}
 	}
-	if p.MinPeers < 2 {
-		fault("min_peers must be at least 2 (got %d): in a group of two, a sum shows each the other's part", p.MinPeers)
+	if p.MinMembers < 2 {
+		fault("min_members must be at least 2 (got %d): in a group of two, a sum shows each the other's part", p.MinMembers)
 	}
 	if p.MinInSum < 0 {
 		fault("min_members_in_sum must be at least 1, or 0 for %d (got %d)", usualInSum, p.MinInSum)
@@ -207,14 +205,12 @@ func (p Policy) Validate() error {
 }
 
 var (
-	allRows     = []string{"float32", "bf16", "int8", "int4"}
-	allFailures = []string{"wait", "continue"}
+	allRows = []string{"float32", "bf16", "int8", "int4"}
 )
 
-// modes, rows and failures are the lists of the policy, or what they mean where it has none.
-func (p Policy) modes() []string    { return orElse(p.Modes, []string{"retexo"}) }
-func (p Policy) rows() []string     { return orElse(p.Rows, allRows) }
-func (p Policy) failures() []string { return orElse(p.Failures, allFailures) }
+// modes and rows are the lists of the policy, or what they mean where it has none.
+func (p Policy) modes() []string { return orElse(p.Modes, []string{"retexo"}) }
+func (p Policy) rows() []string  { return orElse(p.Rows, allRows) }
 
 func orElse(given, otherwise []string) []string {
 	if given == nil {
@@ -240,9 +236,8 @@ type Plan struct {
 	Layers, Hops int
 	Passes       int     // over the features that find components; 0: none
 	Rounds       int     // of a layer, at most
-	Peers        int     // how many take part at least: with how few it continues when others fail
+	Members      int     // how many take part
 	InSum        int     // members whose parts are added up before anybody sees them; 1: sums in the clear
-	Failures     string  // wait or continue
 	Labels       bool    // rows of class means may hold a node's own label
 	InRow        int     // nodes whose rows are added up in each row that leaves; 0: no row leaves
 	Epsilon      float64 // of the privacy of edges; 0: there is none
@@ -271,7 +266,6 @@ func (p Policy) Check(plan Plan) error {
 		{"layer_outputs", "layer output", plan.LayerOutput, p.LayerOutputs},
 		{"solvers", "solver", plan.Solver, p.Solvers},
 		{"rows", "format of rows", plan.Rows, p.rows()},
-		{"failures", "way after a failure", plan.Failures, p.failures()},
 	} {
 		if !slices.Contains(l.allowed, l.got) {
 			fault(l.rule, "the plan's %s %s is none of %s", l.what, l.got, list(l.allowed))
@@ -290,8 +284,8 @@ func (p Policy) Check(plan Plan) error {
 			fault(l.rule, l.what, l.most, l.got)
 		}
 	}
-	if plan.Peers < p.MinPeers {
-		fault("min_peers", "at least %d peers must take part (got %d)", p.MinPeers, plan.Peers)
+	if plan.Members < p.MinMembers {
+		fault("min_members", "at least %d members must take part (got %d)", p.MinMembers, plan.Members)
 	}
 	if least := cmp.Or(p.MinInSum, usualInSum); plan.InSum < least {
 		text := fmt.Sprintf("the parts of at least %d members must be added up before anybody sees them (got %d)", least, plan.InSum)

@@ -18,13 +18,12 @@ const policyFile = `federation: tumour-registry
 encoders: ["pca:64", mlp]
 layer_outputs: [logits]
 solvers: [ridge, adam]
-min_peers: 3
+min_members: 3
 max_rounds: 200
 max_bytes: 100000
 max_rate: 4096
 hours: ["20:00-06:30", "12:00-13:00"]
 rows: [int8, int4]
-failures: [wait]
 leave_one_out: true
 max_layers: 2
 max_hops: 3
@@ -76,7 +75,7 @@ func TestPolicyDeletedFields(t *testing.T) {
 
 func TestPolicyCheck(t *testing.T) {
 	allowed := Plan{Mode: "retexo", Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
-		Peers: 3, InSum: 3, Failures: "wait", InRow: 3, Epsilon: 4, Delta: 0.001, Numbers: 1.5}
+		Members: 3, InSum: 3, InRow: 3, Epsilon: 4, Delta: 0.001, Numbers: 1.5}
 	for what, c := range map[string]struct {
 		change func(*Plan)
 		want   []string
@@ -89,10 +88,10 @@ func TestPolicyCheck(t *testing.T) {
 		"class means":     {func(p *Plan) { p.Encoder = "classes" }, []string{"policy.encoders"}},
 		"both":            {func(p *Plan) { p.Encoder = "classes+pca:16" }, []string{"policy.encoders"}},
 		"no number":       {func(p *Plan) { p.Encoder = "pca" }, []string{"policy.encoders"}},
-		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.modes", "policy.layer_outputs", "policy.solvers", "policy.rows", "policy.failures", "policy.max_epsilon", "policy.min_peers", "policy.min_members_in_sum"}},
+		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.modes", "policy.layer_outputs", "policy.solvers", "policy.rows", "policy.max_epsilon", "policy.min_members", "policy.min_members_in_sum"}},
 		"hidden rows":     {func(p *Plan) { p.LayerOutput = "hidden" }, []string{"policy.layer_outputs"}},
 		"solver":          {func(p *Plan) { p.Solver = "sgd" }, []string{"policy.solvers"}},
-		"two peers":       {func(p *Plan) { p.Peers = 2 }, []string{"policy.min_peers"}},
+		"two peers":       {func(p *Plan) { p.Members = 2 }, []string{"policy.min_members"}},
 		"two in a sum":    {func(p *Plan) { p.InSum = 2 }, []string{"policy.min_members_in_sum"}},
 		"sums in clear":   {func(p *Plan) { p.InSum = 1 }, []string{"policy.min_members_in_sum"}},
 		"too many rounds": {func(p *Plan) { p.Rounds = 201 }, []string{"policy.max_rounds"}},
@@ -101,7 +100,6 @@ func TestPolicyCheck(t *testing.T) {
 		"layers":          {func(p *Plan) { p.Layers = 3 }, []string{"policy.max_layers"}},
 		"hops":            {func(p *Plan) { p.Hops = 4 }, []string{"policy.max_hops"}},
 		"passes":          {func(p *Plan) { p.Passes = 2 }, []string{"policy.max_pca_passes"}},
-		"goes on":         {func(p *Plan) { p.Failures = "continue" }, []string{"policy.failures"}},
 		"own labels":      {func(p *Plan) { p.Labels = true }, []string{"policy.leave_one_out"}},
 		"single rows":     {func(p *Plan) { p.InRow = 2 }, []string{"policy.least_in_sum"}},
 		"no row":          {func(p *Plan) { p.InRow = 0 }, nil},
@@ -126,9 +124,9 @@ func TestPolicyCheck(t *testing.T) {
 			}
 		}
 	}
-	bare := Policy{Federation: "x", Encoders: []string{"pca"}, LayerOutputs: []string{"logits"}, Solvers: []string{"adam"}, MinPeers: 2, MinInSum: 1}
-	most := Plan{Mode: "retexo", Encoder: "pca:9", LayerOutput: "logits", Solver: "adam", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Peers: 2, InSum: 1,
-		Failures: "continue", Labels: true, InRow: 1, Delta: 1, Numbers: 9}
+	bare := Policy{Federation: "x", Encoders: []string{"pca"}, LayerOutputs: []string{"logits"}, Solvers: []string{"adam"}, MinMembers: 2, MinInSum: 1}
+	most := Plan{Mode: "retexo", Encoder: "pca:9", LayerOutput: "logits", Solver: "adam", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Members: 2, InSum: 1,
+		Labels: true, InRow: 1, Delta: 1, Numbers: 9}
 	if err := errors.Join(bare.Validate(), bare.Check(most)); err != nil {
 		t.Errorf("a policy without these rules: %v", err)
 	}
@@ -170,33 +168,35 @@ func TestPolicyHours(t *testing.T) {
 func TestPolicyFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "federation",
-		policyFile + "encoder: raw\n": `[20:1]`,
-		strings.Replace(policyFile, "min_peers: 3", "min_peers must be at least 2 (got 1)", 1): "min_peers must be at least 2 (got 1)",
-		strings.Replace(policyFile, "min_peers: 3", "min_peers: many", 1):                      "[5:12]",
-		strings.Replace(policyFile, "[logits]", "[]", 1):                                       "layer_outputs must name some of hidden, logits (got none)",
-		strings.Replace(policyFile, "[logits]", "[rows]", 1):                                   `layer_outputs must be some of hidden, logits (got "rows")`,
-		strings.Replace(policyFile, "mlp", "pca:0", 1):                                         `encoders must be some of raw, mlp, pca, pca:K, classes, embedding (got "pca:0")`,
-		strings.Replace(policyFile, "mlp", "pca:K", 1):                                         `encoders must be some of raw, mlp, pca, pca:K, classes, embedding (got "pca:K")`,
-		strings.Replace(policyFile, "ridge", "magic", 1):                                       `solvers must be some of adam, adamw, sgd, ridge (got "magic")`,
-		strings.Replace(policyFile, "20:00-06:30", "20:00", 1):                                 `hours must be spans such as 22:00-06:00 (got "20:00")`,
-		strings.Replace(policyFile, "20:00-06:30", "24:00-25:00", 1):                           `hours must be spans such as 22:00-06:00 (got "24:00-25:00")`,
-		strings.Replace(policyFile, "20:00-06:30", "20:00-20:00", 1):                           `hours must be spans such as 22:00-06:00 (got "20:00-20:00")`,
-		strings.Replace(policyFile, "max_rate: 4096", "max_rate: 1", 1):                        "max_rate 1",
-		policyFile + "receive_limit: 1023\n":                                                   "receive_limit 1023",
-		strings.Replace(policyFile, "max_bytes: 100000", "max_bytes: -1", 1):                   "max_bytes -1",
-		policyFile + "approvers: [bob]\n":                                                      "approvers",
-		policyFile + "approvers: [" + south.id + ", " + south.id + "]\n":                       "named twice",
-		policyFile + "approvals: 2\n":                                                          "approvals must be 0 to 1, the number of approvers (got 2)",
-		"hours: !0 &a\n0":                                                                      "must be YAML",
-		policyFile + "min_peers: 4\n":                                                          "min_peers",
-		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")):               "at most 65536 bytes",
+		policyFile + "encoder: raw\n": `[19:1]`,
+		strings.Replace(policyFile, "min_members: 3", "min_members must be at least 2 (got 1)", 1): "min_members must be at least 2 (got 1)",
+		strings.Replace(policyFile, "min_members: 3", "min_members: many", 1):                      "[5:14]",
+		strings.Replace(policyFile, "[logits]", "[]", 1):                                           "layer_outputs must name some of hidden, logits (got none)",
+		strings.Replace(policyFile, "[logits]", "[rows]", 1):                                       `layer_outputs must be some of hidden, logits (got "rows")`,
+		strings.Replace(policyFile, "mlp", "pca:0", 1):                                             `encoders must be some of raw, mlp, pca, pca:K, classes, embedding (got "pca:0")`,
+		strings.Replace(policyFile, "mlp", "pca:K", 1):                                             `encoders must be some of raw, mlp, pca, pca:K, classes, embedding (got "pca:K")`,
+		strings.Replace(policyFile, "ridge", "magic", 1):                                           `solvers must be some of adam, adamw, sgd, ridge (got "magic")`,
+		strings.Replace(policyFile, "20:00-06:30", "20:00", 1):                                     `hours must be spans such as 22:00-06:00 (got "20:00")`,
+		strings.Replace(policyFile, "20:00-06:30", "24:00-25:00", 1):                               `hours must be spans such as 22:00-06:00 (got "24:00-25:00")`,
+		strings.Replace(policyFile, "20:00-06:30", "20:00-20:00", 1):                               `hours must be spans such as 22:00-06:00 (got "20:00-20:00")`,
+		strings.Replace(policyFile, "max_rate: 4096", "max_rate: 1", 1):                            "max_rate 1",
+		policyFile + "receive_limit: 1023\n":                                                       "receive_limit 1023",
+		strings.Replace(policyFile, "max_bytes: 100000", "max_bytes: -1", 1):                       "max_bytes -1",
+		policyFile + "approvers: [bob]\n":                                                          "approvers",
+		policyFile + "approvers: [" + south.id + ", " + south.id + "]\n":                           "named twice",
+		policyFile + "approvals: 2\n":                                                              "approvals must be 0 to 1, the number of approvers (got 2)",
+		"hours: !0 &a\n0":                                                                          "must be YAML",
+		policyFile + "min_members: 4\n":                                                            "min_members",
+		policyFile + "failures: [wait]\n":                                                          `unknown field "failures"`,
+		policyFile + "min_peers: 3\n":                                                              `unknown field "min_peers"`,
+		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")):                   "at most 65536 bytes",
 	} {
 		if _, _, err := parsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q…: %v, must contain %q", text, err, want)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(path, []byte("min_peers: 0"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("min_members: 0"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := ReadPolicy(path); err == nil || !strings.Contains(err.Error(), path) {
@@ -347,7 +347,7 @@ func FuzzApproval(f *testing.F) {
 // TestFormerPolicy: a policy with the former names of its settings is read, with a warning for
 // each.
 func TestFormerPolicy(t *testing.T) {
-	former := "federation: x\nencoders: [raw]\ncarries: [hidden, scores]\nsolvers: [adam]\nmin_peers: 2\nmax_intake: 5000\n"
+	former := "federation: x\nencoders: [raw]\ncarries: [hidden, scores]\nsolvers: [adam]\nmin_members: 2\nmax_intake: 5000\n"
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(path, []byte(former), 0o600); err != nil {
 		t.Fatal(err)

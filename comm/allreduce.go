@@ -42,22 +42,22 @@ func (g *Group) AllReduce(ctx context.Context, door Door, x []float32) error {
 
 // chunk returns the part of a vector of n floats that the member of a rank owns.
 func (g *Group) chunk(n, rank int) (lo, hi int) {
-	r, owners := slices.Index(g.members, rank), g.owners(n)
-	if r >= owners {
+	owners := g.owners(n)
+	if rank >= owners {
 		return n, n
 	}
-	// Quotient and remainder apart: r·n may not fit where int has 32 bits.
+	// Quotient and remainder apart: rank·n may not fit where int has 32 bits.
 	q, rem := n/owners, n%owners
-	return r*q + min(r, rem), (r+1)*q + min(r+1, rem)
+	return rank*q + min(rank, rem), (rank+1)*q + min(rank+1, rem)
 }
 
 // owners returns how many members own a chunk of a vector of n floats: the first ones.
 func (g *Group) owners(n int) int {
-	switch members := len(g.members); {
+	switch {
 	case n >= starBelow:
-		return members
-	case members >= manyMembers:
-		return min(members, max(1, n/ownerLeast))
+		return g.size
+	case g.size >= manyMembers:
+		return min(g.size, max(1, n/ownerLeast))
 	}
 	return 1
 }
@@ -76,7 +76,7 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 	var form *Fixed
 	clear(part.Residual)
 	if part.Bits != 0 && len(part.Update) > 0 {
-		if form, err = part.Fixed(len(g.members)); err != nil {
+		if form, err = part.Fixed(g.size); err != nil {
 			err = g.breakWith(fmt.Errorf("comm: %s: %w", c.name(), err)) // the others wait for what will not come
 			c.end()
 			return Reduced{}, err
@@ -88,11 +88,11 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 	case len(part.Meta) == 0:
 		c.path = 0
 	}
-	if len(g.members) == 1 || len(part.Update)+len(part.Counts)+len(part.Meta) == 0 {
+	if g.size == 1 || len(part.Update)+len(part.Counts)+len(part.Meta) == 0 {
 		return r, c.end()
 	}
-	check := part.Guard(len(c.members))
-	counts := part.PackCounts(len(c.members))
+	check := part.Guard(c.size)
+	counts := part.PackCounts(c.size)
 	if form == nil {
 		update := newSum(c, floatVector(part.Update), stepGive, stepSum)
 		update.check = part.checkFloats()
@@ -101,7 +101,7 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 		c.sumFixed(part, form, r.Meta, counts)
 		r.Error = form.Error()
 	}
-	part.TakeCounts(counts, len(c.members))
+	part.TakeCounts(counts, c.size)
 	if c.ctx.Err() == nil {
 		if length, i, err := check(r.Error); err != nil {
 			c.fail(c.owner(length, i), stepSum, "recv", err)
@@ -113,13 +113,13 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 // sumCounts returns the sum of part's Counts, as they travel.
 func (c *call) sumCounts(part *Contribution, counts Integers) *sum {
 	s := newSum(c, counts, stepGiveCount, stepSumCount)
-	s.check = part.checkCounts(len(c.members))
+	s.check = part.checkCounts(c.size)
 	return s
 }
 
 // owner returns who sums number i of a vector of n.
 func (c *call) owner(n, i int) int {
-	for _, q := range c.members {
+	for q := range c.size {
 		if lo, hi := c.chunk(n, q); i >= lo && i < hi {
 			return q
 		}
@@ -134,7 +134,7 @@ func (c *call) sumFixed(part *Contribution, form *Fixed, meta [][]byte, counts I
 	grid := newSum(c, floatVector(sums), stepGiveGrid, stepSumGrid)
 	grid.check = part.checkGrid(form)
 	c.sumUp(part.Meta, meta, grid)
-	for _, q := range c.members {
+	for q := range c.size {
 		lo, hi := c.chunk(len(sums), q)
 		for j := lo; j < hi && c.ctx.Err() == nil; j++ {
 			if err := checkSum(sums[j], form.magnitudes[j]); err != nil {
@@ -322,15 +322,15 @@ func (s *sum) sumChunk() bool {
 	if s.hide != nil && s.lo < s.hi {
 		s.hide(s.lo, s.hi)
 	}
-	frames, terms := make([][]byte, len(s.members)), make([][]byte, len(s.members))
+	frames, terms := make([][]byte, s.size), make([][]byte, s.size)
 	for p := range s.ready {
-		for k, q := range s.members {
+		for q := range s.size {
 			if q == s.rank {
 				continue
 			}
 			select {
-			case frames[k] = <-s.parts[q]:
-				terms[k] = frames[k][HeaderLen:]
+			case frames[q] = <-s.parts[q]:
+				terms[q] = frames[q][HeaderLen:]
 			case <-s.ctx.Done():
 				s.stop()
 				return false

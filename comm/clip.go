@@ -20,7 +20,7 @@ func (g *Group) clipped(ctx context.Context, c *Contribution) (Reduced, error) {
 		panic(fmt.Sprintf("comm: Reduce %v: a clipped sum must have a count for each of its columns, no meta, parts or residual (got %d numbers in %d columns, %d counts)",
 			c.ID, len(c.Update), c.Columns, len(c.Counts)))
 	}
-	if len(g.members) == 1 {
+	if g.size == 1 {
 		return r, nil
 	}
 	own, err := c.whole()
@@ -35,9 +35,9 @@ func (g *Group) clipped(ctx context.Context, c *Contribution) (Reduced, error) {
 	if err := g.agreeOn(ctx, c.ID, parts); err != nil {
 		return r, err
 	}
-	means, weights := make([][]float32, 0, len(g.members)), make([][]float64, 0, len(g.members))
+	means, weights := make([][]float32, 0, g.size), make([][]float64, 0, g.size)
 	counts := make([]int64, c.Columns)
-	for _, q := range g.members {
+	for q := range g.size {
 		part, apart, err := c.parse(parts[q])
 		if err == nil && q != g.rank {
 			err = c.checkPart(part, apart)
@@ -72,7 +72,7 @@ func (g *Group) toOthers(b []byte) [][]byte {
 // agreeOn returns an error unless all members got the same parts.
 func (g *Group) agreeOn(ctx context.Context, id ReduceID, parts [][]byte) error {
 	h := sha256.New()
-	for _, q := range g.members {
+	for q := range g.size {
 		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(parts[q]))))
 		h.Write(parts[q])
 	}

@@ -3,13 +3,12 @@ package comm
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 )
 
-// Exchange sends out[q] to every peer q and fills in[q] from it, all peers at once. Both have Size entries, those of
-// this member and of ranks that are no members empty; an empty entry sends and awaits nothing. The lengths are agreed beforehand: len(in[q]) here is
+// Exchange sends out[q] to every peer q and fills in[q] from it, all peers at once. Both have Size entries, that of
+// this member empty; an empty entry sends and awaits nothing. The lengths are agreed beforehand: len(in[q]) here is
 // len(out[rank]) there, and another length is a *PeerError that names the peer, what, and both lengths.
 func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in [][]float32) error {
 	if len(out) != g.size || len(in) != g.size || len(out[g.rank]) != 0 || len(in[g.rank]) != 0 {
@@ -66,8 +65,8 @@ func (g *Group) Relay(ctx context.Context, door Door, id ReduceID, patience floa
 
 // SendRecv sends out[q] to every peer q and returns what each sent here, all peers at once. The lengths need not be
 // known: whatever is sent has at most limit bytes, and a peer that announces more is refused before any memory is
-// taken for it. A nil entry arrives as an empty one. out[Rank] is not sent, nor what is for a rank that is no member; what
-// would come from them is nil. Beside an error it returns what had come before it.
+// taken for it. A nil entry arrives as an empty one. out[Rank] is not sent, and in[Rank]
+// is nil. Beside an error it returns what had come before it.
 func (g *Group) SendRecv(
 	ctx context.Context, door Door, what string, out [][]byte, limit int,
 ) (in [][]byte, err error) {
@@ -79,7 +78,7 @@ func (g *Group) SendRecv(
 		return nil, err
 	}
 	for q, b := range out {
-		if q != g.rank && g.Has(q) && len(b) > limit {
+		if q != g.rank && len(b) > limit {
 			err := fmt.Errorf("comm: %s: a message to peer %d must have at most %d bytes (got %d)",
 				c.name(), q, limit, len(b))
 			g.breakWith(err) // the peers wait for a message that will not come
@@ -99,12 +98,12 @@ const atOnce = 64
 // each runs do for every other member, atOnce at a time, in the order of ranks after this one's (by 1) or before it (by −1). If
 // all send in the one order and receive in the other, the two ends of a message come to it in the same turn: none waits in a circle.
 func (c *call) each(by int, do func(q int)) {
-	n, at := len(c.members), slices.Index(c.members, c.rank)
+	n := c.size
 	var turn atomic.Int64
 	for range min(n-1, atOnce) {
 		c.tasks.Go(func() {
 			for k := int(turn.Add(1)); k < n && (k <= atOnce || c.ctx.Err() == nil); k = int(turn.Add(1)) {
-				do(c.members[(at+n+by*k)%n])
+				do((c.rank + n + by*k) % n)
 			}
 		})
 	}
@@ -145,8 +144,8 @@ func (c *call) recvBytes(from int, step uint8, limit int) []byte {
 
 // Broadcast makes x of every member that of root. len(x) must agree; root sends 4·len(x)·(Size−1) bytes.
 func (g *Group) Broadcast(ctx context.Context, door Door, root int, x []float32) error {
-	if !g.Has(root) {
-		panic(fmt.Sprintf("comm: Broadcast from %d, of members %v", root, g.members))
+	if root < 0 || root >= g.size {
+		panic(fmt.Sprintf("comm: Broadcast from %d, of %d members", root, g.size))
 	}
 	c, err := g.begin(ctx, opBroadcast, door, "")
 	if err != nil {

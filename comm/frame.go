@@ -13,7 +13,7 @@ import (
 //	byte 0      version of this layout, 2
 //	byte 1      operation; the highest bit marks those of a second group (Dup)
 //	byte 2      door
-//	byte 3      step within the operation (of AllReduce: allreduce.go; of Agree: 0 views, 1 the decision)
+//	byte 3      step within the operation (of AllReduce: allreduce.go)
 //	bytes 4–7   sequence number of the operation in its Group, little endian, from 1, wrapping
 //	bytes 8–15  payload bytes of the whole message, little endian
 //
@@ -35,14 +35,14 @@ const (
 	opBroadcast
 	opBarrier
 	opStream
-	opAgree
+	_ // was another operation
 	opRefuse
 	opLost
 	numOps
 )
 
 func (o op) String() string {
-	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "agree", "refuse", "lost"}[o]
+	return [...]string{"allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "", "refuse", "lost"}[o]
 }
 
 type header struct {
@@ -92,7 +92,7 @@ func parseFrame(frame []byte) (h header, payload []byte, err error) {
 
 // Frame is what the header of a frame states, and its payload.
 type Frame struct {
-	Op      string // "allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "agree", "refuse" or "lost"
+	Op      string // "allreduce", "exchange", "sendrecv", "broadcast", "barrier", "stream", "", "refuse" or "lost"
 	Dup     bool   // of the group that Dup returned
 	Door    Door
 	Step    uint8  // within the operation

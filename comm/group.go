@@ -21,14 +21,9 @@ var ErrClosed = errors.New("comm: closed")
 // An operation ends with no goroutine left behind. Its error is the first cause: a *PeerError naming the member at
 // fault, the context's error naming the members still waited for, or ErrClosed. The buffers of a failed operation
 // hold anything; the Group is broken and every later call returns the same error.
-//
-// A group may have fewer members than Size, those that Agree found: the others have a rank and no part in anything,
-// and their entries of slices by rank are empty.
 type Group struct {
 	t          Transport
 	rank, size int
-	members    []int  // their ranks, ascending, this one's among them
-	generation uint64 // that Agree found; 0: none was agreed on
 	calls      uint32 // so far; the sequence number of the running one
 	busy       atomic.Bool
 	sent       [numDoors]atomic.Int64
@@ -62,27 +57,14 @@ func NewGroup(t Transport, rank, size int) *Group {
 	if size < 1 || rank < 0 || rank >= size {
 		panic(fmt.Sprintf("comm: NewGroup: rank %d of %d members", rank, size))
 	}
-	g := &Group{t: t, rank: rank, size: size}
-	for r := range size {
-		g.members = append(g.members, r)
-	}
-	return g
+	return &Group{t: t, rank: rank, size: size}
 }
 
 // Rank returns this member's number, in [0, Size).
 func (g *Group) Rank() int { return g.rank }
 
-// Size returns how many ranks there are, this one included. All of them are members, unless Agree found fewer.
+// Size returns how many members there are, this one included.
 func (g *Group) Size() int { return g.size }
-
-// Members returns the ranks of the members, ascending. It is not to be changed.
-func (g *Group) Members() []int { return g.members }
-
-// Has reports whether rank q is a member.
-func (g *Group) Has(q int) bool { return slices.Contains(g.members, q) }
-
-// Generation returns the number that Agree gave this set of members; 0 without one.
-func (g *Group) Generation() uint64 { return g.generation }
 
 // LimitSilence ends an operation in which no frame has come or gone for d, 0: never. The error is a *PeerError of a
 // member that was waited for, and ErrSilent: a member may keep its connections and say nothing. Members but the first
@@ -94,7 +76,7 @@ var ErrSilent = errors.New("no progress")
 
 // others yields the ranks of the other members.
 func (g *Group) others(yield func(q int) bool) {
-	for _, q := range g.members {
+	for q := range g.size {
 		if q != g.rank && !yield(q) {
 			return
 		}
@@ -123,7 +105,7 @@ func (g *Group) Messages() int64 {
 // Waits returns how many messages lay one after another on the longest path through this member's calls, and how long
 // the calls took: where a message takes L, all of them take trips·L and what the bytes need. It counts a sum as two, its
 // parts to who sums and the sum from there, and one in fixed point as four; a sum of Meta alone as one; a Stream as two, a request and what it brings,
-// for each message that was requested after another had come; Agree as two; a call in which this member neither sends
+// for each message that was requested after another had come; a call in which this member neither sends
 // nor receives as none; any other as one. Calls of the group that Dup returned go on beside and are not among them.
 func (g *Group) Waits() (trips int64, spent time.Duration) {
 	return g.trips.Load(), time.Duration(g.spent.Load())
@@ -194,9 +176,9 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 	g.calls++
 	c := &call{Group: g, header: header{op: op, door: door, seq: g.calls}, what: what, begun: time.Now(), parent: ctx, path: 1}
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	if g.patience > 0 && len(g.members) > 1 {
+	if g.patience > 0 && g.size > 1 {
 		c.limit = g.patience
-		if g.rank != g.members[0] { // who sums what is short knows who is late: the others leave it time to say so
+		if g.rank != 0 { // who sums what is short knows who is late: the others leave it time to say so
 			c.limit += g.patience / 2
 		}
 		c.mu.Lock()
@@ -231,7 +213,7 @@ func (c *call) end() error {
 	if c.watch != nil {
 		c.watch.Stop()
 	}
-	if len(c.members) > 1 {
+	if c.size > 1 {
 		c.trips.Add(c.path)
 	}
 	c.spent.Add(int64(time.Since(c.begun)))

@@ -60,7 +60,7 @@ func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, hide 
 		s.hide = func(lo, hi int) { hide(k, lo, hi) }
 		sums = append(sums, s)
 	}
-	if len(g.members) > 1 {
+	if g.size > 1 {
 		c.sumUp(meta, r.Meta, sums...)
 	}
 	return r, c.end()

@@ -8,7 +8,7 @@ import (
 // ReduceID names one reduction of a run. No two reductions of a run have the same: masks and noise may be derived from
 // it. A stage or round that is done again, since a peer was lost or parameters differed, has another Generation or Step.
 type ReduceID struct {
-	Generation uint64 // of the members
+	Generation uint64 // how often the run has begun or gone on
 	Stage      int    // 0 where a run has no stages
 	Round      int    // or epoch
 	Step       int    // tells reductions of one kind in one round apart

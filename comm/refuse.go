@@ -54,7 +54,7 @@ func (g *Group) Refuse(ctx context.Context, err error) error {
 	if !errors.Is(err, ErrRefused) {
 		return err
 	}
-	if _, named := errors.AsType[*PeerError](err); !named && len(g.members) == 2 {
+	if _, named := errors.AsType[*PeerError](err); !named && g.size == 2 {
 		for q := range g.others {
 			err = &PeerError{Rank: q, Op: "check", Err: err}
 		}

@@ -91,7 +91,7 @@ func TestStored(t *testing.T) {
 // TestJudge: numbers are judged by stored values, and those of earlier candidates count for later ones.
 func TestJudge(t *testing.T) {
 	own := parts(t)[0]
-	policy := admission.Policy{Encoders: []string{"raw", "mlp", "pca", "classes"}, LayerOutputs: []string{"hidden"}, Solvers: []string{"ridge", "adam"}, MinPeers: 2}
+	policy := admission.Policy{Encoders: []string{"raw", "mlp", "pca", "classes"}, LayerOutputs: []string{"hidden"}, Solvers: []string{"ridge", "adam"}, MinMembers: 2}
 	one := of(t, "preset: frugal-pca\nencoder: pca:16", own)
 	share := one.PerStored(16)
 	policy.MaxNumbers = share

@@ -150,7 +150,6 @@ func (t *Trainer) learnUnits(all labels.Counts) {
 }
 
 // Generation returns the highest generation that this worker had a part in; session.Member asks for it.
-func (t *Trainer) Generation() (uint64, error) { return t.participant().Generation(t.generation) }
 
 // Resume takes up a final model that the checkpoints have, and reports whether there is one; session.Member asks for it.
 func (t *Trainer) Resume() (done bool, err error) {

@@ -52,9 +52,9 @@ func NewCollector(
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
-	if members := len(g.Members()); members != g.Size() || members < a.Sites || (in != nil) != (g.Rank() < a.Sites) {
-		return nil, fmt.Errorf("the %d sites that collect shares must be among the %d of the group, and all must be there (got %d)",
-			a.Sites, g.Size(), members)
+	if g.Size() < a.Sites || (in != nil) != (g.Rank() < a.Sites) {
+		return nil, fmt.Errorf("the sites that collect shares must be the first %d of a group (got rank %d of %d, with an intake: %t)",
+			a.Sites, g.Rank(), g.Size(), in != nil)
 	}
 	return &Collector{agreed: a, group: g, inner: inner, intake: in, until: until, changed: make(chan struct{}), fetched: map[Token]int{}, latest: map[Token]*byte{}}, nil
 }

@@ -77,11 +77,6 @@ func (a *assembly) tell() []uint64 {
 	if a.told || a.met() < len(a.attempts) {
 		return nil
 	}
-	return a.roll()
-}
-
-// roll returns this member's roll, complete or not, which the caller sends to all.
-func (a *assembly) roll() []uint64 {
 	a.told = true
 	return slices.Clone(a.attempts)
 }

@@ -142,7 +142,7 @@ func FuzzHandshake(f *testing.F) {
 		if low {
 			ours, p.rank = hello(1), 0
 		}
-		r := newRendezvous(&Host{}, []node.Peer{{}, {}}, int(ours.rank), Hello{}, nil)
+		r := newRendezvous(&Host{}, []node.Peer{{}, {}}, int(ours.rank), Hello{})
 		r.ours = ours
 		s := &bytesStream{in: bytes.NewReader(in)}
 		kept := false

@@ -46,13 +46,9 @@ func Listen(cfg node.Config) (*Host, error) {
 	}
 	h := &Host{node: n, cfg: n.Config()}
 	n.SetStreamHandler(sessionProtocol, func(s network.Stream) {
-		joining, session := h.state()
-		if joining != nil {
+		if joining, _ := h.state(); joining != nil {
 			joining.answer(s)
 			return
-		}
-		if session != nil {
-			session.rejoinRequested(s.Conn().RemotePeer())
 		}
 		s.Reset()
 	})

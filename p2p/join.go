@@ -36,7 +36,6 @@ type rendezvous struct {
 	members   []node.Peer
 	ours      greeting
 	start     time.Time
-	quorum    *quorum // nil: all members
 	pairs     []*pair
 	fatal     chan error    // capacity 1: a mismatch, which no retry mends
 	changed   chan struct{} // capacity 1: something has happened to a link
@@ -44,9 +43,7 @@ type rendezvous struct {
 
 	mu       sync.Mutex // of what follows, and of link and last of each pair
 	assembly assembly
-	came     time.Time // when the last member came: members that were missing for long do not leave out the next one
-	over     bool      // the session has begun, or the attempt has failed: no more links
-	whole    bool      // the session has begun with all members, who agree on that
+	over     bool // the session has begun, or the attempt has failed: no more links
 }
 
 // pair is what one Join knows of one other member.
@@ -67,10 +64,6 @@ type pair struct {
 // names the missing members and why. If a member has another protocol version or hello, Join ends
 // at once at all members with a MismatchError. A host has one session at a time.
 func (h *Host) Join(ctx context.Context, roster node.Roster, hello Hello) (*Session, error) {
-	return h.join(ctx, roster, hello, nil)
-}
-
-func (h *Host) join(ctx context.Context, roster node.Roster, hello Hello, q *quorum) (*Session, error) {
 	members, err := h.node.Members(roster)
 	if err != nil {
 		return nil, err
@@ -82,7 +75,7 @@ func (h *Host) join(ctx context.Context, roster node.Roster, hello Hello, q *quo
 	if len(hello.PlanText) > maxPlanText {
 		return nil, fmt.Errorf("p2p: hello: the plan must have at most %d bytes (got %d)", maxPlanText, len(hello.PlanText))
 	}
-	r := newRendezvous(h, members, rank, hello, q)
+	r := newRendezvous(h, members, rank, hello)
 	if err := errors.Join(r.barred(), r.begin()); err != nil {
 		return nil, err
 	}
@@ -101,10 +94,10 @@ func (h *Host) join(ctx context.Context, roster node.Roster, hello Hello, q *quo
 	return r.end(err)
 }
 
-func newRendezvous(h *Host, members []node.Peer, rank int, hello Hello, q *quorum) *rendezvous {
+func newRendezvous(h *Host, members []node.Peer, rank int, hello Hello) *rendezvous {
 	attempt := newAttempt()
 	r := &rendezvous{
-		host: h, members: members, start: time.Now(), came: time.Now(), quorum: q,
+		host: h, members: members, start: time.Now(),
 		ours:  greeting{Hello: hello, rank: uint32(rank), size: uint32(len(members)), roster: fingerprint(members), attempt: attempt},
 		pairs: make([]*pair, len(members)), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
 		assembly: newAssembly(rank, len(members), attempt),

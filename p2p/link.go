@@ -42,8 +42,6 @@ type link struct {
 	out    []byte
 	broken bool // a frame went out in part
 
-	rolled chan struct{} // closed when the peer's roll has come, or will not; nil: it has come
-
 	recv sync.Mutex
 	in   io.Reader // the stream, or what was left of it when the peer said goodbye
 	// What has come of the next frame: it stays here when a Recv is cancelled.
@@ -209,9 +207,6 @@ func (l *link) drain() error {
 		return nil
 	}
 	l.stream.SetReadDeadline(time.Now().Add(goodbyeTime))
-	if l.rolled != nil {
-		<-l.rolled
-	}
 	rest, err := io.ReadAll(io.LimitReader(l.stream, maxRest))
 	if err == nil && len(rest) == maxRest {
 		err = fmt.Errorf("it must leave at most %d bytes unread", maxRest)

@@ -182,30 +182,6 @@ func TestGoodbyeEndsOneLink(t *testing.T) {
 	})
 }
 
-// A session that began without some members goes on where it loses another one.
-func TestBreakEndsOneLinkOfAQuorum(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, transport string) {
-		hs, roster := hosts(t, transport, 4)
-		ctx := within(t, patience)
-		ss, errs := make([]*Session, 3), make([]error, 3)
-		var all sync.WaitGroup
-		for i := range ss {
-			all.Go(func() { ss[i], errs[i] = hs[i].JoinSome(ctx, roster, Hello{}, 3, 500*time.Millisecond) })
-		}
-		all.Wait()
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-		frames(t, ss[0], ss[2]) // whose rolls have come, too
-		cutOff(ss[2])
-		_, err := ss[0].Recv(ctx, 2)
-		wantPeerError(t, err, 2, "site-2")
-		await(t, ctx, "the connection is closed at the other one, too", func() bool { return len(hs[1].node.Network().ConnsToPeer(hs[2].node.ID())) == 0 })
-		frames(t, ss[0], ss[1])
-	})
-}
-
 // Who is to blame for a reset is told by its code, as far as that names another member.
 func TestBlame(t *testing.T) {
 	s := &Session{rank: 0, members: []node.Peer{{Name: "a"}, {Name: "b"}, {Name: "c"}}}

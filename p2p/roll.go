@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 )
@@ -34,7 +33,6 @@ func (r *rendezvous) failed(p *pair, err error) {
 func (r *rendezvous) linked(s network.Stream, p *pair, attempt uint64) {
 	s.SetDeadline(time.Time{})
 	l := newLink(p.rank, p.member.Name, paced(s, r.host.cfg.MaxRate), &r.host.pool)
-	l.rolled = make(chan struct{})
 	r.mu.Lock()
 	if r.over || s.Conn().IsClosed() {
 		r.mu.Unlock()
@@ -43,7 +41,7 @@ func (r *rendezvous) linked(s network.Stream, p *pair, attempt uint64) {
 	}
 	old := p.link
 	dropped := r.drop(r.assembly.link(p.rank, attempt))
-	p.link, p.last, r.came = l, nil, time.Now()
+	p.link, p.last = l, nil
 	r.listening.Go(func() { r.listen(p, l) })
 	r.mu.Unlock()
 	r.host.node.Watch(s.Conn(), l.silent)
@@ -104,18 +102,11 @@ func (r *rendezvous) disconnected(c network.Conn) {
 	}
 }
 
-// listen reads the roll of a link's peer. A session of a quorum may have begun before it comes.
+// listen reads the roll of a link's peer, which comes before the session begins.
 func (r *rendezvous) listen(p *pair, l *link) {
-	defer close(l.rolled)
 	b := make([]byte, attemptBytes*len(r.members))
 	if _, err := io.ReadFull(l.stream, b); err != nil {
 		r.lost(p, l, err)
-		r.mu.Lock()
-		begun := r.over && p.link == l
-		r.mu.Unlock()
-		if begun {
-			l.fail(&comm.PeerError{Rank: l.rank, Name: l.name, Op: "join", Err: cut(err, false)}, 0)
-		}
 		return
 	}
 	roll := make([]uint64, len(r.members))
@@ -131,22 +122,16 @@ func (r *rendezvous) listen(p *pair, l *link) {
 }
 
 // settled tells the others whom this member has met, once that is all of them, and reports whether
-// the session may begin: with all members when they agree, or else with a quorum.
+// the session may begin: all members agree.
 func (r *rendezvous) settled() bool {
 	r.mu.Lock()
 	roll, links := r.assembly.tell(), r.links()
 	r.mu.Unlock()
 	r.say(roll, links)
 	r.mu.Lock()
-	r.whole = r.assembly.agreed()
-	r.over = r.whole || r.quorum.reached(r.assembly.met(), len(r.members), r.came)
-	over, told := r.over, r.assembly.told
-	if roll, links = nil, r.links(); over && !told {
-		roll = r.assembly.roll()
-	}
-	r.mu.Unlock()
-	r.say(roll, links)
-	return over
+	defer r.mu.Unlock()
+	r.over = r.assembly.agreed()
+	return r.over
 }
 
 // links lists what links there are. The caller holds mu.

@@ -27,20 +27,16 @@ const lostCode network.StreamErrorCode = 0x48440000
 // Session is a comm.Transport of a fixed set of members with a stream between each two. A fault
 // ends its link: all later calls that deal with that peer fail with the same *comm.PeerError.
 //
-// If a peer's connection breaks or it aborts, a session that began with all members ends at once:
-// every call fails with the *comm.PeerError of the failed peer. A session that began with fewer
-// members loses only that link.
+// If a peer's connection breaks or it aborts, the session ends at once: every call fails with the
+// *comm.PeerError of the failed peer.
 type Session struct {
-	host     *Host
-	rank     int
-	members  []node.Peer
-	links    []*link // nil at our own rank, and at those of members that were not there
-	requests []atomic.Bool
-
-	whole   bool                           // it began with all members, who agreed: it ends when one is lost
+	host    *Host
+	rank    int
+	members []node.Peer
+	links   []*link                        // nil at our own rank
 	listens *sync.WaitGroup                // what still reads rolls
 	culprit atomic.Pointer[comm.PeerError] // the first fault that was found
-	over    atomic.Pointer[comm.PeerError] // of a whole session: the loss that ended it
+	over    atomic.Pointer[comm.PeerError] // the loss that ended it
 	closed  atomic.Bool
 	close   sync.Once
 }
@@ -48,10 +44,9 @@ type Session struct {
 var _ comm.Transport = (*Session)(nil)
 
 func newSession(h *Host, r *rendezvous) *Session {
-	s := &Session{host: h, rank: r.rank(), members: r.members, links: make([]*link, len(r.members)), requests: make([]atomic.Bool, len(r.members)),
-		whole: r.whole, listens: &r.listening}
+	s := &Session{host: h, rank: r.rank(), members: r.members, links: make([]*link, len(r.members)), listens: &r.listening}
 	for i, p := range r.pairs {
-		if p != nil && p.link != nil && (s.whole || !p.link.stream.Conn().IsClosed()) {
+		if p != nil {
 			s.links[i] = p.link
 		}
 	}
@@ -76,7 +71,7 @@ func (s *Session) disconnected(c network.Conn) {
 	}
 }
 
-// lose ends a link whose peer is gone without a goodbye, and the session if it is whole.
+// lose ends a link whose peer is gone without a goodbye, and the session.
 func (s *Session) lose(l *link, err error) {
 	if s.closed.Load() || l.left.Load() {
 		return
@@ -86,7 +81,7 @@ func (s *Session) lose(l *link, err error) {
 		return
 	}
 	s.culprit.CompareAndSwap(nil, e)
-	if !s.whole || !s.over.CompareAndSwap(nil, e) {
+	if !s.over.CompareAndSwap(nil, e) {
 		return
 	}
 	for _, other := range s.links {
@@ -107,9 +102,6 @@ func (s *Session) Size() int { return len(s.members) }
 // peer. If ctx ends after a part of the frame was sent, the link ends.
 func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
 	l := s.link(to)
-	if l == nil {
-		return s.absent(to, "send")
-	}
 	if err := s.ready(ctx, l, "send"); err != nil {
 		return err
 	}
@@ -123,21 +115,8 @@ func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
 // Recv takes the next frame from the member of rank from. If ctx ends first, nothing is lost.
 func (s *Session) Recv(ctx context.Context, from int) ([]byte, error) {
 	l := s.link(from)
-	if l == nil {
-		return nil, s.absent(from, "recv")
-	}
 	if err := s.ready(ctx, l, "recv"); err != nil {
 		return nil, err
-	}
-	if l.rolled != nil {
-		select {
-		case <-l.rolled:
-		case <-ctx.Done():
-			return nil, &comm.PeerError{Rank: l.rank, Name: l.name, Op: "recv", Err: ctx.Err()}
-		}
-		if f := l.fault.Load(); f != nil {
-			return nil, f
-		}
 	}
 	frame, clean, err := l.read(ctx, s.host.cfg.MaxFrame)
 	return frame, s.outcome(ctx, l, "recv", clean, err)
@@ -151,10 +130,6 @@ func (s *Session) link(rank int) *link {
 		panic(fmt.Sprintf("p2p: no link from rank %d to rank %d of %d", s.rank, rank, len(s.links)))
 	}
 	return s.links[rank]
-}
-
-func (s *Session) absent(rank int, op string) error {
-	return &comm.PeerError{Rank: rank, Name: s.members[rank].Name, Op: op, Err: errAbsent}
 }
 
 func (s *Session) ready(ctx context.Context, l *link, op string) error {

@@ -194,9 +194,6 @@ func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 	if p.Mode != "retexo" {
 		return id, errors.Join(errs...) // preset says so
 	}
-	if p.MinPeers > 0 {
-		errs.add("min_peers must be 0 with preset auto (got %d): all peers must be there to choose alike", p.MinPeers)
-	}
 	if len(errs) > 0 {
 		return id, errors.Join(errs...)
 	}

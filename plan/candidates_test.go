@@ -17,7 +17,6 @@ func TestAutoRefuses(t *testing.T) {
 		"model: sage":              "model must not be set with preset auto, which chooses it (got sage)",
 		"encoder: pca:128":         "encoder must not be set with preset auto, which chooses it (got pca:128)",
 		"lambdas: [1]":             "lambdas must not be set with preset auto",
-		"min_peers: 3":             "min_peers must be 0 with preset auto (got 3)",
 		"mode: fullbatch":          "preset applies only to mode retexo (got mode fullbatch)",
 		"goal: beauty":             `goal must be bytes or accuracy (got "beauty")`,
 		"budget: 0":                "budget must be above 0 (got 0)",
@@ -47,7 +46,7 @@ func TestAutoRefuses(t *testing.T) {
 func TestAutoIsTheDefault(t *testing.T) {
 	for given, want := range map[string]string{
 		"": Auto, "seed: 3\nbudget: 9\nrows: bf16": Auto, "mode: retexo": Auto, "preset: frugal": "frugal",
-		"model: gcn": "", "lr: 0.1": "", "mode: standalone": "", "min_peers: 3": "", "encoder: raw": "",
+		"model: gcn": "", "lr: 0.1": "", "mode: standalone": "", "encoder: raw": "",
 	} {
 		p, _, err := Read([]byte(given), nil, nil)
 		if err == nil {

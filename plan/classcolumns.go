@@ -30,8 +30,6 @@ func (p Plan) classColumns(t task) (c *closedform.Config, why string) {
 		return nil, fmt.Sprintf("they are made for up to %d classes (got %d)", mostColumns, t.Classes)
 	case t.Numbered:
 		return nil, "the nodes have no features"
-	case p.MinPeers > 0:
-		return nil, "with min_peers a round repeated without a failed peer would tell that peer's part of its sums"
 	case p.Inductive:
 		return nil, "with inductive the graphs of training and of prediction would each need their own"
 	case p.Solver == "ridge":

@@ -23,7 +23,6 @@ func TestClassColumns(t *testing.T) {
 		{"encoder: pca:7+classes", several, "one class each"},
 		{"encoder: pca:7+classes", numbers, "one class each"},
 		{"encoder: pca:7+classes", many, "up to 50 classes (got 51)"},
-		{"encoder: pca:7+classes\nmin_peers: 2\nfailed_rows: drop", data, "min_peers"},
 		{"encoder: pca:7+classes\ninductive: true", data, "inductive"},
 		{"encoder: pca:7+classes\nsolver: ridge\nlayers: 1", data, "solver ridge"},
 	} {

@@ -23,7 +23,6 @@ import (
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // task describes the data that a model is for.
@@ -69,9 +68,6 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	errs := faults{err}
 	if p.Mode == "standalone" && first.Parts != 1 {
 		errs.add("mode standalone trains at one peer (got %d peers): use 1, or mode fullbatch or retexo", first.Parts)
-	}
-	if policy := p.survival(); policy.Validate(0) == nil {
-		errs = append(errs, policy.Validate(first.Parts))
 	}
 	for _, s := range [][2]string{{"sums", p.Sums}, {"updates", p.Updates}} {
 		if bits, narrow := narrowBits[s[1]]; narrow && first.Parts > comm.MaxMembers(bits) {
@@ -197,8 +193,6 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	}
 	refuse(q.Solver != "ridge", "solver must be ridge with encoder classes (got %s): give preset frugal", q.Solver)
 	refuse(q.Model != "gcn", "model must be gcn with encoder classes (got %s): class_target says how rows are aggregated", q.Model)
-	refuse(q.MinPeers > 0, "min_peers must be 0 with encoder classes (got %d): a round repeated without a failed peer would tell that "+
-		"peer's part of its sums, by their difference; the run waits for it", q.MinPeers)
 	refuse(q.Epsilon == 0 && q.Delta != Defaults(q).Delta, "delta applies only with epsilon (got %g)", q.Delta)
 	refuse(q.Exchange == "cover", "exchange must be halo or auto with encoder classes (got cover)")
 	c := closedform.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.rowNorm(t),
@@ -322,19 +316,6 @@ func (p Plan) coding() (c wire.Coding) {
 	return c
 }
 
-// survival is how the run continues when a peer fails.
-func (p Plan) survival() recovery.Survival {
-	s := recovery.Survival{MinPeers: p.MinPeers, FailedRows: p.FailedRows, Straggler: p.Straggler,
-		RoundLimit: p.RoundLimit}
-	if s.FailedRows == "wait" {
-		s.FailedRows = ""
-	}
-	if s.Straggler == "wait" {
-		s.Straggler = ""
-	}
-	return s
-}
-
 // layerwise returns the configuration of layer-wise training of t, or all faults of p.
 func (p Plan) layerwise(t task) (retexo.Config, error) {
 	q, errs := p.sound()
@@ -383,7 +364,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	if q.Solver == "ridge" {
 		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
 	}
-	c.Rows, c.Survival = q.coding(), q.survival()
+	c.Rows = q.coding()
 	if c.Classes, c.WithoutClasses = columns, without; columns != nil && q.Decay == Defaults(Plan{}).Decay {
 		c.EnoughLabels = enoughLabels
 	}

@@ -80,7 +80,7 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 // judgedBy returns p with those settings that a policy judges as a model of s has them.
 func (p Plan) judgedBy(s nn.Spec) Plan {
 	q := p
-	q.Preset, q.MinPeers, q.Epsilon, q.Rounds, q.ClassRounds, q.Runs = "", 0, 0, 1, 1, 1
+	q.Preset, q.Epsilon, q.Rounds, q.ClassRounds, q.Runs = "", 0, 1, 1, 1
 	q.Encoder = Encoder{Kind: s.Encoder.Kind}
 	if q.LayerOutput = string(s.LayerOutput); s.Encoder.Kind == "pca" {
 		q.Encoder.K, q.Encoder.Classes = s.Encoder.Components(s.Classes), s.Encoder.Classes != nil

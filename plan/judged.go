@@ -31,10 +31,7 @@ func (p Plan) Allowed(policy admission.Policy) error {
 // values that rows store is not known.
 func (p Plan) Judged() admission.Plan {
 	j := admission.Plan{Mode: p.Mode, Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Rows: p.Rows, Layers: p.Layers,
-		Hops: p.Hops, Rounds: p.Rounds, Peers: len(p.Members), Failures: "wait", InRow: 1}
-	if p.MinPeers > 0 {
-		j.Peers, j.Failures = p.MinPeers, "continue" // sums of so few are seen, once others have failed
-	}
+		Hops: p.Hops, Rounds: p.Rounds, Members: len(p.Members), InRow: 1}
 	if p.Epsilon > 0 {
 		j.Rows = "float32" // whatever is set: whole numbers
 		j.Epsilon, j.Delta = p.Epsilon, p.Delta
@@ -45,7 +42,7 @@ func (p Plan) Judged() admission.Plan {
 	if c, _ := p.classColumns(task{Classes: 2}); c != nil { // whatever the data
 		j.Hops = max(j.Hops, c.Hops)
 	}
-	if j.InSum = j.Peers; len(p.Members) > 2 && !p.Secure(len(p.Members)) {
+	if j.InSum = j.Members; len(p.Members) > 2 && !p.Secure(len(p.Members)) {
 		j.InSum = 1
 	}
 	switch {

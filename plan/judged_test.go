@@ -16,7 +16,7 @@ const id = "12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
 // open is a policy that allows what a site may allow.
 func open() admission.Policy {
 	return admission.Policy{Federation: "x", Encoders: []string{"raw", "mlp", "pca", "classes"}, LayerOutputs: []string{"hidden", "logits"},
-		Solvers: []string{"adam", "adamw", "sgd", "ridge"}, Modes: []string{"retexo", "fullbatch"}, MinPeers: 2, MinInSum: 1}
+		Solvers: []string{"adam", "adamw", "sgd", "ridge"}, Modes: []string{"retexo", "fullbatch"}, MinMembers: 2, MinInSum: 1}
 }
 
 // judgement is a plan that a changed policy refuses by one rule for one setting: without that line it is allowed.
@@ -43,8 +43,6 @@ var judgements = []judgement{
 	{"class_target", "preset: frugal\nleave_one_out: auto\nclass_target: residual", "class_target: residual", "policy.leave_one_out",
 		func(p *admission.Policy) { p.LeaveOneOut = true }},
 	{"rows", "model: gcn\nrows: int8", "rows: int8", "policy.rows", func(p *admission.Policy) { p.Rows = []string{"float32"} }},
-	{"min_peers", "min_peers: 2", "min_peers: 2", "policy.min_peers", func(p *admission.Policy) { p.MinPeers = 3 }},
-	{"min_peers", "min_peers: 2", "min_peers: 2", "policy.failures", func(p *admission.Policy) { p.Failures = []string{"wait"} }},
 	{"secure_sums", "model: gcn\nsecure_sums: off", "secure_sums: off", "policy.min_members_in_sum", func(p *admission.Policy) { p.MinInSum = 3 }},
 	{"least_in_sum", "preset: frugal\nleast_in_sum: 2", "least_in_sum: 2", "policy.least_in_sum", func(p *admission.Policy) { p.LeastInSum = 3 }},
 	{"epsilon", "preset: frugal\nepsilon: 8", "epsilon: 8", "policy.max_epsilon", func(p *admission.Policy) { p.MaxEpsilon = 4 }},
@@ -93,7 +91,7 @@ func TestEveryRule(t *testing.T) {
 			t.Errorf("%q: refused by %v, must be allowed", rest, got)
 		}
 	}
-	tagged := []string{"policy.max_numbers"} // which no setting decides alone
+	tagged := []string{"policy.max_numbers", "policy.min_members"} // which no setting decides alone
 	for _, s := range Settings() {
 		for _, rule := range s.Rules {
 			tagged = append(tagged, rule)
@@ -102,7 +100,7 @@ func TestEveryRule(t *testing.T) {
 			}
 		}
 	}
-	strictest := admission.Policy{Failures: []string{}, MinPeers: 9, LeaveOneOut: true, MaxLayers: 1, MaxHops: 1, MaxPasses: 1, MaxRounds: 1, LeastInSum: 9, MaxEpsilon: 1, MaxDelta: 1, MaxNumbers: 1}
+	strictest := admission.Policy{MinMembers: 9, LeaveOneOut: true, MaxLayers: 1, MaxHops: 1, MaxPasses: 1, MaxRounds: 1, LeastInSum: 9, MaxEpsilon: 1, MaxDelta: 1, MaxNumbers: 1}
 	for line := range strings.Lines(strictest.Check(admission.Plan{Labels: true, Layers: 2, Hops: 2, Passes: 2, Rounds: 2, InRow: 1, Delta: 2, Numbers: 2}).Error()) {
 		if rule, _, _ := strings.Cut(line, ":"); !slices.Contains(tagged, rule) {
 			t.Errorf("no setting says that %s judges it", rule)

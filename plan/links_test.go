@@ -25,7 +25,6 @@ func TestLinksLayerByLayer(t *testing.T) {
 		"local_steps: 3":            "local_steps must be 1",
 		"neighbours: 4":             "neighbours must be 0",
 		"updates: int8":             "updates must be float32",
-		"min_peers: 2":              "min_peers must be 0",
 		"negatives_from: all":       "negatives_from must be near",
 		"model: gat":                "model must be gcn, sage or gin",
 		"layer_output: logits":      "layer_output must be hidden",
@@ -40,7 +39,6 @@ func TestLinksLayerByLayer(t *testing.T) {
 		"keep_last: false":          "keep_last must be true",
 		"decoder: cosine":           "decoder",
 		"update_norm: 2":            "update_norm must be 0",
-		"straggler: adapt":          "straggler must be wait",
 		"mode: standalone\nhops: 0": "hops",
 	} {
 		if err := read(settings); err == nil || !strings.Contains(err.Error(), must) {

@@ -44,7 +44,7 @@ type Plan struct {
 	// Retexo paper. Other settings override those of the preset. auto trains by several plans, one after the other,
 	// and takes the best by validation; of model and training only seed, threshold, balanced,
 	// inductive, metric and min_class may be set with it. It is the default of a plan in mode retexo that sets nothing
-	// else of model and training, and neither min_peers nor epsilon.
+	// else of model and training, and no epsilon.
 	Preset string `yaml:"preset" when:"mode=retexo" choices:"frugal, frugal-pca, retexo, auto" help:"settings to start from"`
 	// Megabytes that all peers together may send for all plans that preset auto tries, frame headers
 	// included, with or without a unit: 50, 50MB, 1.5GB, 900kB. What is sent again after a failure comes
@@ -66,7 +66,7 @@ type Plan struct {
 	// keeps their K leading components, mlp trains a hidden layer, classes maps them to one column a
 	// class in each of a few rounds of class means, classes+pca:K to K components as well. With
 	// pca:K+classes trained layers see K components and, where each node has one of at most 50 classes,
-	// the logits that three rounds of class means give it; other plans than min_peers 0, inductive false
+	// the logits that three rounds of class means give it; other plans than inductive false
 	// and solver adam, adamw or sgd leave these out, and the log says so. Modes fullbatch, minibatch and
 	// standalone take raw. In fullbatch and standalone, embedding:K maps features to K columns, and each
 	// node without features has a row of K numbers that its peer alone learns and holds; for a node
@@ -296,7 +296,7 @@ type Plan struct {
 	UpdateNorm float64 `yaml:"update_norm" to:"UpdateNorm" when:"mode=retexo solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"largest norm of an update per label; 0: no limit"`
 	// Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
 	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more
-	// in every sum (min_peers); with two, each peer sees the other's part of every sum in any case. Of
+	// in every sum; with two, each peer sees the other's part of every sum in any case. Of
 	// more than 50 peers each shares masks with 24 others; with more than 1000, auto is refused. hybrid
 	// is on, with keys that rest on ML-KEM-768 as well as on X25519.
 	SecureSums string `yaml:"secure_sums" when:"mode=retexo" default:"auto" choices:"auto, on, hybrid, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 1000 peers"`
@@ -364,22 +364,6 @@ type Plan struct {
 
 	// Rounds between two checkpoints; 0: only at the end of each layer.
 	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"solver=adam,adamw,sgd" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
-	// Number of peers, more than half of all, with which the run continues after others have failed;
-	// 0: the run waits for every peer.
-	MinPeers int `yaml:"min_peers" when:"mode=retexo" default:"0" bounds:"[0, )" rule:"policy.min_peers policy.failures" help:"peers with which the run continues; 0: all"`
-	// How long the others wait for a failed peer before they continue.
-	FailureWait time.Duration `yaml:"failure_wait" when:"min_peers" default:"30s" bounds:"[1s, 1h]" old:"lost_wait" help:"wait for a failed peer before others continue"`
-	// How long finished peers stay for failed ones, which then fetch the model.
-	GracePeriod time.Duration `yaml:"grace_period" when:"min_peers" default:"5m" bounds:"[0s, 24h]" old:"linger" help:"stay of finished peers for failed ones"`
-	// What happens to the rows of a failed peer when rows are exchanged: the run waits for them
-	// (wait), uses those of the previous exchange (previous), or leaves out the edges from its nodes
-	// (drop).
-	FailedRows string `yaml:"failed_rows" when:"min_peers" default:"wait" choices:"wait, previous, drop" old:"lost_rows" help:"replacement of a failed peer's rows"`
-	// What happens to a slow peer: the others wait, continue without it for a while (drop, which needs
-	// min_peers), or give it less local work (adapt).
-	Straggler string `yaml:"straggler" when:"mode=retexo encoder=raw,pca,mlp" default:"wait" choices:"wait, drop, adapt" help:"treatment of a slow peer"`
-	// How long the others wait for a slow peer's contribution to a sum.
-	RoundLimit time.Duration `yaml:"round_limit" when:"straggler=drop" default:"0s" bounds:"[100ms, 1h]" help:"wait for a slow peer's contribution to a sum"`
 
 	// The sites by rank: member r holds part r.
 	Members []Member

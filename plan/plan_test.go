@@ -223,8 +223,6 @@ func TestUnread(t *testing.T) {
 		{"pca_passes: 2\nencoder: raw", "pca_passes applies only to encoder pca or classes (got encoder raw)"},
 		{"solver: ridge\nlayers: 1\ndropout: 0.3", "dropout applies only to solver adam, adamw or sgd (got solver ridge)"},
 		{"solver: ridge\nlayers: 1\nrounds: 3", "rounds applies only to solver adam, adamw or sgd (got solver ridge)"},
-		{"grace_period: 1m", "grace_period applies only with min_peers (got min_peers 0)"},
-		{"round_limit: 1m\nstraggler: adapt", "round_limit applies only with straggler drop (got straggler adapt)"},
 		{"correct_alpha: 0.5\nmode: standalone", "correct_alpha applies only with correct_smooth (got correct_smooth 0)"},
 		{"mode: fullbatch\nneighbours: 4", "neighbours applies only to mode retexo (got mode fullbatch)"},
 		{"mode: fullbatch\npreset: frugal", "preset applies only to mode retexo (got mode fullbatch)"},
@@ -239,20 +237,8 @@ func TestUnread(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.given, err, c.want)
 		}
 	}
-	read(t, "boundary: exact\nfetch: auto\nalpha: 0\nlambdas: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]\ngrace_period: 5m\n", nil)
+	read(t, "boundary: exact\nfetch: auto\nalpha: 0\nlambdas: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]\n", nil)
 	read(t, "", map[string]string{"solver": "ridge", "layers": "1"}) // as it stands
-}
-
-// TestNoDropOutInClosedForm: the refusal says what a round without a failed peer would tell.
-func TestNoDropOutInClosedForm(t *testing.T) {
-	p, _, err := Read([]byte("preset: frugal\nmin_peers: 2\nfailed_rows: drop\n"), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = "min_peers must be 0 with encoder classes (got 2): a round repeated without a failed peer would tell that peer's part"
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want %q", err, want)
-	}
 }
 
 // TestAllFaultsAtOnce: one reading tells all.
@@ -298,20 +284,19 @@ func TestAllFaultsAtOnce(t *testing.T) {
 
 // TestFormerNames: settings of plans of former versions are read, and named anew.
 func TestFormerNames(t *testing.T) {
-	const old = "carry: scores\nunit_sum: true\nsilence: 3s\nlost_wait: 20s\nlinger: 1m\nlost_rows: drop\nmin_peers: 2\nnorm: \"\"\n" +
+	const old = "carry: scores\nunit_sum: true\nsilence: 3s\nnorm: \"\"\n" +
 		"peers:\n- name: north\n  id: 12D3\n  addresses: []\n"
 	p, warnings, err := Read([]byte(old), nil, nil)
 	if err != nil || p.Validate() != nil {
 		t.Fatal(err, p.Validate())
 	}
 	want := Defaults(Plan{})
-	want.LayerOutput, want.RowNorm, want.FailedRows, want.MinPeers = "logits", "l1", "drop", 2
-	want.PeerTimeout, want.FailureWait, want.GracePeriod = 3*time.Second, 20*time.Second, time.Minute
+	want.LayerOutput, want.RowNorm, want.PeerTimeout = "logits", "l1", 3*time.Second
 	want.Members = []Member{{Name: "north", ID: "12D3", Addresses: []string{}}}
 	if !reflect.DeepEqual(*p, want) {
 		t.Errorf("%+v, want %+v", *p, want)
 	}
-	if len(warnings) != 7 || warnings[0] != "carry is now called layer_output, and its value scores is logits" {
+	if len(warnings) != 4 || warnings[0] != "carry is now called layer_output, and its value scores is logits" {
 		t.Errorf("warnings %q", warnings)
 	}
 	given := map[string]string{"teleport": "0.2", "unit_sum": "false"}
@@ -405,14 +390,10 @@ func TestEveryFieldHasASetting(t *testing.T) {
 					continue
 				}
 				switch s.Name {
-				case "min_peers":
-					q.FailedRows = "drop"
 				case "clip_means":
 					q.SecureSums = "off"
 				case "delta":
 					q.Epsilon = 4
-				case "round_limit":
-					q.MinPeers, q.Straggler = 3, "drop"
 				}
 				data, from := data, before
 				if s.Group == "links" {

@@ -33,7 +33,7 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, warnings []s
 	if ask.Preset == "" && (ask.Mode == "" || ask.Mode == "retexo") && ask.Epsilon > 0 {
 		ask.Preset = "frugal" // alone has privacy
 	}
-	if ask.Preset == "" && (ask.Mode == "" || ask.Mode == "retexo") && len(r.set(func(s Setting) bool { return !s.Auto || s.Name == "min_peers" })) == 0 {
+	if ask.Preset == "" && (ask.Mode == "" || ask.Mode == "retexo") && len(r.set(func(s Setting) bool { return !s.Auto })) == 0 {
 		ask.Preset = Auto // nothing is said about model and training
 	}
 	plan := Defaults(ask)

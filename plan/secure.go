@@ -12,15 +12,7 @@ const LeastSecure = 3
 // Secure reports whether the sums of a run by p over so many peers are secure.
 func (p Plan) Secure(peers int) bool {
 	return p.Mode == "retexo" && (p.SecureSums == "on" || p.SecureSums == "hybrid" ||
-		p.SecureSums == "auto" && p.leastMembers(peers) >= LeastSecure)
-}
-
-// leastMembers is how many members a sum of a run by p over so many peers has at least.
-func (p Plan) leastMembers(peers int) int {
-	if p.MinPeers > 0 {
-		return p.MinPeers // sums of so few are seen, once others have failed
-	}
-	return peers
+		p.SecureSums == "auto" && peers >= LeastSecure)
 }
 
 // checkSums adds what keeps so many peers from the sums that p asks for.
@@ -31,14 +23,11 @@ func (p Plan) checkSums(peers int, errs *faults) {
 	if !p.Secure(peers) {
 		return
 	}
-	switch least := p.leastMembers(peers); {
+	switch {
 	case peers > secagg.MostMembers:
 		errs.add("secure_sums must be off with more than %d peers (got %s with %d): then sums are in the clear",
 			secagg.MostMembers, p.SecureSums, peers)
-	case least < LeastSecure && least < peers:
-		errs.add("min_peers must be at least %d with secure sums (got %d), or secure_sums auto or off: of a sum of two, each sees the other's part",
-			LeastSecure, least)
-	case least < LeastSecure:
+	case peers < LeastSecure:
 		errs.add("secure_sums must be auto or off with %d peers (got %s): of a sum of two, each sees the other's part", peers, p.SecureSums)
 	}
 }
@@ -46,7 +35,7 @@ func (p Plan) checkSums(peers int, errs *faults) {
 // SumTerms say who sees what of the sums of a run.
 type SumTerms struct {
 	Secure  bool   `json:"secure"`
-	Members int    `json:"members"`        // of a sum, at least
+	Members int    `json:"members"`        // of a sum
 	Form    string `json:"form,omitempty"` // of secure sums: ring and scale
 	Keys    string `json:"keys,omitempty"` // of secure sums: what they rest on
 	Trust   string `json:"trust"`          // what a peer may rely on
@@ -54,7 +43,7 @@ type SumTerms struct {
 
 // SumTerms returns who sees what of the sums of a run by p over so many peers.
 func (p Plan) SumTerms(peers int) SumTerms {
-	s := SumTerms{Secure: p.Secure(peers), Members: p.leastMembers(peers)}
+	s := SumTerms{Secure: p.Secure(peers), Members: peers}
 	switch {
 	case peers == 1:
 		s.Trust = "one peer: there are no sums over peers"

@@ -13,28 +13,23 @@ func TestSecureSums(t *testing.T) {
 	for _, test := range []struct {
 		setting  string
 		peers    int
-		min      int
 		secure   bool
 		says     string // of the refusal; empty: there is none
 		trust    string
 		together int
 	}{
-		{"auto", 2, 0, false, "", "the other site sees your sums", 2},
-		{"auto", 3, 0, true, "", "unless all 2 other members", 3},
-		{"auto", 50, 0, true, "", "unless all 49 other members", 50},
-		{"auto", 1001, 0, true, "must be off with more than 1000 peers (got auto with 1001)", "", 1001},
-		{"auto", 64, 0, true, "", "the 24 members with which it shares masks", 64},
-		{"off", 51, 0, false, "", "in the clear", 1},
-		{"off", 3, 0, false, "", "in the clear", 1},
-		{"on", 2, 0, true, "must be auto or off with 2 peers (got on)", "", 2},
-		{"hybrid", 4, 0, true, "", "unless all 3 other members", 4},
-		{"on", 5, 3, true, "", "unless all 2 other members", 3},
-		{"auto", 5, 3, true, "", "unless all 2 other members", 3},
-		{"on", 3, 2, true, "min_peers must be at least 3 with secure sums (got 2)", "", 2},
-		{"auto", 3, 2, false, "", "in the clear", 1},
+		{"auto", 2, false, "", "the other site sees your sums", 2},
+		{"auto", 3, true, "", "unless all 2 other members", 3},
+		{"auto", 50, true, "", "unless all 49 other members", 50},
+		{"auto", 1001, true, "must be off with more than 1000 peers (got auto with 1001)", "", 1001},
+		{"auto", 64, true, "", "the 24 members with which it shares masks", 64},
+		{"off", 51, false, "", "in the clear", 1},
+		{"off", 3, false, "", "in the clear", 1},
+		{"on", 2, true, "must be auto or off with 2 peers (got on)", "", 2},
+		{"hybrid", 4, true, "", "unless all 3 other members", 4},
 	} {
 		p := Defaults(Plan{})
-		p.SecureSums, p.MinPeers = test.setting, test.min
+		p.SecureSums = test.setting
 		p.Members = make([]Member, test.peers)
 		var errs faults
 		p.checkSums(test.peers, &errs)

@@ -349,9 +349,6 @@ func (p Plan) CheckRuns() error {
 	if p.Runs > 1 && p.Epsilon > 0 {
 		errs.add("runs must be 1 with epsilon (got %d): each run would spend as much", p.Runs)
 	}
-	if p.Runs > 1 && p.MinPeers > 0 {
-		errs.add("runs must be 1 with min_peers (got %d): a failed peer returns to the run that it left", p.Runs)
-	}
 	return errors.Join(errs...)
 }
 

@@ -82,11 +82,6 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 func (t *Trainer) exchange(ctx context.Context, w work) (err error) {
 	l := t.model.Layers[w.Stage-1]
 	what := fmt.Sprintf("rows of stage %d, hop %d", w.Stage, w.Hop)
-	if t.config.Survival.On() {
-		if err := t.unplace(w, what); err != nil {
-			return err
-		}
-	}
 	if t.covered(l) {
 		return t.fetchCovered(ctx, l, w, what)
 	}
@@ -99,20 +94,11 @@ func (t *Trainer) exchange(ctx context.Context, w work) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.config.Survival.On() {
-		if err := t.standIn(ctx, w, l); err != nil {
-			return err
-		}
-	}
 	if w.Hop > 0 {
 		if t.training == t.full {
 			return nil
 		}
-		if err := t.training.fetch(ctx, t.sender, l, w.Hop, what); err != nil {
-			return err
-		}
-		t.fill(t.training)
-		return nil
+		return t.training.fetch(ctx, t.sender, l, w.Hop, what)
 	}
 	if t.base != t.full && !shared {
 		if err := t.base.fetch(ctx, t.sender, l, 0, what); err != nil {
@@ -171,9 +157,6 @@ func (t *Trainer) freeze(ctx context.Context, w work) error {
 // layerOutput computes the rows that the stage after k sees of own nodes. st is stage k's, with its final parameters; nil for
 // an encoder that is not trained.
 func (t *Trainer) layerOutput(st *stage, k int) {
-	if t.config.Survival.On() {
-		defer func() { t.own, t.rows = t.placeOf(k+1), place{} }()
-	}
 	if st == nil {
 		if t.config.Spec.Encoder.Kind == "pca" {
 			t.full.own = t.model.Encoder.Encode(t.shard.X)

@@ -16,21 +16,15 @@ import (
 
 // header is the small part of what this peer alone holds.
 type header struct {
-	Shapes  recovery.Shapes `json:"shapes"`            // of the row arrays
-	Dropped []int           `json:"dropped,omitempty"` // lost peers whose edges the stage at hand goes without
-	Ends    *int            `json:"ends,omitempty"`    // the stage that a model of moved logits ends with
+	Shapes recovery.Shapes `json:"shapes"`         // of the row arrays
+	Ends   *int            `json:"ends,omitempty"` // the stage that a model of moved logits ends with
 }
 
-// hello exchanges greetings, with which a generation begins.
+// hello exchanges greetings.
 func (t *Trainer) hello(ctx context.Context) ([]recovery.Greeting, error) {
-	var held *recovery.Snapshot
-	if t.machine.held {
-		s := t.shared()
-		held = &s
-	}
-	all, generation, err := t.participant().Greet(ctx, t.group, t.generation, held)
+	all, generation, err := t.participant().Greet(ctx, t.group, t.generation, nil)
 	if err == nil {
-		t.greeted, t.generation = all, generation
+		t.generation = generation
 	}
 	return all, err
 }
@@ -76,7 +70,7 @@ func logitsOf(k int) string { return fmt.Sprintf("logits/%d", k) }
 
 // saveRows adds the rows of stage k to c.
 func (t *Trainer) saveRows(c *recovery.Checkpoint, k int) (err error) {
-	h := header{Shapes: recovery.Shapes{}, Dropped: t.dropped}
+	h := header{Shapes: recovery.Shapes{}}
 	views := map[string]*view{"full": t.full, "base": t.base, "training": t.training}
 	for _, name := range []string{"full", "base", "training"} {
 		v := views[name]
@@ -113,7 +107,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	at := c.At
-	t.before, t.agreed, t.done = c.Sent, c.Agreed, t.participant().Shape.Final(at)
+	t.before, t.done = c.Sent, t.participant().Shape.Final(at)
 	var h header
 	if len(c.Header) > 0 {
 		if err := json.Unmarshal(c.Header, &h); err != nil {
@@ -153,13 +147,9 @@ func (t *Trainer) restoreRows(c *recovery.Checkpoint, h header, k int) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	if t.dropped = h.Dropped; len(t.dropped) > 0 {
-		t.full.GraphView = train.NewGraphView(t.without(t.dropped), t.full.Typed, t.full.Degree)
-	}
 	if err := t.begin(k); err != nil {
 		return err
 	}
-	t.own, t.rows = t.placeOf(k), t.placeOf(k)
 	if got, want := len(c.F32["residual"]), len(t.stage.residual); got != want {
 		return fmt.Errorf("the residual must have %d values (got %d)", want, got)
 	}

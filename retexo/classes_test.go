@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // besideClasses is the config of a model whose layers see columns of classes beside components.
@@ -137,7 +136,6 @@ func TestColumnsOfClassesApply(t *testing.T) {
 	g := toy{}.graph(t)
 	for name, change := range map[string]func(*Config){
 		"inductive":       func(c *Config) { c.Inductive = true },
-		"min_peers":       func(c *Config) { c.Survival = recovery.Survival{MinPeers: 2, FailedRows: "drop"} },
 		"without columns": func(c *Config) { c.Classes = nil },
 		"of numbers":      func(c *Config) { c.Spec.Task = "regression" },
 		"of residuals":    func(c *Config) { c.Spec.Encoder.Classes = &closed.Layout{Rounds: 1, Residual: true} },

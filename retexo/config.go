@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
-	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/shares"
 	"github.com/heddle-gnn/heddle/train/updates"
 )
@@ -54,8 +53,6 @@ type Config struct {
 	WarmStart bool `json:"warm_start,omitempty"`
 
 	KeepLast bool `json:"keep_last,omitempty"` // the model has all layers, even if it validates better without the last ones
-
-	Survival recovery.Survival `json:"survival,omitzero"` // what happens when a peer fails
 }
 
 // Defaults returns the default configuration of spec.
@@ -132,7 +129,7 @@ func (c Config) headsBefore(k int) (n int) {
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	errs := []error{c.Config.Validate(), c.Survival.Validate(0), c.validateSolver()}
+	errs := []error{c.Config.Validate(), c.validateSolver()}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -153,18 +150,14 @@ func (c Config) Validate() error {
 	}
 	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers at every local step; use norm (of each row)")
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
-	fault((c.Classes != nil) != (c.Spec.Encoder.Classes != nil) || c.Classes != nil && (c.Survival.On() || c.Inductive),
-		"classes must be given with the encoder's columns of classes, without min_peers and inductive")
+	fault((c.Classes != nil) != (c.Spec.Encoder.Classes != nil) || c.Classes != nil && c.Inductive,
+		"classes must be given with the encoder's columns of classes, without inductive")
 	fault(updates.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
 	fault(c.UpdateBits(1) < 0, "updates must be auto, int16, int8, int4 or empty (got %q)", c.Updates)
 	fault(!(c.UpdateNorm >= 0 && c.UpdateNorm <= math.MaxFloat32), "update_norm must be a finite number of at least 0 (got %g)", c.UpdateNorm)
 	fault(c.UpdateNorm > 0 && c.Updates == "int4", "updates must not be int4 with update_norm: its sums leave too much to later rounds for a limit to be checked")
 	fault(c.Updates != "" && c.Solver == "ridge", "updates must be empty with solver ridge (got %s): its sums stay exact", c.Updates)
 	fault(c.WarmStart && c.Solver == "ridge", "warm_start must be false with solver ridge: its layers are the closed form")
-	fault(c.Inductive && c.Survival.FailedRows != "" && c.Survival.FailedRows != "wait",
-		"failed_rows must be wait with inductive (got %s): the halo's degrees among training nodes are needed as well", c.Survival.FailedRows)
-	fault(c.Survival.Straggler == "adapt" && c.Solver == "ridge",
-		"straggler must be wait or drop with solver ridge (got adapt): a layer is solved in one round, so there is no local work to reduce")
 	return errors.Join(errs...)
 }
 
@@ -200,10 +193,9 @@ func (c Config) validateSolver() error {
 	return errors.Join(errs...)
 }
 
-// ShareCounts returns shares.Counts of this run: 0 where its logits are never moved. A peer that comes back to a run that went
-// on without it has no logits.
+// ShareCounts returns shares.Counts of this run: 0 where its logits are never moved.
 func (c Config) ShareCounts() (first, second, wide int) {
-	if c.Balanced || c.ClassWeights != nil || c.Survival.On() {
+	if c.Balanced || c.ClassWeights != nil {
 		return 0, 0, 0
 	}
 	return shares.Counts(c.Spec.Kind(), c.Metric, c.Spec.Classes, true)

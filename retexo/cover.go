@@ -12,9 +12,6 @@ import (
 // covered reports whether sums may stand for rows in l's inputs. What training sees of the graph must be all of it: else
 // the rows of the halo, which serve both views, are fewer than the sums of two.
 func (t *Trainer) covered(l *nn.Layer) bool {
-	if t.config.Survival.FailedRows == "previous" || len(t.group.Members()) < t.shard.Parts {
-		return false // rows may have to stand in for others, or edges go
-	}
 	return t.config.Exchange != "halo" && t.shard.Parts > 1 && !t.config.Inductive && t.config.Neighbours == 0 && l.Sums() && l.Frozen()
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/pace"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
@@ -30,17 +29,10 @@ const (
 	doChoose                  // take solution Choice
 	doFreeze                  // take the best parameters; compute the rows the next stage sees; sum the test counts
 	doFinish                  // the model is trained; it is final when all peers have saved it
-
-	// Of runs that go on without lost peers, when a generation begins or ends.
-	doFetch      // take up the state of peer From, where ours is another
-	doHold       // find what rows of the stage all have
-	doCarry      // compute the rows of own nodes that the next stage sees once more
-	doRevalidate // validate the best state once more: the validation nodes are others
-	doRegroup    // end the generation: a lost peer is back
 )
 
 var kindNames = [...]string{"hello", "count labels", "restore", "project", "prepare", "exchange", "aggregate", "round", "apply", "sync",
-	"evaluate", "warm start", "solve", "choose", "freeze", "finish", "fetch", "hold", "carry", "revalidate", "regroup"}
+	"evaluate", "warm start", "solve", "choose", "freeze", "finish"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -53,8 +45,6 @@ type work struct {
 	Seq               uint64
 	Eval              bool // round: look at the validation nodes too
 	Keep              bool // apply, freeze: the parameters at hand are the best so far
-
-	Share float64 // round: of its training nodes that this peer takes its steps from; 0: all
 }
 
 // ready is what to do now.
@@ -67,14 +57,11 @@ type ready struct {
 type event struct {
 	Work      work
 	Greetings []recovery.Greeting // hello: of all peers, by rank
-	Position  *train.Position     // restore, fetch: what the checkpoint or the state says
-	Have      int                 // hold: the least that a peer has of the stage's rows
-	Regroup   bool                // round: some peer asks for another generation
+	Position  *train.Position     // restore: what the checkpoint says
 	Loss      float64             // round: mean over all training labels
-	Val       float64             // round with Eval, evaluate, revalidate: the metric over all validation labels; NaN: there are none
+	Val       float64             // round with Eval, evaluate: the metric over all validation labels; NaN: there are none
 	ValLoss   float64             // the same: mean loss
 	Digests   []uint32            // round, evaluate: of each peer's parameters, by rank
-	Times     []float32           // round with straggler adapt: seconds of each peer's own work, by rank
 	Labels    float64             // count labels: training labels of all peers; solve: validation labels
 	Vals      []float64           // solve: the metric of each penalty; NaN: no validation labels
 }
@@ -87,32 +74,16 @@ type event struct {
 //	       └ count labels ─ (project) ─ freeze 0 ─┐
 //	┌─────────────────────────────────────────────┘
 //	└ (exchange ─ aggregate)×hops ─ (warm start) ─ (round ─ apply | round ─ sync)×rounds ─ evaluate ─ freeze ─ next stage … finish
-//
-// Where a run goes on without lost peers, each generation begins with hello and goes on with what its members hold:
-//
-//	hello ─ fetch ─ hold ─┬ rows are in place ─────────────────────────────── (revalidate) ─ round …
-//	                      ├ own rows are: (exchange ─ aggregate)×hops ──────── (revalidate) ─ round …
-//	                      └ a peer has none: carry ─ ((exchange ─ aggregate)×hops ─ carry)×stages …
 type machine struct {
 	config  Config
 	frozen  []bool               // by stage: the aggregate is computed once
 	who     recovery.Participant // without a shape, or checkpoints
 	at      train.Position
 	next    ready
-	waiting bool       // next has been handed out
-	choice  int        // ridge: the solution to take
-	synced  int        // syncs since the last round that committed
-	warm    bool       // the stage's layer has begun from its closed form
-	pace    *pace.Pace // straggler adapt: who is given how much of its work; nil: all of it
-
-	// Of runs that go on without lost peers.
-	members []int // ranks, of this generation
-	held    bool  // there is something to go on from
-	rebuild int   // stage whose rows are being computed once more, with those of all before it; 0: none
-	stale   bool  // the best state was validated over other members
-	regroup bool  // the generation ends after this round
-
-	unjudged train.Position // at, before the last state of the stage was compared with the best
+	waiting bool // next has been handed out
+	choice  int  // ridge: the solution to take
+	synced  int  // syncs since the last round that committed
+	warm    bool // the stage's layer has begun from its closed form
 }
 
 // newMachine returns the machine of peer rank of size. frozen says of each layer whether its aggregate can be
@@ -129,15 +100,8 @@ func newMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*m
 			return nil, fmt.Errorf("layers[%d]: hops %d, but %s aggregates with parameters and can do so once a layer only", i, l.Hops, l.Conv)
 		}
 	}
-	if err := c.Survival.Validate(size); err != nil {
-		return nil, err
-	}
-	who := recovery.Participant{Rank: rank, Size: size, Config: c.Fingerprint(), Model: train.Fingerprint(c.Spec), Partition: partition, Own: !c.Survival.On()}
-	m := &machine{config: c, frozen: frozen, who: who, at: train.Position{BestRound: -1}, next: ready{Work: work{Kind: doHello}}}
-	if c.Survival.Straggler == "adapt" {
-		m.pace = pace.New(size)
-	}
-	return m, nil
+	who := recovery.Participant{Rank: rank, Size: size, Config: c.Fingerprint(), Model: train.Fingerprint(c.Spec), Partition: partition, Own: true}
+	return &machine{config: c, frozen: frozen, who: who, at: train.Position{BestRound: -1}, next: ready{Work: work{Kind: doHello}}}, nil
 }
 
 // Position returns where the run stands.
@@ -167,10 +131,10 @@ func (m *machine) Step(e event) error {
 
 func (m *machine) decide(e event) (ready, error) {
 	if e.Work.Kind == doSolve { // the choice stands, whoever's solutions are taken
-		m.choice, m.unjudged = m.config.Metric.Strongest(e.Vals, e.Labels), m.at
+		m.choice = m.config.Metric.Strongest(e.Vals, e.Labels)
 		m.at.Best, m.at.BestRound = e.Vals[m.choice], 0
 	}
-	if from, peer, ok := m.differs(e.Digests); ok {
+	if from, peer, ok := differs(e.Digests); ok {
 		return m.sync(from, peer)
 	}
 	switch w := e.Work; w.Kind {
@@ -195,52 +159,33 @@ func (m *machine) decide(e event) (ready, error) {
 		if m.frozen[w.Stage-1] {
 			return do(work{Kind: doAggregate, Stage: w.Stage, Hop: w.Hop}), nil
 		}
-		return m.aggregated(w.Stage), nil
+		return m.train(), nil
 	case doAggregate:
 		if w.Hop+1 < m.config.Spec.Layers[w.Stage-1].Hops {
 			return m.enter(w.Stage, w.Hop+1), nil
 		}
-		return m.aggregated(w.Stage), nil
+		return m.train(), nil
 	case doRound:
-		m.regroup = e.Regroup
-		if m.pace != nil {
-			m.pace.Note(e.Times, m.members)
-		}
 		return m.judge(e), nil
 	case doApply:
 		m.at.Round, m.synced = w.Round+1, 0
-		if m.regroup {
-			return do(work{Kind: doRegroup, Stage: w.Stage, Round: m.at.Round}), nil
-		}
 		r := m.round()
 		r.Save = m.config.Checkpoint > 0 && m.at.Round%m.config.Checkpoint == 0
 		return r, nil
 	case doEvaluate:
-		m.unjudged = m.at
 		keep := m.at.Improve(m.config.Metric, e.Work.Round, e.Val, e.ValLoss)
 		return do(work{Kind: doFreeze, Stage: w.Stage, Keep: keep}), nil
 	case doChoose:
 		return do(work{Kind: doFreeze, Stage: w.Stage, Keep: true}), nil
 	case doFreeze:
 		return m.finished(w.Stage), nil
-	case doFetch:
-		return m.fetched(e.Position), nil
-	case doHold:
-		return m.placed(e.Have), nil
-	case doCarry:
-		return m.carried(w.Stage), nil
-	case doRevalidate:
-		if e.Val == e.Val {
-			m.at.Best, m.at.BestLoss = e.Val, e.ValLoss
-		}
-		return m.round(), nil
 	}
 	return ready{}, errors.New("retexo: the run is finished")
 }
 
 // finished goes on behind a stage whose parameters are final.
 func (m *machine) finished(stage int) ready {
-	m.held, m.warm = true, false
+	m.warm = false
 	m.at = train.Position{Stage: stage + 1, BestRound: -1}
 	switch {
 	case m.at.Stage == m.config.Stages():
@@ -257,15 +202,11 @@ func (m *machine) agree(all []recovery.Greeting) (ready, error) {
 	if err != nil {
 		return ready{}, err
 	}
-	m.members = d.Members
-	switch {
-	case d.Seq == 0:
-		m.at, m.held = train.Position{BestRound: -1}, false
+	if d.Seq == 0 {
+		m.at = train.Position{BestRound: -1}
 		return do(work{Kind: doCountLabels}), nil
-	case m.who.Own:
-		return do(work{Kind: doRestore, Seq: d.Seq}), nil
 	}
-	return do(work{Kind: doFetch, From: d.From}), nil
+	return do(work{Kind: doRestore, Seq: d.Seq}), nil
 }
 
 // begin starts stage 0.
@@ -297,17 +238,8 @@ func (m *machine) enter(stage, hop int) ready {
 	return do(work{Kind: doExchange, Stage: stage, Hop: hop})
 }
 
-// aggregated goes on when a stage's rows are in place.
-func (m *machine) aggregated(stage int) ready {
-	if stage < m.rebuild {
-		return do(work{Kind: doCarry, Stage: stage})
-	}
-	return m.train()
-}
-
 // train begins the rounds of the stage at hand; its rows are in place, which is worth a checkpoint.
 func (m *machine) train() ready {
-	m.held, m.rebuild = true, 0
 	r := m.round()
 	if m.config.Solver == "ridge" {
 		r = do(work{Kind: doSolve, Stage: m.at.Stage})
@@ -317,17 +249,13 @@ func (m *machine) train() ready {
 }
 
 func (m *machine) round() ready {
-	if m.stale {
-		m.stale = false
-		return do(work{Kind: doRevalidate, Stage: m.at.Stage, Round: m.at.Round})
-	}
 	if m.config.WarmStart && m.at.Stage > 0 && m.at.Round == 0 && !m.warm {
 		return do(work{Kind: doWarm, Stage: m.at.Stage})
 	}
 	if m.at.Round >= m.config.Rounds {
 		return do(work{Kind: doEvaluate, Stage: m.at.Stage, Round: m.at.Round})
 	}
-	return do(work{Kind: doRound, Stage: m.at.Stage, Round: m.at.Round, Eval: m.at.Round%m.config.EvalEvery == 0, Share: m.pace.Of(m.who.Rank)})
+	return do(work{Kind: doRound, Stage: m.at.Stage, Round: m.at.Round, Eval: m.at.Round%m.config.EvalEvery == 0})
 }
 
 // judge decides what a round's sums mean: a better state, the end of patience, the next step.
@@ -358,16 +286,16 @@ func (m *machine) agreed() ready {
 	return m.round()
 }
 
-// differs reports whether the members' digests are not all equal, the lowest rank among those that most agree with, and
+// differs reports whether the peers' digests are not all equal, the lowest rank among those that most agree with, and
 // the lowest rank of the others.
-func (m *machine) differs(digests []uint32) (from, peer int, ok bool) {
+func differs(digests []uint32) (from, peer int, ok bool) {
 	if len(digests) == 0 {
 		return 0, 0, false
 	}
 	most := 0
-	for _, r := range m.members {
+	for r := range digests {
 		votes := 0
-		for _, q := range m.members {
+		for q := range digests {
 			if digests[q] == digests[r] {
 				votes++
 			}
@@ -376,7 +304,7 @@ func (m *machine) differs(digests []uint32) (from, peer int, ok bool) {
 			from, most = r, votes
 		}
 	}
-	for _, r := range m.members {
+	for r := range digests {
 		if digests[r] != digests[from] {
 			return from, r, true
 		}

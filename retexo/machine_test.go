@@ -22,8 +22,7 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; read the 
 //
 //	peers N [key=value …]   N machines of one plan; keys are those of plan below
 //	alter R key=value       machine R gets another plan
-//	step [key=value …]      all report their work done: val, valloss, labels, digests, vals, checkpoints, at (a position),
-//	                        states (generation:position:state of each peer, or gone), have, regroup
+//	step [key=value …]      all report their work done: val, valloss, labels, digests, vals, checkpoints, at (a position)
 //	run [N]                 step until the machines finish, or N times, with nothing to report
 //	ready                   say what is asked for
 func TestTranscripts(t *testing.T) {
@@ -133,7 +132,6 @@ func newScripted(t *testing.T, args map[string]string, rank, size int) (*machine
 	c := Defaults(spec)
 	c.Rounds, c.LocalSteps = number(t, get("rounds", "2")), number(t, get("local", "1"))
 	c.Patience, c.EvalEvery, c.Checkpoint = number(t, get("patience", "0")), number(t, get("every", "1")), number(t, get("checkpoint", "0"))
-	c.Survival.MinPeers = number(t, get("min", "0"))
 	_, c.Inductive = args["inductive"]
 	c.Seed = uint64(number(t, get("seed", "1")))
 	if c.Solver = get("solver", "adam"); c.Solver == "ridge" {
@@ -175,10 +173,6 @@ func (s *script) step(t *testing.T, args map[string]string) string {
 			if len(p) == 3 {
 				e.Position.BestRound = number(t, p[2])
 			}
-		case "have":
-			e.Have = number(t, v)
-		case "regroup":
-			e.Regroup = true
 		}
 	}
 	if s.machines[0].next.Work.Kind == doHello {
@@ -188,14 +182,6 @@ func (s *script) step(t *testing.T, args map[string]string) string {
 			for _, x := range strings.Split(sets[min(r, len(sets)-1)], ",") {
 				if x != "" {
 					g.Checkpoints = append(g.Checkpoints, uint64(number(t, x)))
-				}
-			}
-			if states := strings.Split(args["states"], ";"); r < len(states) {
-				switch p := strings.Split(states[r], ":"); {
-				case states[r] == "gone":
-					g = recovery.Greeting{}
-				case len(p) == 3:
-					g.Agreed, g.Seq, g.State = uint64(number(t, p[0])), uint64(number(t, p[1])), [32]byte{byte(number(t, p[2]))}
 				}
 			}
 			e.Greetings = append(e.Greetings, g)
@@ -238,14 +224,14 @@ func (r ready) String() string {
 	switch w.Kind {
 	case doExchange, doAggregate:
 		s = fmt.Sprintf("stage %d hop %d: %s", w.Stage, w.Hop, s)
-	case doRound, doApply, doSync, doEvaluate, doRevalidate, doRegroup:
+	case doRound, doApply, doSync, doEvaluate:
 		s = fmt.Sprintf("stage %d round %d: %s", w.Stage, w.Round, s)
-	case doSolve, doChoose, doFreeze, doHold, doCarry:
+	case doSolve, doChoose, doFreeze:
 		s = fmt.Sprintf("stage %d: %s", w.Stage, s)
 	case doRestore:
 		s += fmt.Sprintf(" %d", w.Seq)
 	}
-	if w.Kind == doSync || w.Kind == doFetch {
+	if w.Kind == doSync {
 		s += fmt.Sprintf(" from %d", w.From)
 	}
 	if w.Kind == doChoose {

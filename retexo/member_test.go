@@ -19,12 +19,10 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/recovery"
 	"github.com/heddle-gnn/heddle/train/session"
 )
 
-// meetings is where the members of a run meet, in place of sockets: a session begins when all are there or, after a wait,
-// as many as must be.
+// meetings is where the members of a run meet, in place of sockets: a session begins when all are there.
 type meetings struct {
 	mu      sync.Mutex
 	size    int
@@ -33,7 +31,7 @@ type meetings struct {
 	see     func(rank int)  // before each frame
 }
 
-func (m *meetings) meet(ctx context.Context, rank, least int, patience time.Duration) (*session.Connection, error) {
+func (m *meetings) meet(ctx context.Context, rank int) (*session.Connection, error) {
 	m.mu.Lock()
 	mine := make(chan *session.Connection, 1)
 	m.waiting[rank] = mine
@@ -41,29 +39,16 @@ func (m *meetings) meet(ctx context.Context, rank, least int, patience time.Dura
 		m.begin()
 	}
 	m.mu.Unlock()
-	var enough <-chan time.Time
-	if least > 0 {
-		enough = time.After(patience)
-	}
-	for {
-		select {
-		case c := <-mine:
-			return c, nil
-		case <-enough:
-			m.mu.Lock()
-			if m.waiting[rank] == mine && len(m.waiting) >= least {
-				m.begin()
-			}
-			m.mu.Unlock()
-			enough = time.After(time.Second)
-		case <-ctx.Done():
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if m.waiting[rank] == mine {
-				delete(m.waiting, rank)
-			}
-			return nil, ctx.Err()
+	select {
+	case c := <-mine:
+		return c, nil
+	case <-ctx.Done():
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.waiting[rank] == mine {
+			delete(m.waiting, rank)
 		}
+		return nil, ctx.Err()
 	}
 }
 
@@ -77,20 +62,14 @@ func (m *meetings) lose(rank int) {
 // begin begins a session of those who wait.
 func (m *meetings) begin() {
 	m.network = netsim.New(m.size, netsim.Config{Links: netsim.Table{All: netsim.Model{Latency: 5 * time.Millisecond}}})
-	here := make([]bool, m.size)
-	for r := range m.waiting {
-		here[r] = true
-	}
 	for r, c := range m.waiting {
-		c <- &session.Connection{Transport: &spy{Transport: m.network.Transport(r), see: func(int, comm.Door, []byte) { m.see(r) }}, Here: here,
-			Asks: func(q int) bool { m.mu.Lock(); defer m.mu.Unlock(); _, is := m.waiting[q]; return is && !here[q] },
-			Wire: func() int64 { return 1 }}
+		c <- &session.Connection{Transport: &spy{Transport: m.network.Transport(r), see: func(int, comm.Door, []byte) { m.see(r) }}, Wire: func() int64 { return 1 }}
 	}
 	clear(m.waiting)
 }
 
 // TestMembersSurviveKills kills a member at a drawn frame, of the run or of its end, and starts it again after a drawn
-// time. All end, with one model: that of a run that nothing happened to where every failed peer is waited for.
+// time. All end, with one model: that of a run that nothing happened to.
 func TestMembersSurviveKills(t *testing.T) {
 	first, count := seeds(t, 40, 10)
 	g := toy{nodes: 40, features: 6}.graph(t)
@@ -100,10 +79,7 @@ func TestMembersSurviveKills(t *testing.T) {
 	want := mustTrain(t, c, shards, nil)
 	for seed := first; seed < first+count && !t.Failed(); seed++ {
 		synctest.Test(t, func(t *testing.T) {
-			key, c := rng.New(uint64(seed)).FoldString("member"), c
-			if seed%2 == 1 {
-				c.Survival = recovery.Survival{MinPeers: 2, FailedRows: "drop"}
-			}
+			key := rng.New(uint64(seed)).FoldString("member")
 			victim, frame, pause := int(key.Uint64(0)%3), int64(key.Uint64(1)%160), time.Duration(key.Uint64(2)%4000)*time.Millisecond
 			about := fmt.Sprintf("seed %d: peer %d killed at frame %d, back after %v", seed, victim, frame, pause)
 			dir := memoryDir(t)
@@ -125,16 +101,14 @@ func TestMembersSurviveKills(t *testing.T) {
 			}
 			trainers, errs := make([]*Trainer, 3), make([]error, 3)
 			run := func(ctx context.Context, r int) error {
-				m := &session.Member{Rank: r, Names: []string{"a", "b", "c"}, MinPeers: c.Survival.MinPeers, FailureWait: 2 * time.Second, GracePeriod: 20 * time.Second,
+				m := &session.Member{Rank: r, Names: []string{"a", "b", "c"},
 					Progress: time.Minute, Wait: 10 * time.Minute, Rejoin: 10 * time.Minute, Checkpoints: &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, Event: func(train.Event) {}, Final: func(session.Trainer, session.Usage) error { return nil }}
 				m.New = func(m *session.Member) (session.Trainer, error) {
 					tr := trainersOf(t, c, shards)[r]
-					tr.Checkpoints, tr.OnEvent, tr.RejoinAsked = &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, m.Note, m.Asked
+					tr.Checkpoints, tr.OnEvent = &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, m.Note
 					return tr, nil
 				}
-				m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {
-					return place.meet(ctx, r, least, 2*time.Second)
-				}
+				m.Meet = func(ctx context.Context) (*session.Connection, error) { return place.meet(ctx, r) }
 				last, usage, err := m.Run(ctx)
 				if err == nil {
 					trainers[r] = last.(*Trainer)
@@ -181,10 +155,7 @@ func TestMembersSurviveKills(t *testing.T) {
 			for _, tr := range trainers {
 				models = append(models, tr.model)
 			}
-			if !c.Survival.On() {
-				models = slices.Concat(want.models[:1], models)
-			}
-			sameModels(t, models)
+			sameModels(t, slices.Concat(want.models[:1], models))
 		})
 	}
 }
@@ -206,9 +177,7 @@ func TestUsageSurvivesRestarts(t *testing.T) {
 				tr.Checkpoints, tr.OnEvent = m.Checkpoints, m.Note
 				return tr, nil
 			}
-			m.Meet = func(ctx context.Context, least int) (*session.Connection, error) {
-				return place.meet(ctx, 0, least, 0)
-			}
+			m.Meet = func(ctx context.Context) (*session.Connection, error) { return place.meet(ctx, 0) }
 			_, usage, err := m.Run(ctx)
 			return usage, err
 		}

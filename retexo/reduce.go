@@ -10,17 +10,16 @@ import (
 
 // What the reductions of a run are of. With generation, stage, round and attempt (comm.ReduceID) no two are the same.
 const (
-	ofLabels       = "label counts"
-	ofProducts     = "products with the Gram matrix" // encoder pca, a step a pass
-	ofComponents   = "components"                    // their digests
-	ofRound        = "round"
-	ofValidation   = "validation"
-	ofEquations    = "normal equations" // ridge
-	ofWarmStart    = "normal equations of a warm start"
-	ofSolutions    = "solutions" // their validation
-	ofStage        = "finished stage"
-	ofRevalidation = "validation of the best state"
-	ofMoved        = "finished model" // of moved logits
+	ofLabels     = "label counts"
+	ofProducts   = "products with the Gram matrix" // encoder pca, a step a pass
+	ofComponents = "components"                    // their digests
+	ofRound      = "round"
+	ofValidation = "validation"
+	ofEquations  = "normal equations" // ridge
+	ofWarmStart  = "normal equations of a warm start"
+	ofSolutions  = "solutions" // their validation
+	ofStage      = "finished stage"
+	ofMoved      = "finished model" // of moved logits
 )
 
 // id names a reduction at w. A round that did not count, since parameters differed, is done again under another step.

@@ -5,23 +5,18 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/commtest"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/recovery"
-	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // statementLen is the length of what each peer says of itself in a reduction.
@@ -64,7 +59,6 @@ func TestNoiseLeavesDigestsAlone(t *testing.T) {
 		{"inductive, every third", 1e-2, func(c *Config) { c.Inductive, c.EvalEvery = true, 3 }},
 		{"neighbours", 1e-2, func(c *Config) { c.Neighbours = 2 }},
 		{"fixed point", 1e-2, func(c *Config) { c.Updates, c.Sums = "int8", "int16" }},
-		{"adapting", 1e-2, func(c *Config) { c.Survival.Straggler = "adapt" }},
 	}
 	g := toy{sparse: true}.graph(t)
 	for _, p := range everyPlan() {
@@ -130,53 +124,6 @@ func TestNoiseAndInterruption(t *testing.T) {
 			sameModels(t, r.models)
 		})
 	}
-}
-
-// TestNoiseAndSurvival goes on without a lost peer, lets it back in, and never uses a name twice.
-func TestNoiseAndSurvival(t *testing.T) {
-	g := toy{}.graph(t)
-	c := configOf(t, g, everyPlan()[0])
-	c.Rounds, c.Survival = 6, recovery.Survival{MinPeers: 3, FailedRows: "drop"}
-	all, noise := trainersOf(t, c, cut(t, g, "random", 4)), noises(t, 4, 1e-2)
-	generation := func(members ...int) error {
-		network := netsim.New(4, netsim.Config{})
-		here, errs := make([]bool, 4), make([]error, 4)
-		for _, r := range members {
-			here[r] = true
-		}
-		var wait sync.WaitGroup
-		for _, r := range members {
-			wait.Go(func() {
-				group := comm.NewGroup(network.Transport(r), r, 4)
-				defer group.Close()
-				last, err := all[r].Generation()
-				if err == nil {
-					err = group.Agree(t.Context(), here, nil, 3, last)
-				}
-				if err == nil {
-					err = all[r].Run(t.Context(), group, noise[r].Over(group))
-				}
-				errs[r] = err
-			})
-		}
-		wait.Wait()
-		return errors.Join(errs...)
-	}
-	for _, tr := range all {
-		tr.RejoinAsked = func() bool { return tr.machine.at.Stage == 1 && tr.machine.at.Round == 2 }
-		on(tr, train.Resync, func(e train.Event) { t.Errorf("%+v", e) })
-	}
-	if err := generation(0, 1, 3); !errors.Is(err, session.ErrRejoin) {
-		t.Fatal(err)
-	}
-	if err := generation(0, 1, 2, 3); err != nil {
-		t.Fatal(err)
-	}
-	var models []*nn.Model
-	for _, tr := range all {
-		models = append(models, tr.model)
-	}
-	sameModels(t, models)
 }
 
 // liar is the transport of a member that changes what it sends to others.
@@ -306,35 +253,6 @@ func TestSyncBridgesRoundingOnly(t *testing.T) {
 		}
 		if !strings.Contains(errors.Join(errs...).Error(), "are not those that it announced") {
 			t.Errorf("%v, want a word on what was announced", errs)
-		}
-	})
-}
-
-// TestSecondsAreTheOwners: a member that says of itself what it likes does not cut the work of another.
-func TestSecondsAreTheOwners(t *testing.T) {
-	g := toy{nodes: 2000}.graph(t)
-	synctest.Test(t, func(t *testing.T) {
-		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 1})
-		c.Rounds, c.Survival.Straggler = 30, "adapt"
-		transports := netsim.New(4, netsim.Config{}).Transports()
-		transports[0] = liar{transports[0], func(head, body []byte) []byte { // who sums what is short
-			if isStatement(head, body) {
-				binary.LittleEndian.PutUint32(body[4:], math.Float32bits(1e-9))
-			}
-			return body
-		}}
-		r, errs := trainOver(t.Context(), func(int) Config { return c }, cut(t, g, "random", 4), transports, func(rank int, tr *Trainer) {
-			tr.busy = func(nodes int) { time.Sleep(time.Duration(nodes) * time.Millisecond) }
-		})
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-		for rank, res := range r.result {
-			for _, s := range res.Shares {
-				if s.Peer != 0 {
-					t.Errorf("peer %d gave peer %d a share of %g", rank, s.Peer, s.Share)
-				}
-			}
 		}
 	})
 }

@@ -131,7 +131,7 @@ func (t *Trainer) equations(ctx context.Context, id comm.ReduceID, stage, bits i
 	}
 	y, weight := linear.Targets(st.train.labels, st.weight)
 	known := linear.NewJoint(t.labels.Classes, t.labels.Labelled, st.train.labels, st.weight)
-	known.All, known.Bits = !t.config.Survival.On(), bits
+	known.All, known.Bits = true, bits
 	sums, err = known.SumEquations(ctx, t.reducer, id, z, y, weight, most)
 	return sums, z, y, err
 }

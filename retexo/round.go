@@ -1,13 +1,11 @@
 package retexo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -17,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/pace"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
@@ -85,7 +82,6 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 		return err
 	}
 	st, c := t.stage, t.stage.round
-	begun := time.Now()
 	c.ID, c.Counts, c.CountBits = t.id(ofRound, w), c.Counts[:2*eval.RealLen], 0
 	if w.Eval {
 		c.Counts, c.CountBits = c.Counts[:2*eval.RealLen+t.metric.Size()], t.countBits
@@ -96,25 +92,15 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	if w.Eval {
 		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val))
 	}
-	b, each := t.sample(w)
-	loss, count := st.update(t.config, b, each, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
+	if st.drawer != nil && w.Round > 0 {
+		st.train.in = st.drawer.input(t.shard.NodesIn(graph.Train), w.Round)
+	}
+	loss, count := st.update(t.config, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
 	if !st.feedBack() {
 		loss = math.NaN() // which tells all peers that training has diverged
 	}
 	eval.PutReal(c.Counts, float64(float32(loss)))
 	eval.PutReal(c.Counts[eval.RealLen:], float64(float32(count)))
-	if t.busy != nil {
-		t.busy(b.rows)
-	}
-	if t.adapts() {
-		mine.Seconds = float32(time.Since(begun).Seconds())
-	}
-	if t.config.Survival.On() {
-		mine.Regroup = t.asksToRegroup()
-		var done context.CancelFunc
-		ctx, done = t.roundLimit(ctx)
-		defer done()
-	}
 	c.Meta, c.Common = mine.Encode(c.Meta[:0]), recovery.DigestLen
 	if err := t.reduce(ctx, c); err != nil {
 		return err
@@ -124,26 +110,17 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 
 // reduced reads the sums of a round.
 func (t *Trainer) reduced(w work, e *event) (err error) {
-	st, c, said := t.stage, t.stage.round, t.said
-	for q, s := range said {
-		e.Regroup = e.Regroup || s.Regroup && t.group.Has(q)
-	}
-	if t.adapts() {
-		e.Times = make([]float32, len(said))
-		for q, s := range said {
-			e.Times[q] = s.Seconds
-		}
-	}
+	st, c := t.stage, t.stage.round
 	e.Digests = t.digests()
-	if _, _, again := t.machine.differs(e.Digests); again {
+	if _, _, again := differs(e.Digests); again {
 		return nil // the round does not count, and its sums may be noise
 	}
 	// A float32 each, as parameters are: the mean of the update is the same bits whatever the order of the peers.
 	loss, count := float32(eval.Real(c.Counts)), float32(eval.Real(c.Counts[eval.RealLen:]))
 	if count == 0 {
-		return errors.New("no peer that is left has a training node")
+		return errors.New("no peer has a training node")
 	}
-	if most := t.labels.Labelled * st.most * (1 + 1e-5); !(count > 0 && (float64(count) <= most || t.config.Survival.On())) {
+	if most := t.labels.Labelled * st.most * (1 + 1e-5); !(count > 0 && float64(count) <= most) {
 		return comm.Refused("the labels that a round learns from must be 0 to %.6g (got %g)", most, count)
 	}
 	e.Loss, st.count, e.Val = float64(loss)/float64(count), float64(count), math.NaN()
@@ -155,16 +132,15 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 	t.report(train.Event{Kind: train.RoundEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.config.Metric),
 		Done: t.config.rounds(w.Stage) + w.Round + 1, Total: t.config.rounds(t.config.Stages()),
 		Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss, Sent: t.sent()})
-	t.paced(w)
 	if !(math.Abs(e.Loss) <= math.MaxFloat64) {
 		return fmt.Errorf("the loss is %g: training has diverged; lower the learning rate", e.Loss)
 	}
 	return nil
 }
 
-// read reads sums of a's accumulators over validation nodes. Who came back was not counted.
+// read reads sums of a's accumulators over validation nodes.
 func (t *Trainer) read(a eval.Accumulator, v []int64) (metric, loss float64, labels int64, err error) {
-	if rows, most := a.Rows(v), int64(t.labels.Validating()); rows > most && !t.config.Survival.On() {
+	if rows, most := a.Rows(v), int64(t.labels.Validating()); rows > most {
 		return 0, 0, 0, comm.Refused("the labelled validation nodes must be at most %d (got %d)", most, rows)
 	}
 	return a.Read(v)
@@ -172,7 +148,6 @@ func (t *Trainer) read(a eval.Accumulator, v []int64) (metric, loss float64, lab
 
 // enter begins the stage unless it has begun.
 func (t *Trainer) enter(k int) error {
-	t.restoreKept()
 	if t.stage != nil {
 		return nil
 	}
@@ -180,6 +155,20 @@ func (t *Trainer) enter(k int) error {
 		return err
 	}
 	return t.goOn()
+}
+
+// goOn puts the parameters and the optimiser that wait for the stage in place.
+func (t *Trainer) goOn() error {
+	s, st := t.pending, t.stage
+	if t.pending = nil; s == nil || st.slab == nil {
+		return nil
+	}
+	if len(s.Slab) != len(st.slab.Value) {
+		return fmt.Errorf("retexo: stage %d must have %d parameters (got %d)", s.At.Stage, len(st.slab.Value), len(s.Slab))
+	}
+	copy(st.slab.Value, s.Slab)
+	copy(st.best, s.Best)
+	return st.opt.Restore(s.Steps, s.Moments)
 }
 
 func (t *Trainer) apply(w work) {
@@ -255,59 +244,4 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 	e.Digests = t.digests()
 	e.Val, e.ValLoss, _, err = t.read(t.metric, v)
 	return err
-}
-
-// adapts reports whether a slow peer is given less local work.
-func (t *Trainer) adapts() bool { return t.machine.pace != nil }
-
-// leastSample is the least number of training nodes of a step: with fewer, its sum would reveal too much of each.
-const leastSample = 32
-
-// sample returns the training nodes that a round's steps are computed from, and how many each of them stands for. A share
-// of them is the next so many in an order that is drawn once a stage: one round's are a sample without replacement of all,
-// so the sum over them, times what each stands for, is that over all in the mean; and in 1/share rounds each had its turn.
-func (t *Trainer) sample(w work) (batch, float64) {
-	st := t.stage
-	n := st.train.rows
-	take := max(int(math.Ceil(w.Share*float64(n))), leastSample)
-	if w.Share == 0 || take >= n {
-		if st.drawer != nil && w.Round > 0 {
-			st.train.in = st.drawer.input(t.shard.NodesIn(graph.Train), w.Round)
-		}
-		return st.train, 1
-	}
-	if st.order == nil {
-		key := t.key.FoldString("share").Fold(uint64(w.Stage))
-		st.order = t.shard.NodesIn(graph.Train)
-		slices.SortFunc(st.order, func(a, b int32) int {
-			return cmp.Compare(key.Uint64(uint64(t.shard.Global[a])), key.Uint64(uint64(t.shard.Global[b])))
-		})
-	}
-	rows := make([]int32, take)
-	for i, first := 0, w.Round*take%n; i < take; i++ {
-		rows[i] = st.order[(first+i)%n]
-	}
-	slices.Sort(rows)
-	b := batchOf(t.training, st.layer, t.shard, rows)
-	if st.drawer != nil {
-		b.in = st.drawer.input(rows, w.Round)
-	}
-	return b, float64(n) / float64(take)
-}
-
-// paced reports whose share was another in this round than in the one before.
-func (t *Trainer) paced(w work) {
-	if !t.adapts() {
-		return
-	}
-	if t.shares == nil {
-		t.shares = pace.New(t.shard.Parts).Share
-	}
-	for q, now := range t.machine.pace.Share {
-		if now == t.shares[q] {
-			continue
-		}
-		t.shares[q] = now
-		t.report(train.Event{Kind: train.ShareSet, Stage: w.Stage, Round: w.Round, Peer: q, Share: now})
-	}
 }

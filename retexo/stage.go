@@ -25,7 +25,6 @@ type stage struct {
 
 	train, val, test batch
 	drawer           *drawer // nil: training reads all edges
-	order            []int32 // straggler adapt: training nodes in the order in which shares of them are taken; nil: not yet needed
 	tape, infer      *tape.Tape
 	round            *comm.Contribution // of a round: the update (in the slab's gradients), loss, labels and metric, a statement
 	count            float64            // labels in the sum of updates
@@ -111,15 +110,10 @@ func (st *stage) gradient(b batch, key rng.Key) (sum, count float64) {
 }
 
 // update leaves in the slab's gradients what this peer adds to the round: the gradient (one local step), or the way that several
-// local steps went, times the labels that they stand for. Steps are computed from b, each of whose nodes stands for that
-// many training nodes. It returns the first step's loss.
-func (st *stage) update(c Config, b batch, each float64, key rng.Key, round int) (sum, count float64) {
+// local steps went, times the training labels. It returns the first step's loss.
+func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
 	if c.LocalSteps == 1 {
-		sum, count = st.gradient(b, key.Fold(0))
-		if each != 1 {
-			kernels.Scale(float32(each), st.slab.Grad)
-		}
-		return each * sum, each * count
+		return st.gradient(st.train, key.Fold(0))
 	}
 	copy(st.start, st.slab.Value)
 	st.begun = round
@@ -129,12 +123,12 @@ func (st *stage) update(c Config, b batch, each float64, key rng.Key, round int)
 		copy(st.moments[i], m)
 	}
 	for step := range c.LocalSteps {
-		s, k := st.gradient(b, key.Fold(uint64(step)))
+		s, k := st.gradient(st.train, key.Fold(uint64(step)))
 		if k == 0 {
 			break
 		}
 		if step == 0 {
-			sum, count = each*s, each*k
+			sum, count = s, k
 		}
 		st.opt.StepScaled(st.slab.Value, st.slab.Grad, float32(1/k), c.Optimizer.LR*c.Schedule.At(round*c.LocalSteps+step))
 	}

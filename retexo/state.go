@@ -27,7 +27,7 @@ func (t *Trainer) participant() recovery.Participant {
 
 // state returns what this peer holds at the machine's position. Its slices are the trainer's own, but for parameters.
 func (t *Trainer) state() recovery.Snapshot {
-	s := recovery.Snapshot{At: t.machine.Position(), Labels: t.labels.Sums, Agreed: t.agreed}
+	s := recovery.Snapshot{At: t.machine.Position(), Labels: t.labels.Sums}
 	s.Rounds, s.Stages = t.result.Until(s.At).Encode()
 	s.Heads = t.heads[:t.config.headsBefore(s.At.Stage)]
 	for _, p := range t.model.Params() {
@@ -39,31 +39,8 @@ func (t *Trainer) state() recovery.Snapshot {
 	if st := t.stage; st != nil && st.slab != nil {
 		s.Slab, s.Best = st.slab.Value, st.best
 		s.Steps, s.Moments = st.opt.State()
-	} else if p := t.pending; p != nil {
-		s.Slab, s.Best, s.Steps, s.Moments = p.Slab, p.Best, p.Steps, p.Moments
 	}
 	return s
-}
-
-// shared is state without what is this peer's own: with several local steps its optimiser has seen its own gradients
-// only, which are nobody else's business.
-func (t *Trainer) shared() recovery.Snapshot {
-	s := t.state()
-	if t.config.LocalSteps > 1 {
-		s.Steps, s.Moments = 0, nil
-	}
-	return s
-}
-
-// adopt makes s, of another peer, what this one goes on from. Its optimiser and slab are put in place when the stage
-// begins.
-func (t *Trainer) adopt(s recovery.Snapshot) error {
-	if mine := t.state(); t.config.LocalSteps > 1 && mine.At.Stage == s.At.Stage && len(mine.Slab) == len(s.Slab) {
-		s.Steps, s.Moments = mine.Steps, mine.Moments
-	}
-	t.stage, t.kept = nil, nil
-	clear(t.logits)
-	return t.take(s)
 }
 
 // take puts the parameters of s in the model's place, and keeps those of the stage for when it begins.

@@ -270,3 +270,18 @@ func on(tr *Trainer, kind train.Kind, do func(train.Event)) {
 		}
 	}
 }
+
+func trainersOf(t *testing.T, c Config, shards []*shard.Shard) []*Trainer {
+	t.Helper()
+	all := make([]*Trainer, len(shards))
+	for r, s := range shards {
+		m, err := c.NewModel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all[r], err = New(c, s, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/recovery"
-	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // Trainer feeds one peer's machine: it does the work that the machine asks for.
@@ -24,7 +23,6 @@ type Trainer struct {
 	OnEvent     func(train.Event) // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
 	KeepHidden  bool              // for Hidden
-	RejoinAsked func() bool       // whether a failed peer asks to rejoin; asked once a round, nil: never
 
 	config     Config
 	shard      *shard.Shard // with the split that this run trains by
@@ -59,11 +57,9 @@ type Trainer struct {
 	hasty     bool                 // a stage's best round was its last
 	warned    bool                 // of the costs of closed forms
 	moved     bool                 // the logits of stage result.Ends, which the model ends with
-	shares    []float64            // straggler adapt: as they were last reported
+	pending   *recovery.Snapshot   // parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
+	done      bool                 // the model is final
 	nudge     func([]float32)      // tests: rounds apart what this peer computes from sums; nil
-	busy      func(nodes int)      // tests: works as long as a slow peer does for so many training nodes; nil
-
-	generations // of runs that go on without lost peers
 }
 
 // New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key on every peer; it
@@ -99,19 +95,11 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 
 // Run trains until the model is done, ctx ends or a peer is lost; then the error says why, and the run can be resumed
 // from the checkpoints. Halo rows travel over g, updates through r.
-//
-// Where the plan lets it go on without lost peers, g is one that has agreed on its members, and Run may be called again,
-// with the group of the next generation: after session.ErrRejoin, and after a *comm.PeerError.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	return g.Refuse(ctx, t.run(ctx, g, r))
 }
 
 func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	if t.config.Survival.On() {
-		if err := t.regroup(g); err != nil {
-			return err
-		}
-	}
 	t.join(g, r)
 	t.warnOfCosts()
 	for {
@@ -127,11 +115,8 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 				return err
 			}
 		}
-		switch ready.Work.Kind {
-		case doFinish:
+		if ready.Work.Kind == doFinish {
 			return t.finish(ctx)
-		case doRegroup:
-			return session.ErrRejoin
 		}
 		event, err := t.do(ctx, ready.Work)
 		if err != nil {
@@ -155,6 +140,24 @@ func (t *Trainer) finish(ctx context.Context) error {
 	}
 	return t.save()
 }
+
+// Resume takes up a final model that the checkpoints have, and reports whether there is one; session.Member asks for it.
+func (t *Trainer) Resume() (done bool, err error) {
+	c, err := t.participant().Newest()
+	if c == nil || err != nil || !t.participant().Shape.Final(c.At) {
+		return false, err
+	}
+	if err := t.takeUp(c); err != nil {
+		return false, err
+	}
+	t.result.Sent = t.before
+	t.end()
+	return t.done, nil
+}
+
+// Done reports whether the model is final; session.Member asks for it. What Run returned then concerns the other peers
+// only: the last of them may need what this one holds.
+func (t *Trainer) Done() bool { return t.done }
 
 // end finds the stage that the model ends with, and returns what there is to say of it.
 func (t *Trainer) end() (text string) {
@@ -203,9 +206,6 @@ func (t *Trainer) report(e train.Event) {
 // stop ends the run for cause while work w was to be done. Where the parameters at hand are those the round began with,
 // they are saved first, so that the run can be resumed from here.
 func (t *Trainer) stop(w work, cause error) error {
-	if t.config.Survival.On() {
-		t.halt(w)
-	}
 	if t.stage == nil || w.Kind != doRound && w.Kind != doApply && w.Kind != doEvaluate {
 		return cause
 	}
@@ -222,7 +222,7 @@ func (t *Trainer) stop(w work, cause error) error {
 
 func (t *Trainer) describe(w work) string {
 	switch w.Kind {
-	case doHello, doCountLabels, doProject, doPrepare, doRestore, doFetch:
+	case doHello, doCountLabels, doProject, doPrepare, doRestore:
 		return w.Kind.String()
 	case doExchange, doAggregate:
 		return fmt.Sprintf("%s, stage %d, hop %d", w.Kind, w.Stage, w.Hop)
@@ -236,9 +236,7 @@ func (t *Trainer) do(ctx context.Context, w work) (e event, err error) {
 	case doHello:
 		e.Greetings, err = t.hello(ctx)
 	case doCountLabels:
-		if e.Labels, err = t.countLabels(ctx, w); err == nil && t.config.Survival.On() {
-			t.begun(t.machine.at)
-		}
+		e.Labels, err = t.countLabels(ctx, w)
 	case doRestore:
 		e.Position, err = t.restore(w.Seq)
 	case doProject:
@@ -249,13 +247,9 @@ func (t *Trainer) do(ctx context.Context, w work) (e event, err error) {
 			t.base = &view{GraphView: seen, own: t.full.own}
 		}
 	case doExchange:
-		if err = t.exchange(ctx, w); err == nil && t.config.Survival.On() {
-			t.inPlace(w)
-		}
+		err = t.exchange(ctx, w)
 	case doAggregate:
-		if t.aggregate(w); t.config.Survival.On() {
-			t.inPlace(w)
-		}
+		t.aggregate(w)
 	case doRound:
 		err = t.round(ctx, w, &e)
 	case doApply:
@@ -272,14 +266,6 @@ func (t *Trainer) do(ctx context.Context, w work) (e event, err error) {
 		t.stage.choose(w.Choice)
 	case doFreeze:
 		err = t.freeze(ctx, w)
-	case doFetch:
-		e.Position, err = t.fetch(ctx, w)
-	case doHold:
-		e.Have, err = t.hold(ctx, w)
-	case doCarry:
-		err = t.outputAgain(w)
-	case doRevalidate:
-		err = t.revalidate(ctx, w, &e)
 	}
 	return e, err
 }

@@ -16,9 +16,6 @@ const (
 	RoundEnd       Kind = "round"         // Done, Total, Metric, Loss, Val, ValLoss, Sent
 	StageEnd       Kind = "stage"         // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
 	Resync         Kind = "resync"        // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
-	Generation     Kind = "generation"    // Number, Members: the run continues with these members from here
-	LostRows       Kind = "lost_rows"     // Peer, Hop, Rows, Action: an exchange went without the rows of a failed peer
-	ShareSet       Kind = "share"         // Peer, Share: a slow peer gets less local work from this round on, or more again
 	HaloPlan       Kind = "halo_plan"     // Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
 	Saved          Kind = "saved"         // Peer: this peer has written a checkpoint
 	Restored       Kind = "restored"      // Peer: this peer continues from a checkpoint
@@ -50,14 +47,10 @@ type Event struct {
 	Other    int     // a peer whose parameters were replaced by those of Peer: this one where it was among them
 	Differed bool    // this peer's parameters were among those that were replaced
 	Distance float64 // of this peer's parameters from those of Peer, relative to their norm
-	Number   uint64  // of the generation
 	Members  []int   // ranks
-	Hop      int     // aggregation before the layer, from 0
-	Rows     int     // rows of the peer's nodes that this peer's edges start at
-	Action   string  // "previous": the rows of the exchange before were used; "drop": those edges were left out
-	Share    float64 // fraction of its training nodes that the peer's steps are computed from, in (0, 1]
 
 	Layer     string
+	Rows      int   // of the halo
 	Width     int   // values of a row that travel
 	Refetched int   // rows that are fetched a second time for the gradient, at every step
 	Kept      int64 // bytes kept until the gradient is computed or, for the first layer, for the whole run
@@ -104,12 +97,6 @@ func (e Event) fields() []field {
 			field{"test", finiteOrNil(e.Test)}, field{"test_loss", finiteOrNil(e.TestLoss)}, field{"sent", e.Sent})
 	case Resync:
 		return append(all, field{"peer", e.Peer}, field{"other", e.Other}, field{"differed", e.Differed}, field{"distance", finiteOrNil(e.Distance)})
-	case Generation:
-		return append(all, field{"number", e.Number}, field{"members", e.Members})
-	case LostRows:
-		return append(all, field{"peer", e.Peer}, field{"hop", e.Hop}, field{"rows", e.Rows}, field{"action", e.Action})
-	case ShareSet:
-		return append(all, field{"peer", e.Peer}, field{"share", e.Share})
 	case HaloPlan:
 		return append(all, field{"layer", e.Layer}, field{"rows", e.Rows}, field{"width", e.Width},
 			field{"refetched", e.Refetched}, field{"kept", e.Kept}, field{"text", e.Text})

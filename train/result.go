@@ -13,8 +13,6 @@ type Result struct {
 	Stages []StageResult // in the order of training; the last one may not have ended
 	Sent   comm.Counts   // by this peer in the whole run
 
-	Generations, LostRows, Shares []Event // of this process, each of the kind of that name
-
 	// Fetched is how features came to this process in sampled training: batches that they were fetched for at once, in the
 	// end, rows of other peers' nodes that groups of batches read, each once a group, and those that this peer still had.
 	Fetched struct {
@@ -78,12 +76,6 @@ func (r *Result) Record(e Event) {
 		s := r.stage(e.Stage, e.StageName)
 		s.Ended, s.BestRound, s.Sent = true, e.BestRound, e.Sent
 		s.Val, s.ValLoss, s.Test, s.TestLoss = e.Val, e.ValLoss, e.Test, e.TestLoss
-	case Generation:
-		r.Generations = append(r.Generations, e)
-	case LostRows:
-		r.LostRows = append(r.LostRows, e)
-	case ShareSet:
-		r.Shares = append(r.Shares, e)
 	}
 }
 

@@ -78,9 +78,6 @@ func TestEventsAsJSON(t *testing.T) {
 		{Event{Kind: StageEnd, StageName: "all layers", Round: 10, Metric: "auc", BestRound: 7, Val: 0.75, ValLoss: 1, Test: 0.5, TestLoss: math.Inf(1), Sent: sent},
 			`"stage","stage":0,"stage_name":"all layers","round":10,"metric":"auc","best_round":7,"val":0.75,"val_loss":1,"test":0.5,"test_loss":null,"sent":{"halo":1,"reduce":2,"control":3}`},
 		{Event{Kind: Resync, Peer: 0, Other: 2, Differed: true, Distance: 1e-7}, `"resync","stage":0,"stage_name":"","round":0,"peer":0,"other":2,"differed":true,"distance":1e-7`},
-		{Event{Kind: Generation, Number: 2, Members: []int{0, 2}}, `"generation","stage":0,"stage_name":"","round":0,"number":2,"members":[0,2]`},
-		{Event{Kind: LostRows, Peer: 3, Hop: 1, Rows: 9, Action: "drop"}, `"lost_rows","stage":0,"stage_name":"","round":0,"peer":3,"hop":1,"rows":9,"action":"drop"`},
-		{Event{Kind: ShareSet, Peer: 1, Share: 0.25}, `"share","stage":0,"stage_name":"","round":0,"peer":1,"share":0.25`},
 		{Event{Kind: HaloPlan, Layer: "conv1", Rows: 5, Width: 8, Refetched: 2, Kept: 96, Text: "why"},
 			`"halo_plan","stage":0,"stage_name":"","round":0,"layer":"conv1","rows":5,"width":8,"refetched":2,"kept":96,"text":"why"`},
 		{Event{Kind: CandidateBegin, Candidate: "gcn", Limit: 9}, `"candidate","stage":0,"stage_name":"","round":0,"candidate":"gcn","limit":9`},
@@ -173,7 +170,7 @@ func measured() (r Result) {
 	end := func(stage int) Event {
 		return Event{Kind: StageEnd, Stage: stage, StageName: StageName(stage), BestRound: 1, Val: 0.25, ValLoss: 3, Test: 0.75, TestLoss: 4, Sent: comm.Counts{Reduce: int64(stage)}}
 	}
-	for _, e := range []Event{end(0), point(1, 0), point(1, 1), point(1, 2), end(1), {Kind: ShareSet, Peer: 1}, point(2, 0), point(2, 1)} {
+	for _, e := range []Event{end(0), point(1, 0), point(1, 1), point(1, 2), end(1), point(2, 0), point(2, 1)} {
 		r.Record(e)
 	}
 	return r
@@ -195,7 +192,7 @@ func TestResultOfAResumedRun(t *testing.T) {
 		{Position{Stage: 1}, nil, 1},
 		{Position{}, nil, 0},
 	} {
-		r := Result{Shares: whole.Shares}
+		var r Result
 		if err := r.Restore(rounds, stages, c.at, StageName); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +245,7 @@ func TestEventsPage(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = strings.TrimSuffix(strings.TrimSpace(cells[2]), " |")
 		}
 	}
-	kinds := []Kind{RoundEnd, StageEnd, Resync, Generation, LostRows, ShareSet, HaloPlan, CandidateBegin, CandidateEnd, Saved, Restored, Connection, Trace, Note, Warning}
+	kinds := []Kind{RoundEnd, StageEnd, Resync, HaloPlan, CandidateBegin, CandidateEnd, Saved, Restored, Connection, Trace, Note, Warning}
 	for _, k := range kinds {
 		var names []string
 		for _, f := range (Event{Kind: k}).fields()[3:] {

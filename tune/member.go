@@ -138,6 +138,5 @@ func (m *Member) once(ctx context.Context, k int) (session.Trainer, session.Usag
 type nothing struct{}
 
 func (nothing) Resume() (bool, error)                                { return false, nil }
-func (nothing) Generation() (uint64, error)                          { return 0, nil }
 func (nothing) Run(context.Context, *comm.Group, comm.Reducer) error { return nil }
 func (nothing) Done() bool                                           { return true }

@@ -19,9 +19,8 @@ type worker struct {
 	ran bool
 }
 
-func (w *worker) Resume() (bool, error)       { return true, nil }
-func (w *worker) Generation() (uint64, error) { return 0, nil }
-func (w *worker) Done() bool                  { return w.ran }
+func (w *worker) Resume() (bool, error) { return true, nil }
+func (w *worker) Done() bool            { return w.ran }
 func (w *worker) Run(context.Context, *comm.Group, comm.Reducer) error {
 	w.ran = true
 	return w.err

@@ -193,7 +193,7 @@ func found(t *testing.T) registry {
 	must(t, "roster", "verify", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--fingerprint", s.Body.Fingerprint())
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", f.at("parts"))
 	must(t, append([]string{"plan", "--preset", "frugal", "--out", f.at("plan.yaml")}, members...)...)
-	f.policy(t, "federation: tumour-registry\nencoders: [classes]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_peers: 3\n")
+	f.policy(t, "federation: tumour-registry\nencoders: [classes]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_members: 3\n")
 	must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--identity", f.at("north.key"), "-o", f.at("approval.json"))
 	f.join = []string{"join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--policy", f.at("policy.yaml"),
 		"--approval", f.at("approval.json"), "--identity", f.at("north.key"), "--shard", f.at("parts/part-0"), "--audit", f.at("audit.jsonl"), "-o", f.at("run"), "--wait", "1ms"}
@@ -225,10 +225,10 @@ func TestAdmissionRefuses(t *testing.T) {
 		{"policy.encoders", 2, replace("classes", "mlp")},
 		{"policy.layer_outputs", 2, replace("hidden", "logits")},
 		{"policy.solvers", 2, replace("ridge", "adam")},
-		{"policy.min_peers", 2, replace("min_peers: 3", "min_peers: 4")},
-		{"approval.signatures", 2, replace("min_peers", "approvers: ["+f.ids[1]+"]\nmin_peers")},
+		{"policy.min_members", 2, replace("min_members: 3", "min_members: 4")},
+		{"approval.signatures", 2, replace("min_members", "approvers: ["+f.ids[1]+"]\nmin_members")},
 		{"is for other", 2, replace("tumour-registry", "other")},
-		{"policy.hours", 1, replace("min_peers", "hours: [\""+shut()+"\"]\nmin_peers")},
+		{"policy.hours", 1, replace("min_members", "hours: [\""+shut()+"\"]\nmin_members")},
 		{"approval.plan", 2, func() {
 			if err := os.WriteFile(f.at("plan.yaml"), append(bytes.Clone(plan), '\n'), 0o644); err != nil {
 				t.Fatal(err)

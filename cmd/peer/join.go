@@ -47,8 +47,7 @@ func newJoin(alone bool) *cobra.Command {
 		Short: "Take part in a run on several machines",
 		Long: `Run one peer of a plan. The key decides which peer this is: the plan lists the ID that peer init prints. The run begins when
 all peers of the plan are connected. With --state, if a peer disconnects, the others wait; training resumes from the last
-common checkpoint when it reconnects and yields the same model. With min_peers in the plan, the others continue without
-a failed peer, which may return at any time before the end.
+common checkpoint when it reconnects and yields the same model.
 
 Besides the model, the results have predictions for this peer's own nodes, computed during the run with the rows of its
 neighbours at other peers. peer predict --shard does not use those rows.
@@ -83,7 +82,7 @@ peers, and --shard may be the whole partition.`,
 	f.Int64Var(&s.Site.ReceiveLimit, "max-intake", 0, "")
 	f.MarkDeprecated("max-intake", "it is now called --receive-limit")
 	f.StringVar(&s.Link, "link", "", linkHelp)
-	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state or min_peers; 0: none")
+	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state; 0: none")
 	f.StringVarP(&s.out.dir, "out", "o", "", "directory (default runs/DATA-peer-N)")
 	f.StringVar(&s.out.rows, "embeddings", "", embeddingsHelp)
 	f.StringVar(&s.out.json, "json", "", "JSON file for the results; - for standard output")

@@ -162,7 +162,7 @@ func TestMeet(t *testing.T) {
 	}
 
 	// A policy bounds whose texts are told.
-	if err := os.WriteFile(at("policy.yaml"), []byte("federation: f\nencoders: [raw]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_peers: 2\ncategories: [sex]\n"), 0o600); err != nil {
+	if err := os.WriteFile(at("policy.yaml"), []byte("federation: f\nencoders: [raw]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_members: 2\ncategories: [sex]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if exit, _, errors := meet("west", "--out", at("never"), "--policy", at("policy.yaml")); exit != 2 || !strings.Contains(errors, `policy.yaml: policy.categories: the texts of column "ward" must not leave this site`) {

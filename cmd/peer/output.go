@@ -71,10 +71,6 @@ type result struct {
 	TestRuns *overRuns `json:"test_over_runs,omitempty"`
 	ValRuns  *overRuns `json:"val_over_runs,omitempty"`
 
-	Generations []generation `json:"generations,omitempty"` // of a run with min_peers
-	LostRows    []lostRows   `json:"lost_rows,omitempty"`   // what this peer did about rows of failed peers
-	Shares      []share      `json:"shares,omitempty"`      // with straggler: adapt, changes of the peers' local work
-
 	Fetched *remoteFeatures `json:"remote_features,omitempty"` // of mode minibatch over several peers
 }
 
@@ -109,7 +105,6 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 	if o.Metric.Plain() {
 		r.TestAccuracy, r.ValAccuracy = nil, nil
 	}
-	r.Generations, r.LostRows, r.Shares = historyOf(o, first.Parts)
 	r.Tried, r.Sums, r.Privacy = triedOf(o), o.Sums, o.Privacy
 	r.Ranks = o.Links
 	r.Figures, r.Warnings, r.Versions, r.Date = o.Figures, append([]string{}, o.Warnings()...), thisVersion(), time.Now().UTC().Truncate(time.Second)
@@ -190,7 +185,7 @@ func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 	r.runsOf(out.runs)
 	page.Result, page.Plan, page.Shards, page.Date = o, p, shards, time.Now()
 	page.Settings = string(setting) + page.Settings
-	page.Links, page.Failures = predicted(r.Links), failures(r)
+	page.Links = predicted(r.Links)
 	if o.Members != nil {
 		page.Names = o.Members
 	}

@@ -9,7 +9,6 @@ package tree
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 )
@@ -45,7 +44,7 @@ func Sum(
 	r := comm.Reduced{Meta: make([][]byte, g.Size())}
 	if len(meta) > 0 {
 		out := make([][]byte, g.Size())
-		for _, q := range g.Members() {
+		for q := range g.Size() {
 			out[q] = meta
 		}
 		var err error
@@ -80,12 +79,12 @@ type node struct {
 }
 
 func newNode(g *comm.Group, id comm.ReduceID, bytes int) *node {
-	members := g.Members()
-	place := slices.Index(members, g.Rank())
+	place, size := g.Rank(), g.Size()
 	first := FanOut*place + 1
-	n := &node{group: g, id: id, depth: depthOf(place), depth0: depthOf(len(members) - 1), bytes: bytes}
-	n.above = members[max(place-1, 0)/FanOut]
-	n.below = members[min(first, len(members)):min(first+FanOut, len(members))]
+	n := &node{group: g, id: id, depth: depthOf(place), depth0: depthOf(size - 1), bytes: bytes, above: max(place-1, 0) / FanOut}
+	for q := min(first, size); q < min(first+FanOut, size); q++ {
+		n.below = append(n.below, q)
+	}
 	return n
 }
 

@@ -81,10 +81,6 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 		if q == me {
 			continue
 		}
-		if n := h.Ptr[q+1] - h.Ptr[q]; !g.Has(q) {
-			parts = append(parts, Block{Sparse: &mat.Sparse{Rows: n, Cols: d, RowPtr: make([]int64, n+1)}})
-			continue
-		}
 		if err := ctx.Err(); err != nil {
 			return Block{}, err
 		}

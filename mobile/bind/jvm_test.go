@@ -237,14 +237,6 @@ func TestJavaMachine(t *testing.T) {
 			t.Error("the model must be that of a run without a killed phone")
 		}
 	})
-	t.Run("leaves", func(t *testing.T) {
-		f := newFederation(t, m, trained+"\nmin_peers: 2\nfailure_wait: 2s\ngrace_period: 0s\nfailed_rows: drop")
-		f.train(t, 60, func(p *phone, _ []string) *phone {
-			p.until(t, "round 12")
-			p.Process.Kill()
-			return nil
-		})
-	})
 	t.Run("leaves of two sites", m.leaves)
 	t.Run("memory", func(t *testing.T) {
 		nodes := 10_000

@@ -5,7 +5,6 @@ package attack
 import (
 	"context"
 	"crypto/rand"
-	"slices"
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -39,10 +38,9 @@ func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, erro
 
 // Member returns a member of so many that are all in this process, without its trainer.
 func Member(rank, size int, over comm.Transport) *session.Member {
-	connection := &session.Connection{Transport: over, Here: slices.Repeat([]bool{true}, size),
-		Asks: func(int) bool { return false }, Wire: func() int64 { return 0 }}
+	connection := &session.Connection{Transport: over, Wire: func() int64 { return 0 }}
 	return &session.Member{Rank: rank, Names: make([]string, size), Wait: time.Minute, Event: func(events.Event) {},
-		Meet: func(context.Context, int) (*session.Connection, error) { return connection, nil }}
+		Meet: func(context.Context) (*session.Connection, error) { return connection, nil }}
 }
 
 // Begin returns a site's trainer by p of mode retexo, of classes of nodes, and what gives its model.

@@ -16,14 +16,14 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// The members of a generation draw fresh keys, exchange the public halves, and derive a secret for
+// The members of a session draw fresh keys, exchange the public halves, and derive a secret for
 // each pair of partners. No key is written anywhere: a process that is restarted takes part under other keys, so
 // that no two vectors are ever sent under one mask.
 //
 //	first message   u8 version · 32 bytes X25519 public key · [1184 bytes ML-KEM-768 encapsulation key] · signature
 //	second message  32 bytes SHA-256 of all first messages · [1088 bytes ML-KEM-768 ciphertext, to lower ranks]
 //
-// The signature is of purpose, run, generation, members, rank and what precedes it in the message.
+// The signature is of purpose, run, number of members, rank and what precedes it in the message.
 // The secret of a pair is HKDF-SHA-256 of both shared secrets, salted with the hash of all first
 // messages: whoever shows two members different keys is found out by the second message.
 
@@ -34,7 +34,7 @@ const (
 	maxSign = 256 // bytes of a signature; an Ed25519 one has 64
 )
 
-// privateKeys are this member's, of one generation.
+// privateKeys are this member's, of one session.
 type privateKeys struct {
 	dh  *ecdh.PrivateKey
 	kem *mlkem.DecapsulationKey768 // nil: not hybrid
@@ -66,11 +66,7 @@ func publicLen(hybrid bool) int {
 // statement returns what a member of that rank signs: public are its keys.
 func (t Terms) statement(g *comm.Group, rank int, public []byte) []byte {
 	b := append([]byte(purpose), t.Run[:]...)
-	b = binary.LittleEndian.AppendUint64(b, g.Generation())
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(g.Members())))
-	for _, q := range g.Members() {
-		b = binary.LittleEndian.AppendUint32(b, uint32(q))
-	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(g.Size()))
 	b = binary.LittleEndian.AppendUint32(b, uint32(rank))
 	return append(b, public...)
 }
@@ -102,7 +98,7 @@ func (t Terms) exchangeKeys(ctx context.Context, g *comm.Group) ([]pair, error) 
 	}
 	first[g.Rank()] = mine
 	transcript := sha256.New()
-	for _, q := range g.Members() {
+	for q := range g.Size() {
 		if q != g.Rank() {
 			if err := t.check(g, q, first[q]); err != nil {
 				return nil, &comm.PeerError{Rank: q, Op: "keys of secure sums", Err: err}
@@ -117,7 +113,7 @@ func (t Terms) exchangeKeys(ctx context.Context, g *comm.Group) ([]pair, error) 
 // toOthers returns messages of a SendRecv: b to each other member.
 func toOthers(g *comm.Group, b []byte) [][]byte {
 	out := make([][]byte, g.Size())
-	for _, q := range g.Members() {
+	for q := range g.Size() {
 		if q != g.Rank() {
 			out[q] = b
 		}
@@ -140,7 +136,7 @@ func (t Terms) check(g *comm.Group, q int, b []byte) error {
 // confirm makes sure that all members saw the same first messages, and returns the pairs.
 func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, first [][]byte, seen []byte) ([]pair, error) {
 	out, secrets := toOthers(g, seen), make([][]byte, g.Size())
-	near := partners(g.Members(), g.Rank(), seen)
+	near := partners(g.Size(), g.Rank(), seen)
 	for _, q := range near {
 		fault := func(err error) error { return &comm.PeerError{Rank: q, Op: "keys of secure sums", Err: err} }
 		public, err := ecdh.X25519().NewPublicKey(first[q][1 : 1+pubLen])
@@ -165,7 +161,7 @@ func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, firs
 		return nil, err
 	}
 	var pairs []pair
-	for _, q := range g.Members() {
+	for q := range g.Size() {
 		if q == g.Rank() {
 			continue
 		}

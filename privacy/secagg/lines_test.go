@@ -14,7 +14,7 @@ import (
 )
 
 // TestTimeOnLines: what masks add to a sum of 50 sites on lines of 100 Mbit/s and 20 ms, where computing takes no time:
-// the trip that finds the grid, and those of seeds where sums are sealed. Without seeds it is less than half.
+// the trip that finds the grid. It is less than half.
 func TestTimeOnLines(t *testing.T) {
 	links, err := netsim.ParseTable("latency=20ms,rate=100Mbit")
 	if err != nil {
@@ -25,8 +25,8 @@ func TestTimeOnLines(t *testing.T) {
 			if n > 200_000 {
 				long.Only(t)
 			}
-			floats, with, sealed := timeOnLines(t, links, n, plain, false), timeOnLines(t, links, n, masked, false), timeOnLines(t, links, n, masked, true)
-			t.Logf("floats %v, masked %v, sealed %v", floats, with, sealed)
+			floats, with := timeOnLines(t, links, n, plain), timeOnLines(t, links, n, masked)
+			t.Logf("floats %v, masked %v", floats, with)
 			if with < floats || 2*with > 3*floats {
 				t.Errorf("masked sums must take the time of floats to 1.5 times as long (got %v and %v)", floats, with)
 			}
@@ -35,7 +35,7 @@ func TestTimeOnLines(t *testing.T) {
 }
 
 // timeOnLines is how long 50 sites take for one sum of n numbers.
-func timeOnLines(t *testing.T, links netsim.Table, n, how int, ledger bool) (took time.Duration) {
+func timeOnLines(t *testing.T, links netsim.Table, n, how int) (took time.Duration) {
 	t.Helper()
 	const size = 50
 	synctest.Test(t, func(t *testing.T) {
@@ -43,11 +43,7 @@ func timeOnLines(t *testing.T, links netsim.Table, n, how int, ledger bool) (too
 		errs := over(t, netsim.New(size, netsim.Config{Links: links}), size, nil, func(g *comm.Group) error {
 			var r comm.Reducer = g
 			if how == masked {
-				terms := Terms{Least: 3}
-				if ledger {
-					terms.Ledger = new(Ledger)
-				}
-				s, err := New(context.Background(), terms, g)
+				s, err := New(context.Background(), Terms{Least: 3}, g)
 				if err != nil {
 					return err
 				}

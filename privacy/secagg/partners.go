@@ -31,9 +31,13 @@ func Partners(n int) int {
 // graph drawn at random, as of Bell et al., CCS 2020, §3. Members that pool what they know learn the
 // sum of others' parts only where they cut the circle twice, by degree/2 neighbours each time: of 1,000
 // members of whom a third collude, at random places, with a probability below 10⁻⁶.
-func partners(members []int, rank int, seen []byte) []int {
-	if len(members) <= allPairs {
-		return slices.DeleteFunc(slices.Clone(members), func(q int) bool { return q == rank })
+func partners(size, rank int, seen []byte) []int {
+	members := make([]int, size)
+	for q := range members {
+		members[q] = q
+	}
+	if size <= allPairs {
+		return slices.DeleteFunc(members, func(q int) bool { return q == rank })
 	}
 	place := make(map[int][32]byte, len(members))
 	for _, q := range members {

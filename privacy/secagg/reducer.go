@@ -5,7 +5,7 @@
 // mask from it, which one adds to its integers and the other subtracts, modulo 2^b: what leaves a
 // member is uniformly random to anybody who lacks one of its masks, and in the sum the masks cancel
 // (pairwise one-time pads; Bonawitz et al., CCS 2017, §4, without the recovery of single members:
-// here a sum needs every member of its generation). All partners of a member that pool what they know
+// here a sum needs every member). All partners of a member that pool what they know
 // see its part: up to 50 members all others are its partners, of more 24. The sums themselves are seen
 // by all members. Above tree.Above members they go over a tree: a member then sees masked sums of branches, which whoever
 // sums directly could compute of the masked parts that it sees.
@@ -24,7 +24,6 @@ import (
 type Terms struct {
 	Run    [32]byte // fingerprint of plan and roster: members whose runs differ share no secret
 	Least  int      // members that a sum must have, at least 2
-	Ledger *Ledger  // of a run that continues without failed members: sums are sealed; nil: it waits for all
 	Hybrid bool     // secrets rest on ML-KEM-768 (FIPS 203) as well as on X25519
 
 	// Sign signs a message with this member's long-term key, and Verify returns what is wrong with the
@@ -39,8 +38,6 @@ type Reducer struct {
 	pairs   []pair
 	counter uint64 // of masked vectors: no two masks of a generation have the same
 
-	ledger *Ledger
-
 	unmasked bool // tests: the same sums in the clear
 }
 
@@ -48,7 +45,7 @@ type Reducer struct {
 // its sums. Every member must call it. The error names whose keys are at fault, or why so many members
 // cannot have secure sums.
 func New(ctx context.Context, t Terms, g *comm.Group) (*Reducer, error) {
-	switch n := len(g.Members()); {
+	switch n := g.Size(); {
 	case n < t.Least:
 		return nil, fmt.Errorf("secagg: a secure sum must have at least %d members (got %d)", t.Least, n)
 	case n > MostMembers:
@@ -58,12 +55,7 @@ func New(ctx context.Context, t Terms, g *comm.Group) (*Reducer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Ledger != nil {
-		if err := t.Ledger.reconcile(ctx, g); err != nil {
-			return nil, err
-		}
-	}
-	return &Reducer{group: g, pairs: pairs, ledger: t.Ledger}, nil
+	return &Reducer{group: g, pairs: pairs}, nil
 }
 
 // Reduce implements comm.Reducer. Update is summed in fixed point, on a grid that the members agree
@@ -82,10 +74,10 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 		panic(fmt.Sprintf("secagg: Reduce %v: a clipped sum needs each part in the clear", c.ID))
 	}
 	clear(c.Residual)
-	if len(r.group.Members()) == 1 {
+	if r.group.Size() == 1 {
 		return r.group.Reduce(ctx, c)
 	}
-	size := r.members(c)
+	size := r.group.Size()
 	check := c.Guard(size)
 	counts := c.PackCounts(size)
 	if len(c.Update) == 0 {
@@ -138,70 +130,20 @@ func (r *Reducer) checked(ctx context.Context, c *comm.Contribution, check func(
 // sum makes the vectors the sums over the members, under masks that are used for nothing else.
 func (r *Reducer) sum(ctx context.Context, c *comm.Contribution, part string, meta []byte, vectors ...comm.Integers) (comm.Reduced, error) {
 	r.counter++
-	var sealed *record
-	if r.ledger != nil {
-		if done := r.ledger.find(c.ID, part); done != nil {
-			return r.replay(c, done, vectors)
-		}
-		sealed = r.ledger.begin(c.ID, part, r.group.Members(), r.group.Rank())
-	}
 	masks := make([][]mask, len(vectors))
 	for k, v := range vectors {
-		if len(v.B) == 0 {
-			continue
-		}
-		if !r.unmasked {
+		if len(v.B) > 0 && !r.unmasked {
 			masks[k] = pairMasks(r.pairs, label(c.ID, part, r.counter, c.Meta[:c.Common], k, v))
-		}
-		if sealed != nil {
-			masks[k] = append(masks[k], newMask(sealed.seeds[r.group.Rank()], sealOf(k), false))
 		}
 	}
 	hide := func(k, lo, hi int) { cover(masks[k], vectors[k], lo, hi) }
 	sum := r.group.SumIntegers
-	if len(r.group.Members()) > tree.Above {
+	if r.group.Size() > tree.Above {
 		sum = func(ctx context.Context, id comm.ReduceID, meta []byte, hide func(k, lo, hi int), vectors ...comm.Integers) (comm.Reduced, error) {
 			return tree.Sum(ctx, r.group, id, meta, hide, vectors...)
 		}
 	}
-	reduced, err := sum(ctx, c.ID, meta, hide, vectors...)
-	if err != nil || sealed == nil {
-		return reduced, err
-	}
-	sealed.vectors, sealed.meta = vectors, reduced.Meta
-	return reduced, sealed.release(ctx, r.group)
-}
-
-// members returns how many members the sums of c have: those of an earlier generation where it is final.
-func (r *Reducer) members(c *comm.Contribution) int {
-	if r.ledger != nil {
-		for _, part := range []string{"grid", "numbers"} {
-			if done := r.ledger.find(c.ID, part); done != nil {
-				return len(done.members)
-			}
-		}
-	}
-	return len(r.group.Members())
-}
-
-// replay makes the vectors a sum that an earlier generation took.
-func (r *Reducer) replay(c *comm.Contribution, done *record, vectors []comm.Integers) (comm.Reduced, error) {
-	if len(done.vectors) != len(vectors) {
-		return comm.Reduced{}, fmt.Errorf("secagg: %v: a final sum has %d vectors, this one has %d", c.ID, len(done.vectors), len(vectors))
-	}
-	for k, v := range vectors {
-		if v.Bits != done.vectors[k].Bits || len(v.B) != len(done.vectors[k].B) {
-			return comm.Reduced{}, fmt.Errorf("secagg: %v: vector %d of a final sum has %d bytes, this one has %d", c.ID, k, len(done.vectors[k].B), len(v.B))
-		}
-		copy(v.B, done.vectors[k].B)
-	}
-	reduced := comm.Reduced{Meta: make([][]byte, r.group.Size())}
-	for _, q := range r.group.Members() {
-		if reduced.Meta[q] = done.meta[q]; reduced.Meta[q] == nil && len(c.Meta) > 0 {
-			reduced.Meta[q] = c.Meta // it came later, and has this member's state
-		}
-	}
-	return reduced, nil
+	return sum(ctx, c.ID, meta, hide, vectors...)
 }
 
 // differ reports whether the members differ in what they must have in common.

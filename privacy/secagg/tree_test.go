@@ -24,13 +24,9 @@ func TestOverTree(t *testing.T) {
 				return &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Update: numbers(3, rank, 90, 2), Bits: 16, Counts: []int64{int64(rank), -7}}
 			}
 			flat := reduceAll(t, size, plain, one)
-			for _, ledger := range []bool{false, true} {
+			{
 				errs := together(t, size, nil, func(g *comm.Group) error {
-					terms := Terms{Least: 2}
-					if ledger {
-						terms.Ledger = new(Ledger)
-					}
-					r, err := New(context.Background(), terms, g)
+					r, err := New(context.Background(), Terms{Least: 2}, g)
 					if err != nil {
 						return err
 					}
@@ -38,11 +34,11 @@ func TestOverTree(t *testing.T) {
 					if _, err := r.Reduce(context.Background(), c); err != nil {
 						return err
 					}
-					if sent := g.Messages() - messages; !ledger && sent > 2*(tree.FanOut+1) { // a grid, and numbers
+					if sent := g.Messages() - messages; sent > 2*(tree.FanOut+1) { // a grid, and numbers
 						return fmt.Errorf("it sends %d messages, must be at most %d", sent, 2*(tree.FanOut+1))
 					}
 					if want := flat[g.Rank()]; !sameBits(c.Update, want.update) || !slices.Equal(c.Counts, want.counts) {
-						return fmt.Errorf("ledger %t: the sums over a tree differ from those of owners", ledger)
+						return errors.New("the sums over a tree differ from those of owners")
 					}
 					return nil
 				})

@@ -24,7 +24,7 @@ class Settings(TypedDict, total=False):
     Retexo paper. Other settings override those of the preset. auto trains by several plans, one
     after the other, and takes the best by validation; of model and training only seed, threshold,
     balanced, inductive, metric and min_class may be set with it. It is the default of a plan in mode
-    retexo that sets nothing else of model and training, and neither min_peers nor epsilon.
+    retexo that sets nothing else of model and training, and no epsilon.
     """
 
     budget: float | str
@@ -71,11 +71,11 @@ class Settings(TypedDict, total=False):
     their K leading components, mlp trains a hidden layer, classes maps them to one column a class in
     each of a few rounds of class means, classes+pca:K to K components as well. With pca:K+classes
     trained layers see K components and, where each node has one of at most 50 classes, the logits
-    that three rounds of class means give it; other plans than min_peers 0, inductive false and
-    solver adam, adamw or sgd leave these out, and the log says so. Modes fullbatch, minibatch and
-    standalone take raw. In fullbatch and standalone, embedding:K maps features to K columns, and
-    each node without features has a row of K numbers that its peer alone learns and holds; for a
-    node without such a row, as one that comes later, the bias of the map stands in.
+    that three rounds of class means give it; other plans than inductive false and solver adam, adamw
+    or sgd leave these out, and the log says so. Modes fullbatch, minibatch and standalone take raw.
+    In fullbatch and standalone, embedding:K maps features to K columns, and each node without
+    features has a row of K numbers that its peer alone learns and holds; for a node without such a
+    row, as one that comes later, the bias of the map stands in.
     """
 
     layer_output: Literal["hidden", "logits"]
@@ -596,9 +596,9 @@ class Settings(TypedDict, total=False):
 
     Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
     in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more in
-    every sum (min_peers); with two, each peer sees the other's part of every sum in any case. Of
-    more than 50 peers each shares masks with 24 others; with more than 1000, auto is refused. hybrid
-    is on, with keys that rest on ML-KEM-768 as well as on X25519.
+    every sum; with two, each peer sees the other's part of every sum in any case. Of more than 50
+    peers each shares masks with 24 others; with more than 1000, auto is refused. hybrid is on, with
+    keys that rest on ML-KEM-768 as well as on X25519.
     """
 
     clip_means: bool
@@ -682,43 +682,4 @@ class Settings(TypedDict, total=False):
     """Rounds between two checkpoints.
 
     Rounds between two checkpoints; 0: only at the end of each layer.
-    """
-
-    min_peers: int
-    """Peers with which the run continues; 0: all.
-
-    Number of peers, more than half of all, with which the run continues after others have failed; 0:
-    the run waits for every peer.
-    """
-
-    failure_wait: str
-    """Wait for a failed peer before others continue.
-
-    How long the others wait for a failed peer before they continue.
-    """
-
-    grace_period: str
-    """Stay of finished peers for failed ones.
-
-    How long finished peers stay for failed ones, which then fetch the model.
-    """
-
-    failed_rows: Literal["wait", "previous", "drop"]
-    """Replacement of a failed peer's rows.
-
-    What happens to the rows of a failed peer when rows are exchanged: the run waits for them (wait),
-    uses those of the previous exchange (previous), or leaves out the edges from its nodes (drop).
-    """
-
-    straggler: Literal["wait", "drop", "adapt"]
-    """Treatment of a slow peer.
-
-    What happens to a slow peer: the others wait, continue without it for a while (drop, which needs
-    min_peers), or give it less local work (adapt).
-    """
-
-    round_limit: str
-    """Wait for a slow peer's contribution to a sum.
-
-    How long the others wait for a slow peer's contribution to a sum.
     """

@@ -38,9 +38,6 @@ func (t *Trainer) participant() recovery.Participant {
 		Shape: recovery.Shape{Stages: 1, Rounds: maxRounds, Labels: labels.Len(t.whole.Labels.Kind(), t.config.Classes)}, Checkpoints: t.Checkpoints}
 }
 
-// Generation returns the highest generation that this peer had a part in; session.Member asks for it.
-func (t *Trainer) Generation() (uint64, error) { return t.participant().Generation(t.generation) }
-
 // Resume takes up a final model that the checkpoints have, and reports whether there is one;
 // session.Member asks for it.
 func (t *Trainer) Resume() (done bool, err error) {

@@ -103,7 +103,7 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 	}
 	reduce := func(kind string, counts []int64, bits int, wide func(int) bool) error {
 		rest := float64(e.Shard.Nodes) - float64(e.Shard.Owned)
-		c := &comm.Contribution{ID: comm.ReduceID{Generation: g.Generation(), Kind: kind}, Counts: counts, CountBits: bits, Wide: wide}
+		c := &comm.Contribution{ID: comm.ReduceID{Kind: kind}, Counts: counts, CountBits: bits, Wide: wide}
 		if bits > 0 {
 			c.CountLimit = func(i int) comm.Limit {
 				l := comm.Limit{What: "a number of the figures", Least: 0, Most: max(rest, float64(g.Size()))}

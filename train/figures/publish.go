@@ -101,7 +101,7 @@ func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, sheets []in
 		}
 		text = publishedOf(e.set(test, f, counts)).encode()
 	}
-	r, err := g.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Generation: g.Generation(), Kind: ofSites}, Meta: text})
+	r, err := g.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Kind: ofSites}, Meta: text})
 	if err != nil {
 		return nil, err
 	}

@@ -218,9 +218,6 @@ func (r *Epochs) Finish(ctx context.Context) error {
 	return r.Save()
 }
 
-// Generation returns the highest generation that this peer had a part in; session.Member asks for it.
-func (r *Epochs) Generation() (uint64, error) { return r.participant().Generation(r.Number) }
-
 // Resume takes up a final model that the checkpoints have, and reports whether there is one; session.Member asks for it.
 func (r *Epochs) Resume() (done bool, err error) {
 	p := r.participant()

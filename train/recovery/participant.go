@@ -30,16 +30,19 @@ type Participant struct {
 
 // Decision is where a run continues.
 type Decision struct {
-	Members []int  // ranks
-	Seq     uint64 // train.Position.Seq; 0: at its beginning
-	From    int    // the member whose state all take
+	Seq  uint64 // train.Position.Seq; 0: at its beginning
+	From int    // the member whose state all take
 }
+
+// maxGenerationLead is how far a member's last generation may be beyond another's. Without a bound one member could use
+// up all numbers.
+const maxGenerationLead = 1 << 20
 
 // generationNote is the name under which a store keeps the highest generation that its peer had a part in.
 const generationNote = "generation"
 
-// Generation returns the highest generation that this peer had a part in; last is that of this process.
-func (p Participant) Generation(last uint64) (uint64, error) {
+// highest returns the highest generation that this peer had a part in; last is that of this process.
+func (p Participant) highest(last uint64) (uint64, error) {
 	if p.Checkpoints == nil {
 		return last, nil
 	}
@@ -63,19 +66,12 @@ func (p Participant) keep(generation uint64) error {
 }
 
 // Greet exchanges greetings with the members of g. last is the highest generation of this process; held is the state
-// that this peer would continue from, nil: none, or checkpoints of its own. Greet returns the greetings by rank, which
-// are empty of those who are no members, and the number of the generation that begins: that of g, or one above all that
-// the members had a part in. The number is kept before anything is reduced in the generation: whatever becomes of the
+// that this peer would continue from, nil: none, or checkpoints of its own. Greet returns the greetings by rank
+// and the number of the generation that begins: one above all that the members had a part in. The number is kept before anything is reduced in the generation: whatever becomes of the
 // states, no later generation has the same.
 func (p Participant) Greet(ctx context.Context, g *comm.Group, last uint64, held *Snapshot) (all []Greeting, generation uint64, err error) {
 	mine := Greeting{Rank: p.Rank, Size: p.Size, Config: p.Config, Partition: p.Partition}
-	agreed := g.Generation() > 0
-	if agreed { // also if not all greetings arrive
-		if err := p.keep(g.Generation()); err != nil {
-			return nil, 0, err
-		}
-	}
-	if mine.Generation, err = p.Generation(last); err != nil {
+	if mine.Generation, err = p.highest(last); err != nil {
 		return nil, 0, err
 	}
 	if p.Own {
@@ -97,11 +93,11 @@ func (p Participant) Greet(ctx context.Context, g *comm.Group, last uint64, held
 	}
 	all, newest := make([]Greeting, p.Size), mine.Generation
 	all[p.Rank] = mine
-	for _, q := range g.Members() {
+	for q := range p.Size {
 		if q == p.Rank {
 			continue
 		}
-		if all[q], err = parseGreeting(in[q]); err == nil && all[q].Generation > mine.Generation+comm.MaxGenerationLead {
+		if all[q], err = parseGreeting(in[q]); err == nil && all[q].Generation > mine.Generation+maxGenerationLead {
 			err = fmt.Errorf("generation %d is too far beyond this peer's %d", all[q].Generation, mine.Generation)
 		}
 		if err != nil {
@@ -109,23 +105,15 @@ func (p Participant) Greet(ctx context.Context, g *comm.Group, last uint64, held
 		}
 		newest = max(newest, all[q].Generation)
 	}
-	if agreed {
-		return all, g.Generation(), nil
-	}
 	return all, newest + 1, p.keep(newest + 1)
 }
 
-// Decide compares greetings, by rank, and returns where the run continues; those of peers that are no members are
-// empty. All members decide alike.
+// Decide compares greetings, by rank, and returns where the run continues. All members decide alike.
 func (p Participant) Decide(all []Greeting) (d Decision, err error) {
 	if len(all) != p.Size {
 		return d, fmt.Errorf("there must be %d greetings (got %d)", p.Size, len(all))
 	}
 	for r, g := range all {
-		if !p.Own && g.Size == 0 {
-			continue
-		}
-		d.Members = append(d.Members, r)
 		switch {
 		case g.Rank != r || g.Size != p.Size:
 			return d, fmt.Errorf("peer %d takes itself for rank %d of %d, expected %d of %d", r, g.Rank, g.Size, r, p.Size)
@@ -144,26 +132,26 @@ func (p Participant) Decide(all []Greeting) (d Decision, err error) {
 		}
 		return d, nil
 	}
-	d.Seq, d.From = furthest(all, d.Members)
+	d.Seq, d.From = furthest(all)
 	return d, nil
 }
 
 // furthest finds the member whose state all continue from: of the newest generation, in it furthest, and of states that
 // differ all the same the one that most have.
-func furthest(all []Greeting, members []int) (seq uint64, from int) {
-	newest := all[members[0]]
-	for _, r := range members {
-		if g := all[r]; g.Agreed > newest.Agreed || g.Agreed == newest.Agreed && g.Seq > newest.Seq {
+func furthest(all []Greeting) (seq uint64, from int) {
+	newest := all[0]
+	for _, g := range all {
+		if g.Agreed > newest.Agreed || g.Agreed == newest.Agreed && g.Seq > newest.Seq {
 			newest = g
 		}
 	}
 	most := 0
-	for _, r := range members {
+	for r := range all {
 		if all[r].Agreed != newest.Agreed || all[r].Seq != newest.Seq {
 			continue
 		}
 		votes := 0
-		for _, q := range members {
+		for q := range all {
 			if all[q].holdsAs(all[r]) {
 				votes++
 			}
@@ -182,7 +170,7 @@ func (p Participant) Fetch(ctx context.Context, g *comm.Group, all []Greeting, f
 	out := make([][]byte, p.Size)
 	if p.Rank == from {
 		b := mine.encode()
-		for _, q := range g.Members() {
+		for q := range all {
 			if q != from && !all[q].holdsAs(source) {
 				out[q] = b
 			}

@@ -84,8 +84,7 @@ func (s Snapshot) encode() (b []byte) {
 	return b
 }
 
-// Digest is what greetings compare. What the best state measured is not in it: that depends on the members, some of whom
-// may not have seen it, and each generation measures it anew.
+// Digest is what greetings compare. What the best state measured is not in it: parameters and position say who holds the same.
 func (s Snapshot) Digest() [32]byte {
 	s.At.Best, s.At.BestLoss = 0, 0
 	return sha256.Sum256(s.encode())

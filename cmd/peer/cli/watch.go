@@ -242,7 +242,7 @@ func (w *Watch) Part(name string) func(train.Event) {
 		case train.RoundEnd:
 			w.record(e)
 			w.round(e, name+": ")
-		case train.Warning, train.Resync, train.LostRows:
+		case train.Warning, train.Resync:
 			w.Event(e)
 		default:
 			w.record(e)
@@ -290,13 +290,6 @@ func (w *Watch) Event(e train.Event) {
 	case train.Resync:
 		w.Log.Warn("two peers rounded differently; all continue with the parameters of one", "stage", e.StageName,
 			"round", e.Round, "from_peer", e.Peer, "other_peer", e.Other, "this_peer_differed", e.Differed, "distance", e.Distance)
-	case train.Generation:
-		w.Log.Info("generation", "number", e.Number, "members", fmt.Sprint(e.Members), "stage", e.StageName, "round", e.Round)
-	case train.LostRows:
-		w.Log.Warn("rows of a failed peer", "peer", e.Peer, "stage", e.StageName, "hop", e.Hop, "rows", e.Rows,
-			"action", e.Action)
-	case train.ShareSet:
-		w.Log.Info("local work of a peer", "peer", e.Peer, "stage", e.StageName, "round", e.Round, "share", e.Share)
 	case train.HaloPlan:
 		if e.Rows > 0 {
 			w.Log.Info("halo", "layer", e.Layer, "rows", e.Rows, "width", e.Width, "fetched_again", e.Refetched,

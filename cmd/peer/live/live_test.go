@@ -223,7 +223,7 @@ func TestStream(t *testing.T) {
 	for _, e := range rounds(20) {
 		event(e)
 	}
-	event(train.Event{Kind: train.Generation, Number: 2, Members: []int{1, 2}, Stage: 1, Round: 5})
+	event(train.Event{Kind: train.Connection, Members: []int{1, 2}, Peer: -1})
 	next(has("map", "2 of 3 sites are connected"))
 	event(train.Event{Kind: train.Warning, Text: "a <b>bold</b> warning"})
 	next(has("notes", "Warning: a &lt;b&gt;bold"))

@@ -14,11 +14,11 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 
-	events, sent                 *prometheus.CounterVec
-	round, done, total, stage    prometheus.Gauge
-	loss, val                    prometheus.Gauge
-	connected, sites, generation prometheus.Gauge
-	complete, failed             prometheus.Gauge
+	events, sent              *prometheus.CounterVec
+	round, done, total, stage prometheus.Gauge
+	loss, val                 prometheus.Gauge
+	connected, sites          prometheus.Gauge
+	complete, failed          prometheus.Gauge
 
 	last comm.Counts // of the run, or the candidate, that goes on
 }
@@ -49,7 +49,6 @@ func newMetrics(about About) *metrics {
 	m.loss = gauge("training_loss", "Mean loss over the training labels of all sites before the last round.")
 	m.val = gauge("validation_metric", "Metric over the validation labels of all sites, from 0 to 1.")
 	m.connected, m.sites = gauge("connected_sites", "Sites of the run that are connected, this one included."), gauge("sites", "Sites of the run.")
-	m.generation = gauge("generation", "Number of the generation, which counts changes of members.")
 	m.complete, m.failed = gauge("run_done", "1 once the model is final."), gauge("run_failed", "1 once the run has failed.")
 	m.loss.Set(math.NaN())
 	m.val.Set(math.NaN())
@@ -82,9 +81,6 @@ func (m *metrics) note(e train.Event) {
 		m.add(e.Sent)
 	case train.Connection:
 		m.connected.Set(float64(max(1, len(e.Members))))
-	case train.Generation:
-		m.generation.Set(float64(e.Number))
-		m.connected.Set(float64(len(e.Members)))
 	case train.CandidateBegin:
 		m.last = comm.Counts{} // its bytes are counted from 0
 	}

@@ -122,9 +122,6 @@ func (d *drawing) facts() error {
 			{Name: "bytes sent by " + d.about.site(d.about.Rank), Value: report.Bytes(s.round.Sent.Total())},
 		}, all...)
 	}
-	if s.generation > 0 {
-		all = append(all, report.Fact{Name: "generation", Value: fmt.Sprint(s.generation)})
-	}
 	d.WriteString(`<dl class="facts">`)
 	for _, f := range all {
 		fmt.Fprintf(d, "<div><dt>%s</dt><dd>%s</dd></div>", template.HTMLEscapeString(f.Name), template.HTMLEscapeString(f.Value))

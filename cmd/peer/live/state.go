@@ -35,7 +35,6 @@ type state struct {
 	tried     []heddle.Attempt
 
 	saved, restored, resyncs int
-	generation               uint64
 	waiting                  bool
 	notes                    []note // newest last
 
@@ -111,11 +110,6 @@ func (s *state) note(e train.Event, now time.Time) {
 			s.sites[e.Peer].Status, s.sites[e.Peer].Here = "is waited on", false
 		}
 		s.say(now, false, e.Text)
-	case train.Generation:
-		s.generation = e.Number
-		s.gather(e.Members)
-		s.rewind(e)
-		s.say(now, false, fmt.Sprintf("generation %d continues with %d of %d sites", e.Number, len(e.Members), len(s.sites)))
 	case train.Saved:
 		s.saved++
 	case train.Restored:
@@ -124,10 +118,6 @@ func (s *state) note(e train.Event, now time.Time) {
 		s.say(now, false, fmt.Sprintf("continues from the checkpoint of %s, round %d", e.StageName, e.Round))
 	case train.Resync:
 		s.resyncs++
-	case train.LostRows:
-		s.say(now, true, fmt.Sprintf("%d rows of %s are missing (%s)", e.Rows, s.name(e.Peer), e.Action))
-	case train.ShareSet:
-		s.say(now, false, fmt.Sprintf("%s works on %.0f %% of its training nodes", s.name(e.Peer), 100*e.Share))
 	case train.CandidateBegin:
 		s.candidate, s.result, s.round = e.Candidate, train.Result{}, train.Event{}
 	case train.CandidateEnd:

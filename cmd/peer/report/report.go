@@ -25,7 +25,6 @@ type Run struct {
 	Date     time.Time      // of its end
 	Runs     *Table         // the runs of which this one validates best, or nil
 	Links    *Table         // duration of the run over other connections, or nil
-	Failures *Table         // peers that failed or were slow, and what was done, or nil
 	Settings string         // by which the model was trained, as a settings file
 	Command  string         // that repeats the run
 }
@@ -81,7 +80,7 @@ type contents struct {
 	Curves            []Chart
 	TriedTable        *Table
 	Trade             Chart
-	Failures, Links   *Table
+	Links             *Table
 	Runs              *Table
 	Sent              Table
 	Doors             Chart
@@ -109,7 +108,7 @@ func Write(w io.Writer, r Run) error {
 	o := r.Result
 	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: o.Warnings(), Facts: r.facts(),
 		Layers: layers(o), TriedTable: TriedTable(metricName(o.Metric), o.Tried).named("Plans that were tried"),
-		Runs: r.Runs, Failures: r.Failures.named("Failed and slow sites"), Links: r.Links.named("Over other connections"),
+		Runs: r.Runs, Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}
 	var err error
 	if c.Quality, err = r.quality(); err != nil {

@@ -34,7 +34,7 @@ func (o overTree) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	now, _ := g.Waits()
 	all.Path += now - path
 	if len(c.Meta) > 0 {
-		all.Messages -= int64(len(g.Members()) - 1)
+		all.Messages -= int64(g.Size() - 1)
 		all.Path--
 	}
 	return r, err
