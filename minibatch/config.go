@@ -48,7 +48,7 @@ const maxRoundSteps = 1 << 30
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
 	rates := c.Schedule // over steps, of which the labels say how many there are
-	rates.Total = max(c.Rounds, rates.Warmup+1)
+	rates.Total = max(c.Rounds, 1)
 	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate(), c.Links.Check(c.Config)}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {

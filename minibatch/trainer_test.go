@@ -290,7 +290,7 @@ func TestCurvesDoNotDependOnTheNumberOfPeers(t *testing.T) {
 		{"rgat", "rgat", jointtest.Typed(dense), nil},
 		{"rsage, labor", "rsage", jointtest.Typed(dense), func(c *Config) { c.Sample.Kind = "labor" }},
 		{"gatv2, columns of edges", "gatv2", jointtest.Columned(dense), nil},
-		{"gcn, no validation nodes, schedule", "gcn", &unvalidated, func(c *Config) { c.Schedule = optim.Schedule{Kind: "cosine", Warmup: 5} }},
+		{"gcn, no validation nodes, schedule", "gcn", &unvalidated, func(c *Config) { c.Schedule = optim.Schedule{Kind: "cosine"} }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()

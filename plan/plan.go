@@ -131,14 +131,8 @@ type Plan struct {
 	Decay float32 `yaml:"decay" to:"Optimizer.Decay" when:"solver=adam,adamw,sgd" default:"0.005" bounds:"[0, )" help:"weight decay"`
 	// Momentum of sgd.
 	Momentum float32 `yaml:"momentum" to:"Optimizer.Momentum" when:"solver=sgd" default:"0" bounds:"[0, 1)" help:"momentum"`
-	// Maximum Euclidean norm of the gradient of all parameters that a step trains; a larger gradient
-	// is scaled down to it (Pascanu et al., ICML 2013). 0: no limit. With local_steps above 1 each
-	// peer clips its own gradient.
-	ClipNorm float32 `yaml:"clip_norm" to:"Optimizer.ClipNorm" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"largest norm of the gradient; 0: no limit"`
 	// How the learning rate falls over the steps.
 	Schedule string `yaml:"schedule" to:"Schedule.Kind" when:"solver=adam,adamw,sgd" default:"constant" choices:"constant, linear, cosine" help:"schedule of the learning rate"`
-	// Steps at the start over which the learning rate rises; of mode minibatch an epoch has several.
-	Warmup int `yaml:"warmup" to:"Schedule.Warmup" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"steps of rising learning rate"`
 	// Probability that a value of a layer's input is left out of a step. Solver ridge has no dropout. Of task links it
 	// is by default 0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is trained
 	// end to end for a numeric target of nodes with features, 0 takes the place of the default.

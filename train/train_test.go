@@ -43,7 +43,7 @@ func TestFingerprintCoversEveryField(t *testing.T) {
 	for name, set := range map[string]func(*Config){
 		"seed": func(c *Config) { c.Seed++ }, "spec": func(c *Config) { c.Spec.Layers = []nn.LayerSpec{{Conv: "gcn"}} },
 		"rounds": func(c *Config) { c.Rounds++ }, "patience": func(c *Config) { c.Patience++ }, "eval_every": func(c *Config) { c.EvalEvery++ },
-		"metric": func(c *Config) { c.Metric = "auc" }, "optimizer": func(c *Config) { c.Optimizer.LR = 1 }, "schedule": func(c *Config) { c.Schedule.Warmup++ },
+		"metric": func(c *Config) { c.Metric = "auc" }, "optimizer": func(c *Config) { c.Optimizer.LR = 1 }, "schedule": func(c *Config) { c.Schedule.Kind = "cosine" },
 		"balanced": func(c *Config) { c.Balanced = true }, "inductive": func(c *Config) { c.Inductive = true },
 		"rows": func(c *Config) { c.Rows.Values = "int8" }, "exchange": func(c *Config) { c.Exchange = "halo" },
 		"init":          func(c *Config) { c.Init = "5e" },

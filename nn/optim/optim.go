@@ -13,14 +13,13 @@ import (
 
 // Config describes an optimiser.
 type Config struct {
-	Name     string  `json:"name"`                // "sgd", "adam" or "adamw"
-	LR       float32 `json:"lr"`                  // step size before the schedule, > 0
-	Momentum float32 `json:"momentum,omitempty"`  // sgd: in [0, 1); 0: none
-	Beta1    float32 `json:"beta1,omitempty"`     // adam, adamw: in [0, 1); 0: 0.9
-	Beta2    float32 `json:"beta2,omitempty"`     // adam, adamw: in [0, 1); 0: 0.999
-	Eps      float32 `json:"eps,omitempty"`       // adam, adamw: ≥ 0; 0: 1e-8
-	ClipNorm float32 `json:"clip_norm,omitempty"` // ≥ 0; a gradient of a larger Euclidean norm is scaled down to it; 0: no clipping
-	Decay    float32 `json:"decay,omitempty"`     // ≥ 0; L2 penalty Decay·w of the gradient (sgd, adam), or w times 1−lr·Decay (adamw)
+	Name     string  `json:"name"`               // "sgd", "adam" or "adamw"
+	LR       float32 `json:"lr"`                 // step size before the schedule, > 0
+	Momentum float32 `json:"momentum,omitempty"` // sgd: in [0, 1); 0: none
+	Beta1    float32 `json:"beta1,omitempty"`    // adam, adamw: in [0, 1); 0: 0.9
+	Beta2    float32 `json:"beta2,omitempty"`    // adam, adamw: in [0, 1); 0: 0.999
+	Eps      float32 `json:"eps,omitempty"`      // adam, adamw: ≥ 0; 0: 1e-8
+	Decay    float32 `json:"decay,omitempty"`    // ≥ 0; L2 penalty Decay·w of the gradient (sgd, adam), or w times 1−lr·Decay (adamw)
 }
 
 // Validate returns every fault of c, joined, or nil.
@@ -38,7 +37,6 @@ func (c Config) Validate() error {
 	need(c.Beta1 >= 0 && c.Beta1 < 1, "beta1", c.Beta1, "a number in [0, 1)")
 	need(c.Beta2 >= 0 && c.Beta2 < 1, "beta2", c.Beta2, "a number in [0, 1)")
 	need(c.Eps >= 0 && c.Eps <= math.MaxFloat32, "eps", c.Eps, "a finite number of at least 0")
-	need(c.ClipNorm >= 0 && c.ClipNorm <= math.MaxFloat32, "clip_norm", c.ClipNorm, "a finite number of at least 0")
 	need(c.Decay >= 0 && c.Decay <= math.MaxFloat32, "decay", c.Decay, "a finite number of at least 0")
 	if sgd {
 		need(c.Beta1 == 0 && c.Beta2 == 0 && c.Eps == 0, "beta1, beta2 or eps", "set", "none of them with sgd")
@@ -98,7 +96,6 @@ func (o *Optimizer) StepScaled(value, grad []float32, scale, lr float32) {
 		panic(fmt.Sprintf("optim: a step must be over %d values and gradients (got %d and %d)",
 			o.n, len(value), len(grad)))
 	}
-	scale *= o.cfg.clip(grad, scale)
 	o.steps++
 	p := &o.pass
 	*p = pass{config: &o.cfg, value: value, grad: grad, scale: scale, lr: lr}
@@ -108,23 +105,6 @@ func (o *Optimizer) StepScaled(value, grad []float32, scale, lr float32) {
 	}
 	kernels.Parallel(p, (o.n+piece-1)/piece)
 	*p = pass{}
-}
-
-// clip returns the factor that brings scale·grad down to the largest norm: 1 where it is no longer.
-// The sum is made in the order of the parameters, and a square of a float32 is exact in float64, so
-// that every peer clips to the same bits.
-func (c *Config) clip(grad []float32, scale float32) float32 {
-	if c.ClipNorm == 0 {
-		return 1
-	}
-	sum := 0.0
-	for _, g := range grad {
-		sum += float64(g) * float64(g)
-	}
-	if norm := math.Sqrt(sum) * float64(scale); norm > float64(c.ClipNorm) {
-		return float32(float64(c.ClipNorm) / norm)
-	}
-	return 1
 }
 
 // A step is made by pieces of as many values, shared between cores: what one loop wrote the next

@@ -8,7 +8,7 @@ import (
 )
 
 // Sparse is Adam over the rows of a table of which a step changes only those that have a gradient, with their moments
-// (PyTorch's SparseAdam). It has neither decay nor clipping: both would reach rows that a step does not read.
+// (PyTorch's SparseAdam). It has no decay, which would reach rows that a step does not read.
 type Sparse struct {
 	cfg   Config
 	steps int64

@@ -228,24 +228,10 @@ class Settings(TypedDict, total=False):
     Momentum of sgd.
     """
 
-    clip_norm: float
-    """Largest norm of the gradient; 0: no limit.
-
-    Maximum Euclidean norm of the gradient of all parameters that a step trains; a larger gradient is
-    scaled down to it (Pascanu et al., ICML 2013). 0: no limit. With local_steps above 1 each peer
-    clips its own gradient.
-    """
-
     schedule: Literal["constant", "linear", "cosine"]
     """Schedule of the learning rate.
 
     How the learning rate falls over the steps.
-    """
-
-    warmup: int
-    """Steps of rising learning rate.
-
-    Steps at the start over which the learning rate rises; of mode minibatch an epoch has several.
     """
 
     dropout: float
