@@ -28,7 +28,7 @@ type Architecture struct {
 	AttentionDropout float32 // dropout probability of attention coefficients
 	Alpha            float32 // restart probability of a convolution that has one
 	Relations        int     // of a typed convolution: those of the graph
-	Bases, Blocks    int     // of its matrices
+	Bases            int     // of its matrices
 	EdgeColumns      int     // of the graph's edges
 }
 
@@ -67,26 +67,7 @@ func (a Architecture) Spec() (Spec, error) {
 	if a.Learned > 0 && s.Encoder.Kind != "embedding" {
 		return Spec{}, fmt.Errorf("nn: encoder must be raw for model %s (got embedding): it reads sums of features over several hops", a.Model)
 	}
-	if c.Typed && a.Blocks != 0 {
-		if err := s.divide(a.Blocks); err != nil {
-			return s, err
-		}
-	}
 	return s, s.Validate()
-}
-
-// divide gives blocks to the layers whose widths are multiples of their number.
-func (s *Spec) divide(blocks int) error {
-	some := false
-	for k := range s.Layers {
-		if l := &s.Layers[k]; blocks > 0 && l.In%blocks == 0 && l.Out%blocks == 0 {
-			l.Blocks, some = blocks, true
-		}
-	}
-	if !some {
-		return fmt.Errorf("nn: blocks must divide the widths before and after a layer (got %d): layers of other widths have full matrices", blocks)
-	}
-	return nil
 }
 
 // layer returns a layer of in columns.

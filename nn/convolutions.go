@@ -119,7 +119,7 @@ type Traits struct {
 	Hops        bool // a layer may aggregate several times
 	Propagates  bool // any layer may have those hops end to end; else only the first, on raw features
 	Heads       bool // it has attention heads: LayerSpec.Heads, Average and AttentionDropout are its settings
-	Typed       bool // it reads typed edges: LayerSpec.Relations, Bases and Blocks are its settings
+	Typed       bool // it reads typed edges: LayerSpec.Relations and Bases are its settings
 	EdgeColumns bool // it reads the columns of edges, where the graph has any: LayerSpec.EdgeColumns
 	First       bool // it is the first of several layers, behind an encoder that aggregates for it
 	LayerWise   bool // it can be trained layer by layer; else only end to end

@@ -68,7 +68,7 @@ func TestWeights(t *testing.T) {
 	for _, s := range []nn.LayerSpec{
 		{Conv: "gcn", In: 30, Out: 20}, {Conv: "gin", In: 30, Out: 20, Head: []int{7, 3}}, {Conv: "gat", In: 30, Out: 20, Heads: 3, Average: true},
 		{Conv: "rgcn", In: 30, Out: 20, Relations: 4}, {Conv: "rgcn", In: 30, Out: 20, Relations: 4, Bases: 2},
-		{Conv: "rgcn", In: 30, Out: 20, Relations: 4, Blocks: 5}, {Conv: "rsage", In: 30, Out: 20, Relations: 4},
+		{Conv: "rsage", In: 30, Out: 20, Relations: 4},
 		{Conv: "rgat", In: 30, Out: 20, Relations: 4, Heads: 3, Average: true}, {Conv: "rgat", In: 30, Out: 20, Relations: 4, Heads: 2, Bases: 3},
 		{Conv: "gine", In: 30, Out: 20, EdgeColumns: 3}, {Conv: "gatv2", In: 30, Out: 20, Heads: 2, EdgeColumns: 9},
 		{Conv: "sign", In: 30, Out: 21, Hops: 2}, {Conv: "appnp", In: 30, Out: 20, Hops: 3, Alpha: 0.1}, {Conv: "sage-pool", In: 30, Out: 20},
@@ -122,15 +122,6 @@ func TestArchitecture(t *testing.T) {
 		if hops != a.Hops {
 			t.Errorf("%s: %d hops, want %d", name, hops, a.Hops)
 		}
-	}
-	typed := all
-	typed.Model, typed.Hops, typed.Bases, typed.Blocks = "rgcn", 1, 0, 4
-	if spec, err := typed.Spec(); err != nil || spec.Layers[0].Blocks != 4 || spec.Layers[1].Blocks != 4 || spec.Layers[2].Blocks != 0 {
-		t.Errorf("blocks of layers 12-8-8-3 must be 4, 4 and 0: %+v (%v)", spec.Layers, err)
-	}
-	typed.Blocks = 5
-	if _, err := typed.Spec(); err == nil {
-		t.Error("5 blocks of layers 12-8-8-3 are accepted")
 	}
 	for _, change := range []func(*nn.Architecture){
 		func(a *nn.Architecture) { a.Model = "cheb" }, func(a *nn.Architecture) { a.Layers = 0 }, func(a *nn.Architecture) { a.Norm = "x" },

@@ -51,9 +51,6 @@ func TestLayers(t *testing.T) {
 			}
 			if c, _ := nn.ConvolutionNamed(conv); c.Typed {
 				spec.Relations, spec.Bases = 4, len(form)%2*3 // some forms have bases
-				if form == "norm" && !c.Heads {
-					spec.Blocks = 2
-				}
 			}
 			t.Run(conv+"/"+form, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
 		}

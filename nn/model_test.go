@@ -167,7 +167,7 @@ func TestFaults(t *testing.T) {
 		{func(s *nn.Spec) { s.Layers[0].Out, s.Layers[1].In = 1<<40, 1<<40 }, []string{"layers[0].out must be 1 to 16777216 (got 1099511627776)", "layers[1].in"}},
 		{func(s *nn.Spec) { s.Layers[0].Alpha = 0.1 }, []string{"layers[0].alpha (teleport) does not belong to gcn"}},
 		{func(s *nn.Spec) { s.Layers[0].Conv = "appnp" }, []string{"layers[0].alpha (teleport) must be above 0 and at most 1 (got 0)"}},
-		{func(s *nn.Spec) { s.Layers[0].Bases = 1 }, []string{"layers[0].relations, bases and blocks do not belong to gcn"}},
+		{func(s *nn.Spec) { s.Layers[0].Bases = 1 }, []string{"layers[0].relations and bases do not belong to gcn"}},
 		{func(s *nn.Spec) { s.Layers[0].Conv = "rgcn" }, []string{"layers[0].relations must be 1 to"}},
 		{func(s *nn.Spec) { s.Layers[1].Conv = "sign" }, []string{"layers[1].conv is sign, which must be the first"}},
 		{func(s *nn.Spec) { s.Layers[1].In = 7 }, []string{"layers[1].in must be 16, the width before it (got 7)"}},

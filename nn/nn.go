@@ -85,7 +85,6 @@ type LayerSpec struct {
 	Alpha            float32 `json:"teleport,omitempty"`     // restart probability, (0, 1], where the convolution restarts
 	Relations        int     `json:"relations,omitempty"`    // of the graph, where the convolution is typed
 	Bases            int     `json:"bases,omitempty"`        // of the relations' matrices; 0: none
-	Blocks           int     `json:"blocks,omitempty"`       // on the diagonal of each relation's matrix; 0: it is full
 	EdgeColumns      int     `json:"edge_columns,omitempty"` // of the graph's edges, where the convolution reads them
 	Heads            int     `json:"heads,omitempty"`        // of attention, at least 1 where the convolution has heads
 	Average          bool    `json:"average,omitempty"`      // average the heads instead of concatenating

@@ -11,12 +11,12 @@ import (
 )
 
 // newRGCN is y_i = x_i·W₀ + b + Σ_r mean_{j∈N_r(i)} x_j·W_r over typed edges normalised by
-// graph.Mean: x R×In, y R×Out. The W_r are combinations of s.Bases bases, or of s.Blocks blocks on
-// the diagonal, or a matrix each where both are 0 (Schlichtkrull et al., ESWC 2018, eqs. 2 to 4).
+// graph.Mean: x R×In, y R×Out. The W_r are combinations of s.Bases bases, or a matrix each
+// where there are none (Schlichtkrull et al., ESWC 2018, eqs. 2 and 3).
 func newRGCN(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
 		Self: rows.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
-		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, s.Relations, s.sharing(), key), Relations: s.Relations,
+		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, s.Relations, s.Bases, key), Relations: s.Relations,
 	}
 }
 
@@ -32,7 +32,7 @@ func newRGCN(name string, s LayerSpec, key rng.Key) Conv {
 func newRSAGE(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
 		Self: rows.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
-		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, 2*s.Relations, s.sharing(), key), Relations: 2 * s.Relations, Reached: true,
+		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, 2*s.Relations, s.Bases, key), Relations: 2 * s.Relations, Reached: true,
 	}
 }
 
@@ -43,7 +43,7 @@ func newRSAGE(name string, s LayerSpec, key rng.Key) Conv {
 // for each head, α a softmax over the neighbours of all relations together: x R×In. y is R×Out: the
 // heads side by side, or their mean (Busbridge, Sherburn, Cavallo and Hammerla, 2019, arXiv
 // 1904.05811, ARGAT with additive logits; a node's own row has a matrix of its own, as in R-GCN). The
-// W_r share parameters as those of R-GCN do, but for blocks.
+// W_r share parameters as those of R-GCN do.
 func newRGAT(name string, s LayerSpec, key rng.Key) Conv {
 	dim := s.Out / s.Heads
 	if s.Average {
@@ -51,7 +51,7 @@ func newRGAT(name string, s LayerSpec, key rng.Key) Conv {
 	}
 	c := Conv{
 		Self: rows.NewLinear(name+".self", s.In, s.Heads*dim, false, key), Relations: s.Relations,
-		Agg: aggregate.NewRelationalAttention(name+".attention", s.In, s.Relations, s.Heads, dim, s.sharing(), s.AttentionDropout, key),
+		Agg: aggregate.NewRelationalAttention(name+".attention", s.In, s.Relations, s.Heads, dim, s.Bases, s.AttentionDropout, key),
 	}
 	if s.Average {
 		c.Post = headMean{s.Heads, dim}
@@ -60,10 +60,6 @@ func newRGAT(name string, s LayerSpec, key rng.Key) Conv {
 		c.Bias = tape.NewParam(name+".post.bias", 1, s.Out, 0)
 	}
 	return c
-}
-
-func (s LayerSpec) sharing() aggregate.Sharing {
-	return aggregate.Sharing{Bases: s.Bases, Blocks: s.Blocks}
 }
 
 // faultsOfTyped are those of relations and of what their matrices share.
@@ -75,16 +71,6 @@ func faultsOfTyped(s LayerSpec) (all []error) {
 	}
 	if s.Bases < 0 || s.Bases > s.Relations {
 		bad("bases must be 0 (none) to the %d relations (got %d)", s.Relations, s.Bases)
-	}
-	switch {
-	case s.Blocks < 0:
-		bad("blocks must be at least 0 (got %d)", s.Blocks)
-	case s.Blocks > 0 && s.Bases > 0:
-		bad("bases and blocks must not both be set (got %d and %d)", s.Bases, s.Blocks)
-	case s.Blocks > 0 && s.convolution().Heads:
-		bad("blocks must be 0 for %s (got %d): its heads have columns of their own already", s.Conv, s.Blocks)
-	case s.Blocks > 0 && (s.In%s.Blocks != 0 || s.Out%s.Blocks != 0):
-		bad("in and out must be multiples of the %d blocks (got %d and %d)", s.Blocks, s.In, s.Out)
 	}
 	return all
 }
@@ -117,7 +103,7 @@ func weightsOfRelations(s LayerSpec, relations, out int, matrix func(rows, cols 
 		matrices = s.Bases
 	}
 	for range matrices {
-		matrix(s.In, out/max(s.Blocks, 1))
+		matrix(s.In, out)
 	}
 	matrix(relations, s.Bases)
 }

@@ -60,8 +60,8 @@ func (s LayerSpec) faults() (all []error) {
 	}
 	if c.Typed {
 		all = append(all, faultsOfTyped(s)...)
-	} else if s.Relations != 0 || s.Bases != 0 || s.Blocks != 0 {
-		bad("relations, bases and blocks do not belong to %s, which reads untyped edges", s.Conv)
+	} else if s.Relations != 0 || s.Bases != 0 {
+		bad("relations and bases do not belong to %s, which reads untyped edges", s.Conv)
 	}
 	if s.EdgeColumns < 0 || s.EdgeColumns > maxWidth || s.EdgeColumns > 0 && !c.EdgeColumns {
 		readers := Convolutions(func(c Convolution) bool { return c.EdgeColumns })

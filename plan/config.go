@@ -451,7 +451,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	}
 	if conv, _ := nn.ConvolutionNamed(q.Model); conv.Typed && t.Relations == 0 {
 		errs.add("model %s needs typed edges (got a graph without relations)", q.Model)
-		q.Model, q.Bases, q.Blocks = "gcn", 0, 0
+		q.Model, q.Bases = "gcn", 0
 	}
 	spec, err := q.endToEndSpec(t)
 	if err == nil {
@@ -473,7 +473,7 @@ func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	spec, err := nn.Architecture{
 		Model: p.Model, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Layers: p.Layers, Hidden: p.Hidden, Hops: p.Hops,
 		Norm: p.Norm, Residual: p.Residual, Dropout: p.Dropout, Heads: p.Heads, AttentionDropout: p.AttentionDropout,
-		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases, Blocks: p.Blocks, EdgeColumns: t.Edges, Decoder: p.decoder(t),
+		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases, EdgeColumns: t.Edges, Decoder: p.decoder(t),
 		Learned: p.learned(),
 	}.Spec()
 	if err != nil {

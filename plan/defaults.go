@@ -91,7 +91,7 @@ func (p *Plan) bare() {
 // wide changes the settings of p that are the recipe's of its model to those for nodes of so many features.
 func (p *Plan) wide(features int) {
 	conv, _ := nn.ConvolutionNamed(p.Model)
-	if w := conv.Wide; w.Features > 0 && features >= w.Features && p.Blocks == 0 {
+	if w := conv.Wide; w.Features > 0 && features >= w.Features {
 		instead(&p.Bases, 0, w.Bases)
 		instead(&p.Decay, conv.Recipe.Decay, w.Decay)
 	}

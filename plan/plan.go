@@ -87,12 +87,8 @@ type Plan struct {
 	// than 0.
 	Alpha float32 `yaml:"alpha" when:"model=restart" default:"0" bounds:"[0, 1]" old:"teleport" help:"restart probability of each hop"`
 	// Number of bases that the matrices of the relations share; 0: each relation has its own matrix. Where nodes
-	// have 1,000 features or more, model rgcn takes 2 in place of 0, unless there are blocks, and decay 0.1 in place
-	// of 0.02.
+	// have 1,000 features or more, model rgcn takes 2 in place of 0, and decay 0.1 in place of 0.02.
 	Bases int `yaml:"bases" when:"model=relations" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
-	// Number of blocks on the diagonal of each relation's matrix, which is zero elsewhere, in layers
-	// of rgcn and rsage whose widths before and after are multiples of it; 0: matrices are full.
-	Blocks int `yaml:"blocks" when:"model=relations" default:"0" bounds:"[0, )" help:"diagonal blocks of the relations' matrices"`
 	// Number of attention heads.
 	Heads int `yaml:"heads" when:"model=attention" default:"8" bounds:"[1, 1024]" help:"number of attention heads"`
 	// Normalisation after each layer but the last: of each row (layer), or over all nodes (batch). In

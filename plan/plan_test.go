@@ -483,14 +483,13 @@ func TestClassWeights(t *testing.T) {
 func TestManyFeatures(t *testing.T) {
 	p := Defaults(Plan{Mode: "standalone", Model: "rgcn"})
 	for _, test := range []struct {
-		features, bases, blocks int
-		set                     func(*Plan)
-		decay                   float32
+		features, bases int
+		set             func(*Plan)
+		decay           float32
 	}{
-		{999, 0, 0, func(*Plan) {}, 0.02},
-		{1000, 2, 0, func(*Plan) {}, 0.1},
-		{1000, 3, 0, func(p *Plan) { p.Bases, p.Decay = 3, 0.5 }, 0.5},
-		{1000, 0, 4, func(p *Plan) { p.Blocks = 4 }, 0.02},
+		{999, 0, func(*Plan) {}, 0.02},
+		{1000, 2, func(*Plan) {}, 0.1},
+		{1000, 3, func(p *Plan) { p.Bases, p.Decay = 3, 0.5 }, 0.5},
 	} {
 		q := p
 		test.set(&q)
@@ -498,9 +497,8 @@ func TestManyFeatures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l := c.Spec.Layers[0]; l.Bases != test.bases || l.Blocks != test.blocks || c.Optimizer.Decay != test.decay {
-			t.Errorf("%d features: %d bases, %d blocks and decay %g, must be %d, %d and %g", test.features, l.Bases, l.Blocks, c.Optimizer.Decay,
-				test.bases, test.blocks, test.decay)
+		if l := c.Spec.Layers[0]; l.Bases != test.bases || c.Optimizer.Decay != test.decay {
+			t.Errorf("%d features: %d bases and decay %g, must be %d and %g", test.features, l.Bases, c.Optimizer.Decay, test.bases, test.decay)
 		}
 	}
 }

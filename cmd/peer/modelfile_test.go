@@ -35,7 +35,7 @@ func TestModelFilePage(t *testing.T) {
 		"prices": filepath.Join(priceTables(t, 400), "data")}
 	plans := slices.Clone(frozenPlans)
 	for _, more := range []struct{ name, data, args string }{
-		{"fullbatch", "typed", "--mode fullbatch --encoder raw --model rgcn --blocks 2 --layers 3 --hidden 8"},
+		{"fullbatch", "typed", "--mode fullbatch --encoder raw --model rgcn --layers 3 --hidden 8"},
 		{"standalone", "several", "--mode standalone --model sage --encoder raw --threshold f1"},
 		{"frugal", "sites", "--epsilon 4"},
 		{"frugal", "sites", "--class-target labels --leave-one-out true"},

@@ -293,17 +293,11 @@ class Model:
 
     def relation_maps(self, name, s):
         """The matrices of relations, one after the other."""
-        t, blocks = self.t, s.get("blocks", 0)
+        t = self.t
         if name + ".bases" in t:
             bases = t[name + ".bases"]
             return np.tensordot(t[name + ".coefficients"], bases.reshape(-1, s["in"], bases.shape[1]), 1)
-        w = t[name + ".weight"].reshape(-1, s["in"], t[name + ".weight"].shape[1])
-        if not blocks:
-            return w
-        full, rows, cols = np.zeros((len(w), s["in"], s["out"])), s["in"] // blocks, s["out"] // blocks
-        for b in range(blocks):
-            full[:, b * rows:(b + 1) * rows, b * cols:(b + 1) * cols] = w[:, b * rows:(b + 1) * rows]
-        return full
+        return t[name + ".weight"].reshape(-1, s["in"], t[name + ".weight"].shape[1])
 
     def attention_over_relations(self, name, s, x, data):  # (12c)
         t, heads = self.t, s["heads"]

@@ -20,8 +20,8 @@ type relational struct {
 }
 
 // NewRelational returns the sum over so many relations of RGCN.
-func NewRelational(name string, in, out, relations int, s Sharing, key rng.Key) SparseAggregator {
-	return &relational{matrices: newMatrices(name, in, out, relations, s, key)}
+func NewRelational(name string, in, out, relations, bases int, key rng.Key) SparseAggregator {
+	return &relational{matrices: newMatrices(name, in, out, relations, bases, key)}
 }
 
 // Params returns the matrices, or the bases and their coefficients.
@@ -166,7 +166,7 @@ func (a *relational) SumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *tape
 	z, y := t.Raw(x.Rows, a.out), t.Raw(largest(of), a.out)
 	for k := range of {
 		r := &of[k]
-		a.sparseProduct(z, x, acc.weight, r.kind, t)
+		a.sparseProduct(z, x, acc.weight, r.kind)
 		s := y.RowRange(0, len(r.dst))
 		sumInto(s, &r.g, z, false)
 		r.scatter(acc.sum, s)

@@ -68,7 +68,7 @@ type sparseRows struct {
 func (s *sparseRows) sources(y mat.Dense, m *matrices, weights mat.Dense, r *attended) {
 	at := s.t.Mark()
 	all := s.t.Raw(s.x.Rows, m.out)
-	m.sparseProduct(all, s.x, weights, r.kind, s.t)
+	m.sparseProduct(all, s.x, weights, r.kind)
 	kernels.GatherRows(m.out, r.src, all.Data, all.Stride, y.Data, y.Stride)
 	s.t.Release(at)
 }

@@ -27,10 +27,10 @@ type relationalAttention struct {
 }
 
 // NewRelationalAttention returns the attention of RGAT with heads of width dim.
-func NewRelationalAttention(name string, in, relations, heads, dim int, s Sharing, dropout float32, key rng.Key) SparseAggregator {
+func NewRelationalAttention(name string, in, relations, heads, dim int, bases int, dropout float32, key rng.Key) SparseAggregator {
 	return &relationalAttention{
 		softmax: softmax{heads, dim, dropout, name + ".src"},
-		maps:    newMatrices(name, in, heads*dim, relations, s, key),
+		maps:    newMatrices(name, in, heads*dim, relations, bases, key),
 		dst:     tape.Glorot(name+".dst", relations*heads, dim, heads, dim, key),
 		src:     tape.Glorot(name+".src", relations*heads, dim, heads, dim, key),
 	}

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
@@ -79,15 +78,7 @@ func (e *exporter) matrices(name string, s nn.LayerSpec, count int) value {
 		return e.add("Reshape", []value{e.binary("MatMul", e.param(name+".coefficients"), flat), e.ints(int64(count), int64(in), int64(bases.Cols))})
 	}
 	w := e.tensors[name+".weight"]
-	if s.Blocks == 0 {
-		return e.parameter(name+".weight", w, count, in, w.Cols)
-	}
-	full, height := mat.New(count*in, s.Blocks*w.Cols), in/s.Blocks
-	for i := range w.Rows {
-		block := i % in / height
-		copy(full.Row(i)[block*w.Cols:], w.Row(i))
-	}
-	return e.parameter(name+".weight", full, count, in, full.Cols)
+	return e.parameter(name+".weight", w, count, in, w.Cols)
 }
 
 // intoNodes returns the sum over relations of the means over in-neighbours of rows z, [R, N, D].

@@ -35,9 +35,9 @@ def relations():
 
 
 class RGCN(torch.nn.Module):
-    def __init__(self, i, o, bases, blocks=None):
+    def __init__(self, i, o, bases):
         super().__init__()
-        self.conv = RGCNConv(i, o, 3, num_bases=bases, num_blocks=blocks)
+        self.conv = RGCNConv(i, o, 3, num_bases=bases)
         self.kind, self.edges = relations()
 
     def forward(self, x, _):
@@ -162,8 +162,6 @@ MODELS = {
              {"self.weight": "conv.root", "self.bias": "conv.bias", "nbr.weight": "conv.weight"}),
     "rgcn-bases": ([lambda i, o: RGCN(i, o, 2)] * 2, F.relu,
                    {"self.weight": "conv.root", "self.bias": "conv.bias", "nbr.bases": "conv.weight", "nbr.coefficients": "conv.comp"}),
-    "rgcn-blocks": ([lambda i, o: RGCN(i, o, None, 3)] * 2, F.relu,
-                    {"self.weight": "conv.root", "self.bias": "conv.bias", "nbr.weight": "conv.weight"}),
     "rsage": ([RSAGE] * 2, F.relu, {"self.weight": "root", "self.bias": "bias", "nbr.weight": "weight"}),
     "rgat": ([lambda i, o: RGAT(i, o, 2, True), lambda i, o: RGAT(i, o, 3, False)], F.elu,
              {"self.weight": "root", "attention.weight": "weight", "attention.dst": "dst", "attention.src": "src", "post.bias": "bias"}),

@@ -117,15 +117,8 @@ class Settings(TypedDict, total=False):
     """Shared bases of the relations' matrices.
 
     Number of bases that the matrices of the relations share; 0: each relation has its own matrix.
-    Where nodes have 1,000 features or more, model rgcn takes 2 in place of 0, unless there are
-    blocks, and decay 0.1 in place of 0.02.
-    """
-
-    blocks: int
-    """Diagonal blocks of the relations' matrices.
-
-    Number of blocks on the diagonal of each relation's matrix, which is zero elsewhere, in layers of
-    rgcn and rsage whose widths before and after are multiples of it; 0: matrices are full.
+    Where nodes have 1,000 features or more, model rgcn takes 2 in place of 0, and decay 0.1 in place
+    of 0.02.
     """
 
     heads: int

@@ -332,13 +332,12 @@ class Model(nn.Module):
 
     def _maps(self, name: str, s: dict[str, Any]) -> torch.Tensor:
         """Returns the matrices of relations, one after the other."""
-        p, blocks = self.get_parameter, s.get("blocks", 0)
+        p = self.get_parameter
         if self._has(name + ".bases"):
             bases = p(name + ".bases")
             return torch.tensordot(p(name + ".coefficients"), bases.reshape(-1, s["in"], bases.shape[1]), 1)
         w = p(name + ".weight")
-        w = w.reshape(-1, s["in"], w.shape[1])
-        return torch.stack([torch.block_diag(*one.chunk(blocks)) for one in w]) if blocks else w
+        return w.reshape(-1, s["in"], w.shape[1])
 
     def _correct_and_smooth(self, logits: torch.Tensor, data: Inputs) -> torch.Tensor:  # (16)
         c, adj, truth = self.spec["correct_smooth"], data.edges.symmetric(), self._given(data)

@@ -109,7 +109,7 @@ class Files(unittest.TestCase):
     def test_types_of_edges(self):
         for reversed_too in (False, True):
             graph = typed(reversed_too)
-            for model, plan in (("rgcn", {}), ("rgcn", {"blocks": 3, "hidden": 12, "layers": 3}), ("rgcn", {"bases": 1}), ("rsage", {"bases": 1}),
+            for model, plan in (("rgcn", {}), ("rgcn", {"hidden": 12, "layers": 3}), ("rgcn", {"bases": 1}), ("rsage", {"bases": 1}),
                                 ("rsage", {}), ("rgat", {"heads": 2}), ("rgat", {"bases": 1})):  # fmt: skip
                 with self.subTest(model, reversed_too=reversed_too, **plan):
                     self.same(graph, mode="standalone", model=model, rounds=3, **plan)

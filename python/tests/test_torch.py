@@ -133,7 +133,7 @@ class Modules(unittest.TestCase):
             with self.subTest(**plan):
                 self.same(graph, **plan)
         weight = 1 + np.arange(graph.edge_index.shape[1]) % 5
-        for plan in ({"model": "rgcn", "blocks": 3, "hidden": 12, "layers": 3}, {"model": "rsage", "bases": 1}, {"model": "rgat", "bases": 1}):
+        for plan in ({"model": "rgcn", "hidden": 12, "layers": 3}, {"model": "rsage", "bases": 1}, {"model": "rgat", "bases": 1}):
             with self.subTest(**plan):
                 self.same(typed(), mode="fullbatch", rounds=3, **plan)
         for model in ("gine", "gatv2"):
