@@ -27,7 +27,7 @@ func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		set                  func(c *Config)
 	}{
 		{"gcn, dot", "gcn", "dot", dense, []string{""}, nil},
-		{"sage, mlp, hard", "sage", "mlp", jointtest.Sparsed(dense), []string{""}, func(c *Config) { c.Links.Hard = true }},
+		{"sage, mlp", "sage", "mlp", jointtest.Sparsed(dense), []string{""}, nil},
 		{"rgcn, distmult", "rgcn", "distmult", jointtest.BothWays(dense), []string{"a", "c"}, func(c *Config) {
 			c.Links.Relations = []string{"a", "c=c (inverse)"}
 			for i := range c.Spec.Layers {

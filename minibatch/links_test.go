@@ -54,7 +54,7 @@ func TestLinksDoNotDependOnPeersOrGroups(t *testing.T) {
 		set                  func(c *Config)
 	}{
 		{"gcn, dot", "gcn", "dot", g, []string{""}, nil},
-		{"sage, mlp, hard", "sage", "mlp", jointtest.Sparsed(g), []string{""}, func(c *Config) { c.Links.Hard, c.Sample.Kind = true, "labor" }},
+		{"sage, mlp, labor", "sage", "mlp", jointtest.Sparsed(g), []string{""}, func(c *Config) { c.Sample.Kind = "labor" }},
 		{"rgcn, distmult", "rgcn", "distmult", jointtest.BothWays(g), []string{"a", "c"}, func(c *Config) { c.Links.Relations = []string{"a", "c"} }},
 		{"sage over types", "sage", "dot", jointtest.BothWays(g), []string{"a"}, func(c *Config) { c.Links.Relations = []string{"a"} }},
 	} {

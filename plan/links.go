@@ -23,7 +23,7 @@ func (p Plan) links(t task, errs *faults) *trainlinks.Config {
 		return nil
 	}
 	*errs = append(*errs, t.fault)
-	c := &trainlinks.Config{Relations: p.LinkRelations, Negatives: p.Negatives, Hard: p.HardNegatives, Near: p.NegativesFrom == "near"}
+	c := &trainlinks.Config{Relations: p.LinkRelations, Negatives: p.Negatives, Near: p.NegativesFrom == "near"}
 	if copy(c.HeldOut[:], p.LinkHoldout) != len(p.LinkHoldout) || len(p.LinkHoldout) != 2 {
 		errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(p.LinkHoldout))
 		c.HeldOut = [2]float64{0.05, 0.1}

@@ -208,9 +208,6 @@ type Plan struct {
 	// Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
 	// another node of the other end's type that it is not linked with.
 	Negatives int `yaml:"negatives" when:"task=links" default:"1" bounds:"[1, 1000]" help:"pairs drawn for each link of a step"`
-	// Whether drawn pairs count by the softmax of their scores, so that those that look most like links
-	// count most; give several negatives with it.
-	HardNegatives bool `yaml:"hard_negatives" when:"task=links" help:"drawn pairs weighted by how much they look like links"`
 	// Where drawn pairs come from, in mode retexo near: all nodes, so that any number of peers trains the same model and the
 	// hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
 	// so that only rows travel that travel anyway.

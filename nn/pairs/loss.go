@@ -12,29 +12,25 @@ import (
 type Groups struct {
 	Pairs     []Pair
 	Negatives int
-	// Hard weighs the drawn pairs of a group by the softmax of their scores instead of alike, so that those count most that
-	// look like links (self-adversarial sampling; Sun et al., RotatE, ICLR 2019, eq. 5). The weights are constants of a step.
-	Hard bool
 }
 
 // Len returns the number of groups.
 func (g Groups) Len() int { return len(g.Pairs) / (1 + g.Negatives) }
 
-// Loss returns the binary cross-entropy of scores, [P], summed over the groups: −ln σ(s₀) − Σ_k w_k·ln σ(−s_k), where the
-// weights of the drawn pairs of a group add up to 1. ds, unless it is nil, gets its gradient.
+// Loss returns the binary cross-entropy of scores, [P], summed over the groups: −ln σ(s₀) − Σ_k w·ln σ(−s_k), w = 1/Negatives.
+// ds, unless it is nil, gets its gradient.
 func (g Groups) Loss(ds, scores []float32) (loss float64) {
 	n := 1 + g.Negatives
 	if len(scores) != len(g.Pairs) || len(scores)%n != 0 {
 		panic(fmt.Sprintf("pairs: there must be a score for each of %d pairs in groups of %d (got %d)", len(g.Pairs), n, len(scores)))
 	}
-	weight := make([]float64, g.Negatives)
+	weight := 1 / float64(g.Negatives)
 	for lo := 0; lo < len(scores); lo += n {
 		of := scores[lo : lo+n]
-		g.weigh(weight, of[1:])
 		for k, v := range of {
 			s, w := -float64(v), 1.0
 			if k > 0 {
-				s, w = -s, weight[k-1]
+				s, w = -s, weight
 			}
 			small := math.Exp(-math.Abs(s)) // −ln σ(−s) = max(s, 0) + ln(1+e^−|s|)
 			loss += float64(w * (max(s, 0) + math.Log1p(small)))
@@ -52,27 +48,6 @@ func (g Groups) Loss(ds, scores []float32) (loss float64) {
 		}
 	}
 	return loss
-}
-
-// weigh writes the weights of the drawn pairs of a group, which have these scores.
-func (g Groups) weigh(weight []float64, scores []float32) {
-	if !g.Hard {
-		for k := range weight {
-			weight[k] = 1 / float64(len(weight))
-		}
-		return
-	}
-	top, sum := math.Inf(-1), 0.0
-	for _, s := range scores {
-		top = max(top, float64(s))
-	}
-	for k, s := range scores {
-		weight[k] = math.Exp(float64(s) - top)
-		sum += weight[k]
-	}
-	for k := range weight {
-		weight[k] /= sum
-	}
 }
 
 // Learn returns the loss of groups of pairs of rows of z, and adds its gradient to dz, of z's shape, and to those of the

@@ -11,7 +11,7 @@ import (
 )
 
 // drawn returns a decoder whose parameters are all drawn, rows, and groups of pairs of them; some pairs have one end twice.
-func drawn(t *testing.T, kind string, hard bool) (*Decoder, mat.Dense, Groups) {
+func drawn(t *testing.T, kind string) (*Decoder, mat.Dense, Groups) {
 	t.Helper()
 	s := Spec{Kind: kind, Width: 5, Relations: []string{"a", "b", "c"}}
 	if kind == "mlp" {
@@ -26,7 +26,7 @@ func drawn(t *testing.T, kind string, hard bool) (*Decoder, mat.Dense, Groups) {
 			p.Value.Data[i] = float32(rng.New(4).Fold(uint64(k)).Normal(uint64(i))) / 2
 		}
 	}
-	z, g := mat.New(9, 5), Groups{Negatives: 3, Hard: hard}
+	z, g := mat.New(9, 5), Groups{Negatives: 3}
 	for i := range z.Data {
 		z.Data[i] = float32(rng.New(1).Normal(uint64(i)))
 	}
@@ -37,50 +37,42 @@ func drawn(t *testing.T, kind string, hard bool) (*Decoder, mat.Dense, Groups) {
 	return d, z, g
 }
 
-// TestLearn compares the gradients of rows and parameters with differences of the loss. The weights of hard negatives are
-// constants, so that the differences are those of a loss with the weights as they were.
+// TestLearn compares the gradients of rows and parameters with differences of the loss.
 func TestLearn(t *testing.T) {
 	for _, kind := range Kinds {
-		for _, hard := range []bool{false, true} {
-			d, z, g := drawn(t, kind, hard)
-			weight := make([][]float64, g.Len())
-			for k, s := 0, d.Scores(z, g.Pairs); k < len(weight); k++ {
-				weight[k] = make([]float64, g.Negatives)
-				g.weigh(weight[k], s[4*k+1:4*k+4])
-			}
-			plain := func() (loss float64) {
-				for k, s := range d.Scores(z, g.Pairs) {
-					if k%4 == 0 {
-						loss += math.Log1p(math.Exp(-float64(s)))
-					} else {
-						loss += weight[k/4][k%4-1] * math.Log1p(math.Exp(float64(s)))
-					}
-				}
-				return loss
-			}
-			dz := mat.New(z.Rows, z.Cols)
-			loss := d.Learn(dz, z, g)
-			if math.Abs(loss-plain()) > 1e-4 {
-				t.Errorf("%s, hard %t: the loss is %v, must be %v", kind, hard, loss, plain())
-			}
-			check := func(what string, value, grad []float32) {
-				for i := range value {
-					const h = 1.0 / 512
-					at := value[i]
-					value[i] = at + h
-					up := plain()
-					value[i] = at - h
-					down := plain()
-					value[i] = at
-					if must := (up - down) / (2 * h); math.Abs(must-float64(grad[i])) > 2e-3*(1+math.Abs(must)) {
-						t.Errorf("%s, hard %t: the slope of %s %d is %v, must be %v", kind, hard, what, i, grad[i], must)
-					}
+		d, z, g := drawn(t, kind)
+		plain := func() (loss float64) {
+			for k, s := range d.Scores(z, g.Pairs) {
+				if k%4 == 0 {
+					loss += math.Log1p(math.Exp(-float64(s)))
+				} else {
+					loss += math.Log1p(math.Exp(float64(s))) / 3
 				}
 			}
-			check("row value", z.Data, dz.Data)
-			for _, p := range d.Params() {
-				check(p.Name, p.Value.Data, p.Grad.Data)
+			return loss
+		}
+		dz := mat.New(z.Rows, z.Cols)
+		loss := d.Learn(dz, z, g)
+		if math.Abs(loss-plain()) > 1e-4 {
+			t.Errorf("%s: the loss is %v, must be %v", kind, loss, plain())
+		}
+		check := func(what string, value, grad []float32) {
+			for i := range value {
+				const h = 1.0 / 512
+				at := value[i]
+				value[i] = at + h
+				up := plain()
+				value[i] = at - h
+				down := plain()
+				value[i] = at
+				if must := (up - down) / (2 * h); math.Abs(must-float64(grad[i])) > 2e-3*(1+math.Abs(must)) {
+					t.Errorf("%s: the slope of %s %d is %v, must be %v", kind, what, i, grad[i], must)
+				}
 			}
+		}
+		check("row value", z.Data, dz.Data)
+		for _, p := range d.Params() {
+			check(p.Name, p.Value.Data, p.Grad.Data)
 		}
 	}
 }
@@ -94,7 +86,7 @@ func TestGolden(t *testing.T) {
 	var golden map[string]struct {
 		Z, Relation, W1, B1, W2, B2, Scores, DZ, DRelation []float32
 		Pairs                                              []Pair
-		Loss, HardLoss                                     float64
+		Loss                                               float64
 	}
 	if err := json.Unmarshal(b, &golden); err != nil {
 		t.Fatal(err)
@@ -103,7 +95,7 @@ func TestGolden(t *testing.T) {
 		t.Fatalf("there are %d cases, must be %d", len(golden), len(Kinds))
 	}
 	for kind, c := range golden {
-		d, z, g := drawn(t, kind, false)
+		d, z, g := drawn(t, kind)
 		copy(z.Data, c.Z)
 		g.Pairs = c.Pairs
 		values := [][]float32{c.Relation, c.W1, c.B1, c.W2, c.B2}
@@ -130,16 +122,13 @@ func TestGolden(t *testing.T) {
 		if d.relation != nil {
 			near("slope of relation value", d.relation.Grad.Data, c.DRelation)
 		}
-		if g.Hard = true; math.Abs(g.Loss(nil, c.Scores)-c.HardLoss) > 1e-4 {
-			t.Errorf("%s: the loss with hard negatives is %v, must be %v", kind, g.Loss(nil, c.Scores), c.HardLoss)
-		}
 	}
 }
 
 // TestBlocks: many groups, in several blocks, score and learn as they do one by one.
 func TestBlocks(t *testing.T) {
 	for _, kind := range Kinds {
-		d, z, g := drawn(t, kind, false)
+		d, z, g := drawn(t, kind)
 		few := g.Pairs
 		for range 1000 {
 			g.Pairs = append(g.Pairs, few...)

@@ -411,13 +411,6 @@ class Settings(TypedDict, total=False):
     another node of the other end's type that it is not linked with.
     """
 
-    hard_negatives: bool
-    """Drawn pairs weighted by how much they look like links.
-
-    Whether drawn pairs count by the softmax of their scores, so that those that look most like links
-    count most; give several negatives with it.
-    """
-
     negatives_from: Literal["all", "near"]
     """Nodes that pairs are drawn from: all, or near.
 

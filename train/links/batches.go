@@ -66,7 +66,7 @@ func (l Left) Edge(relation, at, source int32) bool {
 // Batch draws the pairs of step k of own links.
 func (b *Batches) Batch(k int) (Batch, error) {
 	t := b.task
-	one := Batch{Pairs: pairs.Groups{Negatives: t.config.Negatives, Hard: t.config.Hard}}
+	one := Batch{Pairs: pairs.Groups{Negatives: t.config.Negatives}}
 	at := make(map[int64]int32)
 	place := func(id int64) int32 {
 		i, is := at[id]

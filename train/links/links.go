@@ -27,7 +27,6 @@ type Config struct {
 	HeldOut   [2]float64  `json:"held_out"`            // fractions that validate and test, unless a time decides
 	Time      *edges.Time `json:"time,omitempty"`
 	Negatives int         `json:"negatives"`      // pairs that are drawn for each link of a step; at least 1
-	Hard      bool        `json:"hard,omitempty"` // pairs.Groups.Hard
 	Near      bool        `json:"near,omitempty"` // pairs are drawn among own nodes and the halo: no other rows travel
 }
 
@@ -277,7 +276,7 @@ func (t *Task) Learn(ctx context.Context, by *pairs.Decoder, epoch int, dz, z ma
 		return 0, err
 	}
 	d := mat.New(x.Rows, x.Cols)
-	loss := by.Learn(d, x, pairs.Groups{Pairs: e.of, Negatives: t.config.Negatives, Hard: t.config.Hard})
+	loss := by.Learn(d, x, pairs.Groups{Pairs: e.of, Negatives: t.config.Negatives})
 	return loss, t.back(ctx, e, dz, d, what)
 }
 
