@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/bench/page"
-	"github.com/heddle-gnn/heddle/internal/arch"
 )
 
 // About is what the page of this experiment begins with.
@@ -24,14 +23,14 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	before := f.String("before", "", "folder of the older revision; empty: none")
 	after := f.String("after", ".", "folder of the newer revision")
 	return func(_ context.Context, p *page.Page) error {
-		old := map[string]arch.Size{}
+		old := map[string]Size{}
 		var err error
 		if *before != "" {
-			if old, err = arch.Measure(*before); err != nil {
+			if old, err = Measure(*before); err != nil {
 				return err
 			}
 		}
-		now, err := arch.Measure(*after)
+		now, err := Measure(*after)
 		if err != nil {
 			return err
 		}
@@ -40,7 +39,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
-func print(p *page.Page, old, now map[string]arch.Size) {
+func print(p *page.Page, old, now map[string]Size) {
 	p.Table("package %s", "lines before %d", "after %d", "tokens before %d", "after %d", "exported before %d",
 		"after %d",
 		"longest before %d", "after %d", "function %s")
@@ -51,7 +50,7 @@ func print(p *page.Page, old, now map[string]arch.Size) {
 		}
 	}
 	slices.Sort(folders)
-	row := func(name string, a, b arch.Size) {
+	row := func(name string, a, b Size) {
 		p.Row(name, a.Lines, b.Lines, a.Tokens, b.Tokens, a.Exported, b.Exported, a.Longest().Lines,
 			b.Longest().Lines, b.Longest().Name)
 	}
@@ -67,7 +66,7 @@ func print(p *page.Page, old, now map[string]arch.Size) {
 // kernels is counted apart: assembly decides how long its functions are.
 const kernels = "kernels"
 
-func sum(sizes map[string]arch.Size) (all arch.Size) {
+func sum(sizes map[string]Size) (all Size) {
 	for _, s := range sizes {
 		all.Lines += s.Lines
 		all.Tokens += s.Tokens

@@ -1,3 +1,4 @@
+// Package arch tests who may import whom, and that what a person has to read does not grow.
 package arch
 
 import (
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/bench/size"
 )
 
 const module = "github.com/heddle-gnn/heddle"
@@ -184,6 +187,20 @@ func TestPhonesLinkLittle(t *testing.T) {
 	}
 }
 
+// TestBenchIsNoPartOfTheProduct: what only measures may need more than a user has.
+func TestBenchIsNoPartOfTheProduct(t *testing.T) {
+	for _, p := range list(t, targets[0]) {
+		if matches("bench/...", short(p.ImportPath)) {
+			continue
+		}
+		for _, imp := range p.Imports {
+			if matches("bench/...", short(imp)) {
+				t.Errorf("%s imports %s, which is not part of the product", short(p.ImportPath), short(imp))
+			}
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	vague := []string{"util", "utils", "common", "helper", "helpers", "misc", "base", "shared"}
 	for _, p := range list(t, targets[0]) {
@@ -193,23 +210,34 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// maxLines is how long a source file may be before it holds more than one idea.
-const maxLines = 600
+// How long a source file may be before it holds more than one idea, and a function. Assembly decides that of kernels.
+const (
+	maxLines    = 600
+	maxFunction = 80
+)
 
 func TestFiles(t *testing.T) {
 	seen := 0
-	err := walk("../..", func(name string, src []byte) error {
+	err := size.Walk(root, func(name string, src []byte) error {
 		seen++
-		if n := bytes.Count(src, []byte("\n")); n > maxLines && !generated(src) {
+		if n := bytes.Count(src, []byte("\n")); n > maxLines && !size.Generated(src) {
 			t.Errorf("%s has %d lines, more than %d: split it by noun", name, n, maxLines)
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, src, parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
-			if !ok || f.Recv != nil || f.Name.Name != "init" || f.Body == nil {
+			if !ok || f.Body == nil {
+				continue
+			}
+			long := set.Position(f.End()).Line-set.Position(f.Pos()).Line >= maxFunction
+			if long && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "kernels/") {
+				t.Errorf("%s: %s has more than %d lines: give its parts names", name, f.Name.Name, maxFunction)
+			}
+			if f.Recv != nil || f.Name.Name != "init" {
 				continue
 			}
 			ast.Inspect(f.Body, func(n ast.Node) bool {

@@ -1,5 +1,4 @@
-// Package arch holds the rules of who may import whom and of how large packages are, and tests them.
-package arch
+package size
 
 import (
 	"bytes"
@@ -41,8 +40,8 @@ func (s Size) Longest() (longest Function) {
 // Measure returns the sizes of the packages below root, by their folders with slashes; root itself is ".".
 func Measure(root string) (map[string]Size, error) {
 	sizes := map[string]Size{}
-	err := walk(root, func(name string, src []byte) error {
-		if strings.HasSuffix(name, "_test.go") || generated(src) {
+	err := Walk(root, func(name string, src []byte) error {
+		if strings.HasSuffix(name, "_test.go") || Generated(src) {
 			return nil
 		}
 		folder := filepath.ToSlash(filepath.Dir(name))
@@ -59,8 +58,8 @@ func Measure(root string) (map[string]Size, error) {
 	return sizes, err
 }
 
-// walk calls visit with every Go file below root, its name relative to root.
-func walk(root string, visit func(name string, src []byte) error) error {
+// Walk calls visit with every Go file below root, its name relative to root.
+func Walk(root string, visit func(name string, src []byte) error) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -159,7 +158,8 @@ func functionName(d *ast.FuncDecl) string {
 	}
 }
 
-func generated(src []byte) bool {
+// Generated reports whether a file says that a program wrote it.
+func Generated(src []byte) bool {
 	head := src[:min(len(src), 200)]
 	return bytes.Contains(head, []byte("// Code generated")) && bytes.Contains(head, []byte("DO NOT EDIT"))
 }
