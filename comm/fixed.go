@@ -337,3 +337,17 @@ func intAt(b []byte, i, bits int) int64 {
 	}
 	return int64(binary.LittleEndian.Uint64(b[8*i:]))
 }
+
+// SumBits returns the bits of a number in sums of that format (Contribution.Bits): of int16, int8, auto (int16) or empty
+// (float32, 0 bits); −1: it is none of these.
+func SumBits(format string) int {
+	switch format {
+	case "":
+		return 0
+	case "int8":
+		return 8
+	case "int16", "auto":
+		return 16
+	}
+	return -1
+}

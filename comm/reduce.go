@@ -39,7 +39,7 @@ func (id ReduceID) String() string {
 // needed and limits are not possible.
 type Contribution struct {
 	ID      ReduceID
-	Update  []float32 // summed; a Reducer may clip it, add noise to it or mask it
+	Update  []float32 // summed; a Reducer may add noise to it or mask it
 	Bits    int       // of a number of Update that travels: 0: float32; 4, 8, 16, 32, 64: for at most MaxMembers(Bits) members
 	Columns int       // Update is rows of so many numbers, each column with a step of its own; 0: one step for all
 	Parts   []int     // in place of Columns: lengths of consecutive parts of Update, each with a step of its own; or nil
@@ -50,11 +50,11 @@ type Contribution struct {
 	// Update less what it sent: error feedback adds it to the next Update.
 	Residual []float32
 
-	Counts []int64 // summed exactly: labels, metric accumulators, real numbers in fixed point; masked, never clipped
+	Counts []int64 // summed exactly: labels, metric accumulators, real numbers in fixed point; masked
 
 	// With CountBits, 16 or 32, numbers of Counts travel as so many bits each, which takes fewer bytes and gives the same sums:
 	// those that are at least 0 at every member and whose sum is below 2^CountBits, whatever the members' data are. Wide says
-	// which ones are not so, nil: none; they travel as several. 0: 64 bits each. Clipped sums take 64.
+	// which ones are not so, nil: none; they travel as several. 0: 64 bits each.
 	CountBits int
 	Wide      func(i int) bool
 
@@ -65,12 +65,6 @@ type Contribution struct {
 	// beyond its limit ends the run (ErrRefused) by the name of its sender, at whoever sums it, and a sum that no such
 	// parts have by that of who summed, at each member.
 	UpdateLimit, CountLimit func(i int) Limit
-
-	// Clipped: Update has rows of Columns numbers, of which column k is a sum over Counts[k] items. It becomes the
-	// ClippedSum of the members' means. Every member gets each whole part, without Meta, and checks it by the limits and by
-	// CheckPart, unless nil, whose argument apart is Reduced.Error of that part. Secure sums cannot be clipped.
-	Clipped   bool
-	CheckPart func(update []float32, counts []int64, apart []float64) error
 }
 
 // MaxMeta is the longest Meta of a Contribution.
@@ -107,9 +101,6 @@ type Reducer interface {
 func (g *Group) Reduce(ctx context.Context, c *Contribution) (Reduced, error) {
 	if len(c.Meta) > MaxMeta {
 		panic(fmt.Sprintf("comm: Reduce %v: meta must have at most %d bytes (got %d)", c.ID, MaxMeta, len(c.Meta)))
-	}
-	if c.Clipped {
-		return g.clipped(ctx, c)
 	}
 	return g.reduce(ctx, Reduce, c)
 }

@@ -73,8 +73,8 @@ func (a Agreement) bound(sites int) float64 { return bound(a.Most + sites) }
 // pack returns Update and Counts of c as they travel: integers modulo 2⁶⁴, multiples of Step and of 1. most is the largest
 // magnitude of the former.
 func pack(c *comm.Contribution, most float64) (comm.Integers, error) {
-	if c.Clipped || c.Residual != nil {
-		return comm.Integers{}, fmt.Errorf("leaf: %v: sums with leaves can neither be clipped nor have residuals", c.ID)
+	if c.Residual != nil {
+		return comm.Integers{}, fmt.Errorf("leaf: %v: sums with leaves cannot have residuals", c.ID)
 	}
 	if n := len(c.Update) + len(c.Counts); n > mostNumbers {
 		return comm.Integers{}, fmt.Errorf("leaf: %v: a sum with leaves must have at most %d numbers (got %d)", c.ID, mostNumbers, n)

@@ -110,7 +110,7 @@ func TestEveryRule(t *testing.T) {
 
 // TestDeletedPrivacySettings: a plan with a setting of privacy that is no more is refused, and no other one is suggested.
 func TestDeletedPrivacySettings(t *testing.T) {
-	for _, text := range []string{"label_epsilon: 4", "colluding: 1"} {
+	for _, text := range []string{"label_epsilon: 4", "colluding: 1", "clip_means: true"} {
 		_, _, err := Read([]byte("preset: frugal\n"+text), nil, nil)
 		name, _, _ := strings.Cut(text, ":")
 		if got := errorText(err); !strings.Contains(got, "unknown field \""+name+"\"") {

@@ -37,8 +37,8 @@ func (p Plan) fitLeaves(c *closedform.Config, errs *faults) {
 		errs.add("random_features must be -1 or 0 and encoder must be classes with leaves (got %d and %s): a phone would send megabytes",
 			c.Random, p.Encoder)
 	}
-	if c.Epsilon > 0 || c.ClipMeans {
-		errs.add("epsilon must be 0 and clip_means false with leaves (got %g and %v): nobody sees the parts of a sum", c.Epsilon, c.ClipMeans)
+	if c.Epsilon > 0 {
+		errs.add("epsilon must be 0 with leaves (got %g): nobody sees the parts of a sum", c.Epsilon)
 	}
 	if p.LeafEdges && (p.Inductive || p.LeastInSum > 1) {
 		errs.add("inductive must be false and least_in_sum 1 with leaf_edges (got %v and %d): nobody but a leaf knows what its rows are of", p.Inductive, p.LeastInSum)

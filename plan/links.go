@@ -60,7 +60,6 @@ func (p Plan) linkwise(t task) (layerlinks.Config, error) {
 	refuse(p.WarmStart, "warm_start must be false", true, "no regression has links for targets")
 	refuse(!p.KeepLast, "keep_last must be true", false, "a decoder is kept for the last layer alone")
 	refuse(p.Updates != "float32", "updates must be float32", p.Updates, "gradients are summed exactly")
-	refuse(p.UpdateNorm > 0, "update_norm must be 0", p.UpdateNorm, "the bound is one for each label")
 	c := layerlinks.Config{Config: of.Config, PCAPasses: of.PCAPasses, Sums: of.Sums}
 	c.Schedule.Total = p.Rounds
 	if all := p.links(t, &errs); all != nil {

@@ -38,7 +38,6 @@ func TestLinksLayerByLayer(t *testing.T) {
 		"link_time: a":              "link_time",
 		"keep_last: false":          "keep_last must be true",
 		"decoder: cosine":           "decoder",
-		"update_norm: 2":            "update_norm must be 0",
 		"mode: standalone\nhops: 0": "hops",
 	} {
 		if err := read(settings); err == nil || !strings.Contains(err.Error(), must) {

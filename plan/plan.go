@@ -278,19 +278,12 @@ type Plan struct {
 	// (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up to 63;
 	// int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
 	Updates string `yaml:"updates" to:"Updates" when:"mode=retexo solver=adam,adamw,sgd" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
-	// Largest Euclidean norm of a peer's part of a round's sum per label. A peer scales a longer part down.
-	// The others end the run if the sum exceeds what these limits allow. 0: no limit.
-	UpdateNorm float64 `yaml:"update_norm" to:"UpdateNorm" when:"mode=retexo solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"largest norm of an update per label; 0: no limit"`
 	// Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
 	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more
 	// in every sum; with two, each peer sees the other's part of every sum in any case. Of
 	// more than 50 peers each shares masks with 24 others; with more than 1000, auto is refused. hybrid
 	// is on, with keys that rest on ML-KEM-768 as well as on X25519.
 	SecureSums string `yaml:"secure_sums" when:"mode=retexo" default:"auto" choices:"auto, on, hybrid, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 1000 peers"`
-	// Whether class means are summed by centred clipping around the median of the sites, so that a few sites
-	// that send false ones change the model less. Every site then gets the class means of each site, so this
-	// needs secure_sums: off and 3 peers.
-	ClipMeans bool `yaml:"clip_means" to:"ClipMeans" when:"encoder=classes secure_sums=off" help:"class means clipped towards their median"`
 	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
 	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
 	Fetch string `yaml:"fetch" to:"Fetch" when:"mode=fullbatch" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`

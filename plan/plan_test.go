@@ -390,8 +390,6 @@ func TestEveryFieldHasASetting(t *testing.T) {
 					continue
 				}
 				switch s.Name {
-				case "clip_means":
-					q.SecureSums = "off"
 				case "delta":
 					q.Epsilon = 4
 				}

@@ -17,9 +17,6 @@ func (p Plan) Secure(peers int) bool {
 
 // checkSums adds what keeps so many peers from the sums that p asks for.
 func (p Plan) checkSums(peers int, errs *faults) {
-	if p.ClipMeans && peers < LeastSecure {
-		errs.add("clip_means must be false with %d peers (got true): clipping needs at least 3", peers)
-	}
 	if !p.Secure(peers) {
 		return
 	}
@@ -72,8 +69,6 @@ func (p Plan) SumTerms(peers int) SumTerms {
 			who = fmt.Sprintf("the %d members with which it shares masks", partners)
 		}
 		s.Trust = fmt.Sprintf("nobody sees a single peer's part of a sum, unless %s pool what they know; all peers see the sums", who)
-	case p.ClipMeans && p.InClosedForm():
-		s.Trust = "sums are in the clear: every peer sees each peer's class means, and the peer that adds up another vector each peer's part of it"
 	case peers == 2:
 		s.Trust = "the other site sees your sums: of a sum of two, each sees the other's part"
 	default:

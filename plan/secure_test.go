@@ -51,20 +51,7 @@ func TestSecureSums(t *testing.T) {
 			t.Errorf("%+v: a policy judges %d members in a sum", test, got)
 		}
 	}
-	p := Defaults(Plan{Preset: "frugal"})
-	p.ClipMeans = true
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "clip_means applies only with secure_sums off") {
-		t.Errorf("secure sums of clipped means: %v", err)
-	}
-	p.SecureSums = "off"
-	var errs faults
-	if p.checkSums(2, &errs); len(errs) != 1 || p.Validate() != nil {
-		t.Errorf("clipped means of two peers: %v; of more: %v", errs, p.Validate())
-	}
-	if trust := p.SumTerms(4).Trust; !strings.Contains(trust, "every peer sees each peer's class means") {
-		t.Error(trust)
-	}
-	p = Defaults(Plan{Mode: "fullbatch"})
+	p := Defaults(Plan{Mode: "fullbatch"})
 	if p.Secure(4) || p.SumTerms(4).Secure {
 		t.Error("mode fullbatch has secure sums")
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
 	"github.com/heddle-gnn/heddle/train/recovery"
-	"github.com/heddle-gnn/heddle/train/updates"
 )
 
 // What a trainer does between the rounds of two stages: it counts labels, finds components, exchanges and
@@ -65,7 +64,7 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 		x = x.Select(present)
 	}
 	v, err := linear.Components(ctx, t.reducer, t.id(ofProducts, w), x, float64(t.shard.Nodes)-float64(t.shard.Owned),
-		enc.Proj.W.Value.Cols, t.config.PCAPasses, updates.SumBits(t.config.Sums), t.key.FoldString("pca"))
+		enc.Proj.W.Value.Cols, t.config.PCAPasses, comm.SumBits(t.config.Sums), t.key.FoldString("pca"))
 	if err != nil {
 		return err
 	}

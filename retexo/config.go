@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/shares"
-	"github.com/heddle-gnn/heddle/train/updates"
 )
 
 // Config says how a model is trained. Stage 0 trains Spec.Encoder, stage k ≥ 1 Spec.Layers[k−1]. Peers whose
@@ -38,8 +38,7 @@ type Config struct {
 
 	// Updates is that of the parts of a round's sum, "int4" too; "auto" is int8 for up to 8 peers, else
 	// int16. What rounding leaves out of a peer's update, it adds to its next one (error feedback).
-	Updates    string  `json:"updates,omitempty"`
-	UpdateNorm float64 `json:"update_norm,omitempty"` // largest norm of a peer's update, for each of its labels; 0: no limit
+	Updates string `json:"updates,omitempty"`
 
 	// Classes is a closed form whose logits are columns of what the first layer sees, as Spec.Encoder.Classes has them; nil:
 	// there are none, and WithoutClasses says why where the plan asks for them.
@@ -78,7 +77,7 @@ func (c Config) UpdateBits(peers int) int {
 	case c.Updates == "auto" && peers <= fewPeers:
 		return 8
 	}
-	return updates.SumBits(c.Updates)
+	return comm.SumBits(c.Updates)
 }
 
 // optimizer returns the optimizer's configuration for so many training labels.
@@ -152,10 +151,8 @@ func (c Config) Validate() error {
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
 	fault((c.Classes != nil) != (c.Spec.Encoder.Classes != nil) || c.Classes != nil && c.Inductive,
 		"classes must be given with the encoder's columns of classes, without inductive")
-	fault(updates.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
+	fault(comm.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
 	fault(c.UpdateBits(1) < 0, "updates must be auto, int16, int8, int4 or empty (got %q)", c.Updates)
-	fault(!(c.UpdateNorm >= 0 && c.UpdateNorm <= math.MaxFloat32), "update_norm must be a finite number of at least 0 (got %g)", c.UpdateNorm)
-	fault(c.UpdateNorm > 0 && c.Updates == "int4", "updates must not be int4 with update_norm: its sums leave too much to later rounds for a limit to be checked")
 	fault(c.Updates != "" && c.Solver == "ridge", "updates must be empty with solver ridge (got %s): its sums stay exact", c.Updates)
 	fault(c.WarmStart && c.Solver == "ridge", "warm_start must be false with solver ridge: its layers are the closed form")
 	return errors.Join(errs...)

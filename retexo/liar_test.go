@@ -34,8 +34,6 @@ func TestLiesEndTheRun(t *testing.T) {
 	pca := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 3, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
 	trained := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 4, Hops: 1})
 	trained.Rounds = 3
-	short := trained
-	short.UpdateNorm = 0.1
 	scaled := func(by float32) func(c *comm.Contribution) {
 		return func(c *comm.Contribution) {
 			for i := range c.Update {
@@ -61,8 +59,6 @@ func TestLiesEndTheRun(t *testing.T) {
 		"many labels":            {trained, ofRound, func(c *comm.Contribution) { c.Counts[5] = 1e9 }, "the labels that a round learns from must be 0 to", false},
 		"negative labels learnt": {trained, ofRound, func(c *comm.Contribution) { c.Counts[5] = -1e6 }, "the labels that a round learns from must be 0 to", false},
 		"validation nodes":       {trained, ofValidation, func(c *comm.Contribution) { c.Counts[5] += 1e6 }, "the labelled validation nodes must be at most", false},
-		"long update":            {short, ofRound, scaled(1e6), "an update must be", true},
-		"longer update":          {short, ofRound, scaled(20), "must be", false},
 		"NaN in a gradient":      {trained, ofRound, func(c *comm.Contribution) { c.Update[3] = float32(math.NaN()) }, "update[3] must be finite (got NaN)", true},
 	} {
 		t.Run(name, func(t *testing.T) {

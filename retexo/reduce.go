@@ -5,7 +5,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/train/recovery"
-	"github.com/heddle-gnn/heddle/train/updates"
 )
 
 // What the reductions of a run are of. With generation, stage, round and attempt (comm.ReduceID) no two are the same.
@@ -29,11 +28,7 @@ func (t *Trainer) id(kind string, w work) comm.ReduceID {
 
 // reduce sums c over the peers. Where c has meta, t.said becomes what each of them says of itself, by rank.
 func (t *Trainer) reduce(ctx context.Context, c *comm.Contribution) error {
-	by := t.reducer
-	if most := t.config.UpdateNorm; most > 0 && c.ID.Kind == ofRound {
-		by = updates.Norm{Reducer: by, Most: most, Rest: float64(t.shard.Nodes-int64(t.shard.Owned)) * t.stage.most}
-	}
-	r, err := by.Reduce(ctx, c)
+	r, err := t.reducer.Reduce(ctx, c)
 	if err != nil || len(c.Meta) == 0 {
 		return err
 	}

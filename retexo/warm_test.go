@@ -119,16 +119,3 @@ func TestWarmStartApplies(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-// TestFourBitsHaveNoNorm: updates of 4 bits are refused with a limit of their norm.
-func TestFourBitsHaveNoNorm(t *testing.T) {
-	c := configOf(t, toy{}.graph(t), everyPlan()[0])
-	c.Updates, c.UpdateNorm = "int8", 1
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	c.Updates = "int4"
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "updates must not be int4 with update_norm") {
-		t.Errorf("%v", err)
-	}
-}

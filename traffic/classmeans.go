@@ -70,7 +70,8 @@ func (l *sending) classRounds(c closedform.Config, residual bool) {
 		if r > 0 {
 			what = "sums of features, weighted by soft labels or residuals"
 		}
-		l.means(what, c, int64(wide), means)
+		l.parts(what, 1, features*int64(wide), int64(wide), means)
+		l.sum("training nodes of each class", 1, 0, int64(c.Classes))
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
 		l.columnRows(spec.HopsOf(r), views, firstWidth(r, wide, c.Components), c.Rows)
 		if spec.Sums(r) {
@@ -114,17 +115,6 @@ func (l *sending) moves(first, second, likelihoods int64) {
 func (l *sending) penalties(c closedform.Config) {
 	counts, wide := c.Compared()
 	l.counts("validation counts of each penalty", 1, columnSets*int64(counts)+1, columnSets*int64(wide))
-}
-
-// means adds the class means of a round, of so many columns.
-func (l *sending) means(what string, c closedform.Config, columns int64, format string) {
-	numbers := int64(c.Inputs()) * columns
-	if c.ClipMeans {
-		l.clipped(what, numbers, columns, format)
-		return
-	}
-	l.parts(what, 1, numbers, columns, format)
-	l.sum("training nodes of each class", 1, 0, int64(c.Classes))
 }
 
 // firstWidth is the width of a round's rows, of which those of the first have the components beside.

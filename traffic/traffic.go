@@ -56,8 +56,6 @@ const (
 	// keysOfSums is what a peer sends to another to agree on the keys of secure sums, hybrid ones at most, and gridBytes
 	// the bytes of a step's sum (package secagg).
 	keysOfSums, gridBytes = 2700, 32
-	// digest is that of the parts of a clipped sum (SHA-256).
-	digest = 32
 )
 
 // Members are the peers of a run.
@@ -168,13 +166,6 @@ func (l *sending) parts(what string, times, numbers, columns int64, format strin
 func (l *sending) grid(times, columns int64) {
 	l.add(Message{What: "largest magnitudes, for the grid of secure sums", Kind: Sums, Times: times, Numbers: columns, Format: "int64", payload: gridBytes * columns,
 		head: framesOfSum * comm.HeaderLen})
-}
-
-// clipped adds a clipped sum of numbers in columns: the part goes to each other peer, whole.
-func (l *sending) clipped(what string, numbers, columns int64, format string) {
-	width := map[string]int64{"float32": 4, "int16": 2, "int8": 1}[format]
-	l.add(Message{What: what + ", to every peer", Kind: Sums, Times: 1, Numbers: numbers, Counts: columns, Format: format,
-		head: width*numbers + 12*columns + 2*comm.HeaderLen + digest})
 }
 
 // rows adds so many exchanges of rows.

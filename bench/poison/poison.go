@@ -1,4 +1,4 @@
-// Package poison measures what members that send false values can do to a model, and what limits it.
+// Package poison measures what members that send false values can do to a model.
 package poison
 
 import (
@@ -21,22 +21,14 @@ import (
 var About = page.About{
 	Name:  "poisoning",
 	Title: "Poisoning",
-	Text: `What members that send false values can do to a model, and what limits it
+	Text: `What members that send false values can do to a model
 ([explanation](../explanation/robustness.md)).
 
 Test accuracy in %, mean and standard deviation over the runs; run k has seed k. *As it is*: with the
 checks of every run, sums in the clear. *ends*: at least one site refuses what was sent, and the run
 ends; *named*: the error names the site that sent it. False labels are used in training and
-validation; the accuracy is over test nodes with their true labels. The other columns sum class
-means, or the updates of a round, by another method:
-
-- *norm clip*: means are clipped to 1.5 times the median length of all sites' means;
-- *trimmed mean*: the mean of each number without a quarter of the weight at either end (Yin et al.,
-  ICML 2018), and *median*;
-- *centred clipping* (Karimireddy, He and Jaggi, ICML 2021): three steps from the median, each the mean
-  of the differences to the sites' means, clipped to their median length. ` + "`clip_means`" + ` does this with
-  class means, and each site checks each mean;
-- ` + "`update_norm: 0.1`" + `: updates have at most norm 0.1 per label; a longer sum ends the run.
+validation; the accuracy is over test nodes with their true labels. What other sums of the parts gave is in
+[ADR 46](../adr/0046-clipped-means.md).
 
 With skewed labels the sites that lie may have few labels or none; then the lie changes nothing.`,
 }
@@ -67,11 +59,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		}
 		m.plan.WithholdFew = false // as without preset auto
 		m.plan.SecureSums, m.plan.Updates, m.plan.Policy = "off", "float32", "random"
-		columns := []string{"data set %s", "liars %s", "lie %s", "as it is %s"}
-		for _, d := range defencesOf(m.plan) {
-			columns = append(columns, d.name+" %s")
-		}
-		p.Table(columns...)
+		p.Table("data set %s", "liars %s", "lie %s", "as it is %s")
 		for _, name := range strings.Split(*data, ",") {
 			for _, text := range strings.Split(*federations, ",") {
 				var at federation
@@ -104,17 +92,12 @@ func (m measurement) measure(ctx context.Context, p *page.Page, name string, at 
 	if err != nil {
 		return err
 	}
-	defences := append([]defence{{}}, defencesOf(plan)...)
 	row := func(lie recorded.Lie, liars int) error {
-		cells := []any{name, fmt.Sprintf("%d of %d", liars, at.peers), lie.Name}
-		for _, d := range defences {
-			cell, err := m.cell(ctx, g, plan, liars, lie, d)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", lie.Name, d.name, err)
-			}
-			cells = append(cells, cell)
+		cell, err := m.cell(ctx, g, plan, liars, lie)
+		if err != nil {
+			return fmt.Errorf("%s: %w", lie.Name, err)
 		}
-		p.Row(cells...)
+		p.Row(name, fmt.Sprintf("%d of %d", liars, at.peers), lie.Name, cell)
 		return nil
 	}
 	if err := row(recorded.Lie{Name: "none"}, 0); err != nil {
@@ -132,7 +115,7 @@ func (m measurement) measure(ctx context.Context, p *page.Page, name string, at 
 }
 
 // cell returns the test accuracy of several runs, or why they ended.
-func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan, liars int, lie recorded.Lie, d defence) (string, error) {
+func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan, liars int, lie recorded.Lie) (string, error) {
 	var tests []float64
 	refused, named := 0, 0
 	for seed := range m.runs {
@@ -145,15 +128,7 @@ func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan,
 		if err != nil {
 			return "", err
 		}
-		if d.plan != nil {
-			d.plan(&plan)
-		}
-		var defend func(int, comm.Reducer) comm.Reducer
-		if d.sum != nil {
-			meeting := meet(shards, d)
-			defend = func(rank int, r comm.Reducer) comm.Reducer { return defended{r, rank, meeting} }
-		}
-		r, err := recorded.Poison(ctx, plan, shards, liars, lie, defend)
+		r, err := recorded.Poison(ctx, plan, shards, liars, lie)
 		if errors.Is(err, comm.ErrRefused) {
 			refused++
 			if by, ok := errors.AsType[*comm.PeerError](err); ok && by.Rank >= plan.Peers-liars {

@@ -70,9 +70,6 @@ func New(ctx context.Context, t Terms, g *comm.Group) (*Reducer, error) {
 // Where the first c.Common bytes of Meta differ between members, their masks do not cancel: Update and
 // Counts hold anything, the error is nil, and Reduced.Meta says who differs.
 func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
-	if c.Clipped {
-		panic(fmt.Sprintf("secagg: Reduce %v: a clipped sum needs each part in the clear", c.ID))
-	}
 	clear(c.Residual)
 	if r.group.Size() == 1 {
 		return r.group.Reduce(ctx, c)

@@ -556,13 +556,6 @@ class Settings(TypedDict, total=False):
     to 63; int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
     """
 
-    update_norm: float
-    """Largest norm of an update per label; 0: no limit.
-
-    Largest Euclidean norm of a peer's part of a round's sum per label. A peer scales a longer part
-    down. The others end the run if the sum exceeds what these limits allow. 0: no limit.
-    """
-
     secure_sums: Literal["auto", "on", "hybrid", "off"]
     """Sums whose parts nobody sees, of 3 to 1000 peers.
 
@@ -571,14 +564,6 @@ class Settings(TypedDict, total=False):
     every sum; with two, each peer sees the other's part of every sum in any case. Of more than 50
     peers each shares masks with 24 others; with more than 1000, auto is refused. hybrid is on, with
     keys that rest on ML-KEM-768 as well as on X25519.
-    """
-
-    clip_means: bool
-    """Class means clipped towards their median.
-
-    Whether class means are summed by centred clipping around the median of the sites, so that a few
-    sites that send false ones change the model less. Every site then gets the class means of each
-    site, so this needs secure_sums: off and 3 peers.
     """
 
     fetch: Literal["sar", "sa", "oneshot", "auto"]

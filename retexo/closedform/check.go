@@ -73,14 +73,6 @@ func (t *Trainer) classRows(r int) []float64 {
 
 // checkClassCounts checks how many rows are in the sums of each class in round r, in units, of which own are this peer's.
 func (t *Trainer) checkClassCounts(r int, counts, own []int64) error {
-	if t.residual {
-		for c, n := range counts {
-			if known := t.labels.Labelled; n != int64(known)*unit {
-				return comm.Refused("the training nodes of sum %d must be %g, as was counted before (got %g)", c, known, float64(n)/unit)
-			}
-		}
-		return nil
-	}
 	all, room := int64(0), int64(t.shard.Nodes)*int64(len(counts)) // each soft count is rounded
 	for c, n := range counts {
 		all += n - own[c]
@@ -94,19 +86,6 @@ func (t *Trainer) checkClassCounts(r int, counts, own []int64) error {
 		return comm.Refused("the classes of the other peers' nodes must add up to at most %g (got %g)", t.rest.Rows, float64(all)/unit)
 	}
 	return nil
-}
-
-// checkMeans returns the check of another peer's part of the class means, each number of whose targets is most at most: it
-// says of how many rows each sum is.
-func (t *Trainer) checkMeans(most float64) func(update []float32, counts []int64, apart []float64) error {
-	return func(update []float32, counts []int64, apart []float64) error {
-		rows := make([]float64, len(counts))
-		for c, n := range counts {
-			rows[c] = (float64(n) + t.rest.Rows) / unit // each soft count is rounded
-		}
-		sums := mat.Dense{Rows: len(update) / len(counts), Cols: len(counts), Stride: len(counts), Data: update}
-		return t.rest.CheckSums(t.means, sums, mat.New(sums.Rows, sums.Cols), rows, most, apart)
-	}
 }
 
 // deviationLimit returns what another peer's sums and sums of squares of the products with u may be.

@@ -69,9 +69,6 @@ type Config struct {
 	// Above 1: no row crosses, only sums over so many rows, none of them in two; the edges of others are left out.
 	LeastInSum int    `json:"least_in_sum"`
 	Sums       string `json:"sums"` // number format of the sums of features: "float32", "int16", "int8" or Auto
-
-	// ClipMeans: class means are summed by centred clipping (comm.ClippedSum), of parts that every peer sees.
-	ClipMeans bool `json:"clip_means,omitempty"`
 }
 
 // Auto, as a setting of a Config, leaves the choice to the labels of all peers.

@@ -24,8 +24,8 @@ func (t *Trainer) fitsLeaves() error {
 		return nil
 	case c.Random != 0 || c.Components != 0:
 		return errors.New("random_features and components must be 0 with leaves: their sums are too large for a phone")
-	case c.ClipMeans || c.Epsilon > 0:
-		return errors.New("clip_means must be false and epsilon 0 with leaves: nobody sees the parts of a sum")
+	case c.Epsilon > 0:
+		return errors.New("epsilon must be 0 with leaves: nobody sees the parts of a sum")
 	case c.numbers():
 		return errors.New("nodes must have classes with leaves (got a numeric target): what a phone adds to a count is bounded, not a number")
 	case t.Checkpoints != nil:

@@ -338,7 +338,6 @@ func TestLeavesRefuse(t *testing.T) {
 	for want, change := range map[string]func(*Config, *Trainer){
 		"random_features": func(c *Config, _ *Trainer) { c.Random = 8 },
 		"components":      func(c *Config, _ *Trainer) { c.Components = 2 },
-		"clip_means":      func(c *Config, _ *Trainer) { c.ClipMeans = true },
 		"checkpoints":     func(_ *Config, t *Trainer) { t.Checkpoints = &checkpoint.Store{} },
 	} {
 		c := leavesConfig(g, "labels")

@@ -180,19 +180,13 @@ func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.D
 	if !t.Leaves {
 		c.UpdateLimit = t.rest.SumsLimit(t.means, rows, sums.Cols, most)
 	}
-	switch {
-	case !residual:
+	if !residual {
 		c.Counts = make([]int64, p.Cols)
 		for i := range p.Rows {
 			for k, v := range p.Row(i) {
 				c.Counts[k] += int64(math.RoundToEven(float64(v) * unit))
 			}
 		}
-	case t.config.ClipMeans:
-		c.Counts = slices.Repeat([]int64{int64(len(t.train)) * unit}, p.Cols)
-	}
-	if t.config.ClipMeans {
-		c.Clipped, c.CheckPart = true, t.checkMeans(most)
 	}
 	before := slices.Clone(c.Counts)
 	if c.Counts != nil {
@@ -202,10 +196,8 @@ func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.D
 	if err != nil || t.Leaves {
 		return sums, c.Counts, said.Without, err
 	}
-	if !c.Clipped { // else each part has been checked
-		if err := t.rest.CheckSums(t.means, sums, own, rows, most, said.Error); err != nil {
-			return sums, nil, false, err
-		}
+	if err := t.rest.CheckSums(t.means, sums, own, rows, most, said.Error); err != nil {
+		return sums, nil, false, err
 	}
 	if c.Counts != nil {
 		err = t.checkClassCounts(r, c.Counts, before)

@@ -10,10 +10,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/links"
-	"github.com/heddle-gnn/heddle/train/updates"
 )
 
 // Config says how a model is trained. Rounds are those of a layer.
@@ -36,7 +36,7 @@ func (c Config) Validate() error {
 	fault(!c.Links.Near, "negatives_from must be near in mode retexo (got all): no rows cross but those of boundary nodes")
 	fault(c.Spec.Encoder.Kind != "raw" && c.Spec.Encoder.Kind != "pca", "encoder must be raw or pca for task links in mode retexo (got %s): the rows of the halo must be known before a layer trains", c.Spec.Encoder.Kind)
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
-	fault(updates.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
+	fault(comm.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
 	fault(c.Spec.LayerOutput != nn.Hidden, "layer_output must be hidden for task links in mode retexo (got %s)", c.Spec.LayerOutput)
 	fault(c.Exchange == "cover", "exchange must be halo or auto for task links in mode retexo (got cover): a link needs the row of the node itself")
 	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers; use norm (of each row)")

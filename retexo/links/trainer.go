@@ -21,7 +21,6 @@ import (
 	"github.com/heddle-gnn/heddle/train/joint"
 	"github.com/heddle-gnn/heddle/train/linear"
 	"github.com/heddle-gnn/heddle/train/links"
-	"github.com/heddle-gnn/heddle/train/updates"
 )
 
 // Trainer trains one model at one peer. Its rounds are counted over all layers: those of layer k are [k·Rounds, (k+1)·Rounds).
@@ -149,7 +148,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 	enc := t.Model.Encoder
 	if enc.Proj != nil && t.At.Stage == 0 && t.At.Round == 0 && t.config.Init == "" {
 		v, err := linear.Components(ctx, r, t.ID(ofProducts, 0), enc.Input(t.shard.X), float64(t.shard.Nodes)-float64(t.shard.Owned),
-			enc.Spec.Out, t.config.PCAPasses, updates.SumBits(t.config.Sums), t.key.FoldString("pca"))
+			enc.Spec.Out, t.config.PCAPasses, comm.SumBits(t.config.Sums), t.key.FoldString("pca"))
 		if err != nil {
 			return err
 		}

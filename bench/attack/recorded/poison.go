@@ -98,8 +98,8 @@ func (l liar) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, e
 }
 
 // Poison trains by p over shards, a peer each, connected in memory, the last liars of which tell the lie. It returns
-// the metrics of the first peer, over test nodes with their true labels. defend, unless nil, wraps each peer's reducer.
-func Poison(ctx context.Context, p plan.Plan, shards []*shard.Shard, liars int, lie Lie, defend func(rank int, r comm.Reducer) comm.Reducer) (train.Result, error) {
+// the metrics of the first peer, over test nodes with their true labels.
+func Poison(ctx context.Context, p plan.Plan, shards []*shard.Shard, liars int, lie Lie) (train.Result, error) {
 	honest := len(shards) - liars
 	if liars < 0 || honest < 1 {
 		return train.Result{}, fmt.Errorf("liars must be 0 to %d of %d peers (got %d)", len(shards)-1, len(shards), liars)
@@ -111,9 +111,6 @@ func Poison(ctx context.Context, p plan.Plan, shards []*shard.Shard, liars int, 
 		}
 	}
 	run := &Run{Plan: p, Shards: shards, sums: func(rank int, r comm.Reducer) comm.Reducer {
-		if defend != nil {
-			r = defend(rank, r)
-		}
 		if rank >= honest {
 			r = liar{r, lie, shards[rank].Labels.Classes}
 		}

@@ -45,7 +45,7 @@ func waysOf(p heddle.Plan, g *graph.Graph) []way {
 // byOnePeer returns p for one peer, without what only several need: from one peer nothing leaves,
 // so nothing is hidden from others.
 func byOnePeer(p heddle.Plan) heddle.Plan {
-	p.Peers, p.SecureSums, p.ClipMeans, p.Epsilon, p.Link = heddle.Auto, "auto", false, 0, ""
+	p.Peers, p.SecureSums, p.Epsilon, p.Link = heddle.Auto, "auto", 0, ""
 	return p
 }
 
