@@ -4,9 +4,9 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"math/big"
+	"slices"
 	"strings"
-
-	"github.com/mr-tron/base58"
 )
 
 // idPrefix begins the bytes of every peer ID of an Ed25519 key: an identity multihash of 36 bytes
@@ -16,7 +16,7 @@ const idPrefix = "\x00\x24\x08\x01\x12\x20"
 
 // peerID returns the name of the peer that holds key, as libp2p writes it: "12D3KooW…".
 func peerID(key ed25519.PublicKey) string {
-	return base58.Encode(append([]byte(idPrefix), key...))
+	return encode58(append([]byte(idPrefix), key...))
 }
 
 // publicKey returns the key inside a peer ID. Each key has one ID: another spelling of it is an
@@ -25,7 +25,7 @@ func publicKey(id string) (ed25519.PublicKey, error) {
 	if len(id) > 64 {
 		return nil, fmt.Errorf("peer ID must be the 52 characters of an Ed25519 key (got %d)", len(id))
 	}
-	b, err := base58.Decode(id)
+	b, err := decode58(id)
 	if err != nil {
 		return nil, fmt.Errorf("peer ID %q: %w", id, err)
 	}
@@ -37,4 +37,36 @@ func publicKey(id string) (ed25519.PublicKey, error) {
 		return nil, errors.New("peer ID " + id + " is not written as libp2p writes it")
 	}
 	return ed25519.PublicKey(key), nil
+}
+
+// digits58 are those of base58, as Bitcoin has them: without 0, O, I and l.
+const digits58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+// encode58 writes bytes as a number in base58, behind a 1 for each zero byte that they begin with.
+func encode58(b []byte) string {
+	var text []byte
+	n, digit := new(big.Int).SetBytes(b), new(big.Int)
+	for n.Sign() > 0 {
+		n.DivMod(n, big.NewInt(58), digit)
+		text = append(text, digits58[digit.Int64()])
+	}
+	for k := 0; k < len(b) && b[k] == 0; k++ {
+		text = append(text, digits58[0])
+	}
+	slices.Reverse(text)
+	return string(text)
+}
+
+// decode58 reads what encode58 writes.
+func decode58(text string) ([]byte, error) {
+	n := new(big.Int)
+	for _, c := range []byte(text) {
+		digit := strings.IndexByte(digits58, c)
+		if digit < 0 {
+			return nil, fmt.Errorf("digits must be of base58 (got %q)", c)
+		}
+		n.Add(n.Mul(n, big.NewInt(58)), big.NewInt(int64(digit)))
+	}
+	zeros := len(text) - len(strings.TrimLeft(text, digits58[:1]))
+	return append(make([]byte, zeros), n.Bytes()...), nil
 }

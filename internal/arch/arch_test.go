@@ -179,7 +179,7 @@ func TestPhonesLinkLittle(t *testing.T) {
 			}
 			for _, dep := range p.Deps {
 				if anyMatches([]string{module + "/graph/dataset/...", module + "/graph/ingest/...", module + "/align/...", module + "/cmd/...", "github.com/parquet-go/...",
-					"gonum.org/v1/plot/...", "github.com/spf13/...", "html/template", "text/template", "testing"}, dep) {
+					module + "/internal/svg", "github.com/spf13/...", "html/template", "text/template", "testing"}, dep) {
 					t.Errorf("%s: mobile depends on %s", target, dep)
 				}
 			}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pbnjay/memory"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/p2p/node"
@@ -25,7 +24,7 @@ const (
 
 // memory compares the memory of the machine with the size of the shard.
 func (d *doctor) memory() {
-	total := int64(memory.TotalMemory())
+	total := memoryOf()
 	if d.shard == "" {
 		d.fine("memory", "%s", report.Bytes(total))
 		return

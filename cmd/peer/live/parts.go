@@ -149,15 +149,11 @@ func (d *drawing) sites() error {
 		return nil
 	}
 	d.WriteString("<h2>Federation</h2>")
-	chart, err := report.Map(d.state.sites)
-	if err != nil {
-		return err
-	}
 	t := report.Table{Name: "Sites", Head: []string{"site", "state"}, Text: true}
 	for _, one := range d.state.sites {
 		t.Rows = append(t.Rows, []string{one.Name, one.Status})
 	}
-	return d.beside([]report.Chart{chart}, t)
+	return d.beside([]report.Chart{report.Map(d.state.sites)}, t)
 }
 
 // beside writes charts, and tables under them.
@@ -178,9 +174,9 @@ func (d *drawing) beside(charts []report.Chart, tables ...report.Table) error {
 }
 
 func (d *drawing) curves() error {
-	all, err := report.Curves(d.state.result, d.state.metric)
-	if err != nil || len(all) == 0 {
-		return err
+	all := report.Curves(d.state.result, d.state.metric)
+	if len(all) == 0 {
+		return nil
 	}
 	d.WriteString("<h2>Learning curves</h2>")
 	return d.beside(all)
@@ -197,10 +193,7 @@ func (d *drawing) sent() error {
 	if sum.Total() == 0 {
 		return nil
 	}
-	table, chart, err := report.Sent([]heddle.Traffic{{Name: d.about.site(d.about.Rank), Counts: sum}})
-	if err != nil {
-		return err
-	}
+	table, chart := report.Sent([]heddle.Traffic{{Name: d.about.site(d.about.Rank), Counts: sum}})
 	for k := range table.Rows { // what the network carried is known at the end
 		table.Rows[k] = table.Rows[k][:5]
 	}

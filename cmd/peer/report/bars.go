@@ -5,11 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/internal/svg"
 )
 
 // mostBars is how many bars are drawn: of more, the table has the numbers.
@@ -21,15 +18,9 @@ type Bar struct {
 	Value, Low, High float64
 }
 
-// intervals are bars, with what their intervals reach to either side.
-type intervals struct {
-	plotter.XYs
-	plotter.XErrors
-}
-
 // barsOf draws figures in percent from the first to the last, downwards, and a dashed line at level (NaN: none), which is
 // named. It is empty for fewer than two figures.
-func barsOf(title, axis string, bars []Bar, level float64, named string) (Chart, error) {
+func barsOf(title, axis string, bars []Bar, level float64, named string) Chart {
 	var shown []Bar
 	for _, b := range bars {
 		if !math.IsNaN(b.Value) {
@@ -37,66 +28,45 @@ func barsOf(title, axis string, bars []Bar, level float64, named string) (Chart,
 		}
 	}
 	if len(shown) < 2 || len(shown) > mostBars {
-		return Chart{}, nil
+		return Chart{}
 	}
 	p := newPlot(axis+", %", "")
-	names, values := make([]string, len(shown)), make(plotter.Values, len(shown))
-	var ends intervals
-	var labels plotter.XYLabels
+	p.Height = 45 + barRoom*float64(len(shown))
+	names := make([]string, len(shown))
 	var said []string
+	intervals := false
 	for k, b := range shown {
 		at := len(shown) - 1 - k // the axis goes upwards
-		names[at], values[at] = short(b.Name), 100*b.Value
-		edge := b.Value
+		y, edge := float64(at), b.Value
+		names[at] = short(b.Name)
+		p.Bar(palette[0], barHeight, y, 0, 100*b.Value)
 		if !math.IsNaN(b.Low) && !math.IsNaN(b.High) {
-			edge = max(edge, b.High)
-			ends.XYs = append(ends.XYs, plotter.XY{X: 100 * b.Value, Y: float64(at)})
-			ends.XErrors = append(ends.XErrors, struct{ Low, High float64 }{100 * (b.Value - b.Low), 100 * (b.High - b.Value)})
+			edge, intervals = max(edge, b.High), true
+			p.Whisker(p.Ink, svg.Point{X: 100 * b.Low, Y: y}, svg.Point{X: 100 * b.High, Y: y})
 		}
-		labels.XYs = append(labels.XYs, plotter.XY{X: 100 * edge, Y: float64(at)})
-		labels.Labels = append(labels.Labels, fmt.Sprintf("%.1f", 100*b.Value))
+		p.Text(svg.Point{X: 100 * edge, Y: y}, 4, 3.5, "start", fmt.Sprintf("%.1f", 100*b.Value))
 		said = append(said, fmt.Sprintf("%s %.1f %%", b.Name, 100*b.Value))
 	}
-	chart, err := plotter.NewBarChart(values, vg.Points(11))
-	if err != nil {
-		return Chart{}, err
-	}
-	chart.Horizontal, chart.Color, chart.LineStyle = true, palette[0], draw.LineStyle{}
-	p.Add(chart)
-	if len(ends.XYs) > 0 {
-		whiskers, err := plotter.NewXErrorBars(ends)
-		if err != nil {
-			return Chart{}, err
-		}
-		whiskers.Color = ink
-		p.Add(whiskers)
-	}
-	text, err := plotter.NewLabels(labels)
-	if err != nil {
-		return Chart{}, err
-	}
-	text.Offset = vg.Point{X: vg.Points(4), Y: -vg.Points(4)}
-	for i := range text.TextStyle {
-		text.TextStyle[i].Font, text.TextStyle[i].Color = p.X.Tick.Label.Font, ink
-	}
-	p.Add(text)
 	caption := title + "."
 	if !math.IsNaN(level) {
-		mark := &plotter.Line{XYs: plotter.XYs{{X: 100 * level, Y: -0.5}, {X: 100 * level, Y: float64(len(shown)) - 0.5}}}
-		mark.Color, mark.Width, mark.Dashes = palette[1], vg.Points(1.5), []vg.Length{vg.Points(4), vg.Points(3)}
-		p.Add(mark)
+		p.Line(palette[1], 1.5, "4 3", svg.Point{X: 100 * level, Y: -0.5}, svg.Point{X: 100 * level, Y: float64(len(shown)) - 0.5})
 		caption += fmt.Sprintf(" Dashed: %s, %.1f %%.", named, 100*level)
 		said = append(said, fmt.Sprintf("%s %.1f %%", named, 100*level))
 	}
-	if len(ends.XYs) > 0 {
+	if intervals {
 		caption += " Lines are 95 % intervals."
 	}
-	p.NominalY(names...)
+	p.Y.Ticks = svg.Names(names)
 	p.X.Min, p.X.Max = 0, min(115, p.X.Max*1.15) // room for the numbers
 	p.Y.Min, p.Y.Max = -0.6, float64(len(shown))-0.4
-	picture, err := svg(p, width, vg.Points(45)+vg.Points(21)*vg.Length(len(shown)), title+": "+strings.Join(said, "; "))
-	return Chart{picture, caption}, err
+	return Chart{picture(p, title+": "+strings.Join(said, "; ")), caption}
 }
+
+// Points of a bar, and from one to the next.
+const (
+	barHeight = 11
+	barRoom   = 21
+)
 
 // doors are the purposes of bytes.
 var doors = []struct {
@@ -109,44 +79,33 @@ var doors = []struct {
 }
 
 // sentBars draws the bytes that each site sent, with a bar of parts for each; empty if nothing was sent.
-func sentBars(peers []heddle.Traffic) (Chart, error) {
+func sentBars(peers []heddle.Traffic) Chart {
 	most := int64(0)
 	for _, q := range peers {
 		most = max(most, q.Total())
 	}
 	if most == 0 || len(peers) > mostBars {
-		return Chart{}, nil
+		return Chart{}
 	}
 	unit, name := 1e6, "MB sent"
 	if most < 1e6 {
 		unit, name = 1e3, "kB sent"
 	}
 	p := newPlot(name, "")
-	var below *plotter.BarChart
-	names, said := make([]string, len(peers)), make([]string, len(peers))
+	names, said, sum := make([]string, len(peers)), make([]string, len(peers)), make([]int64, len(peers))
 	for k, d := range doors {
-		v := make(plotter.Values, len(peers))
 		for i, q := range peers {
-			at := len(peers) - 1 - i
-			v[at], names[at] = float64(d.of(q))/unit, short(q.Name)
-			said[i] = q.Name + " " + Bytes(q.Total())
+			at, below := len(peers)-1-i, sum[i]
+			sum[i] += d.of(q)
+			names[at], said[i] = short(q.Name), q.Name+" "+Bytes(q.Total())
+			p.Bar(palette[k], barHeight, float64(at), float64(below)/unit, float64(sum[i])/unit)
 		}
-		b, err := plotter.NewBarChart(v, vg.Points(11))
-		if err != nil {
-			return Chart{}, err
-		}
-		b.Horizontal, b.Color, b.LineStyle = true, palette[k], draw.LineStyle{}
-		if below != nil {
-			b.StackOn(below)
-		}
-		below = b
-		p.Add(b)
-		p.Legend.Add(d.name, b)
+		p.BarKey(d.name, palette[k])
 	}
-	p.NominalY(names...)
-	legend := 2.6
+	p.Y.Ticks = svg.Names(names)
+	const legend = 2.6 // bars
 	p.Y.Min, p.Y.Max = -0.6, float64(len(peers))-0.4+legend
+	p.Height = 45 + barRoom*(float64(len(peers))+legend)
 	title := "Bytes sent by site and purpose"
-	picture, err := svg(p, width, vg.Points(45)+vg.Points(21)*vg.Length(float64(len(peers))+legend), title+": "+strings.Join(said, "; "))
-	return Chart{picture, title + "."}, err
+	return Chart{picture(p, title+": "+strings.Join(said, "; ")), title + "."}
 }

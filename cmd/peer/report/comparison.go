@@ -2,7 +2,6 @@ package report
 
 import (
 	_ "embed"
-	"fmt"
 	"html/template"
 	"io"
 	"math"
@@ -26,14 +25,8 @@ var comparisonLayout = template.Must(template.Must(template.New("comparison").Pa
 
 // WriteComparison writes the page of c as HTML.
 func WriteComparison(w io.Writer, c Comparison) error {
-	ways, err := barsOf("Test "+c.Metric+" of each way of training", c.Metric, c.WayBars, math.NaN(), "")
-	if err != nil {
-		return fmt.Errorf("report: chart of the ways: %w", err)
-	}
-	sites, err := barsOf("Test "+c.Metric+" of each site, alone and together", c.Metric, c.SiteBars, math.NaN(), "")
-	if err != nil {
-		return fmt.Errorf("report: chart of the sites: %w", err)
-	}
+	ways := barsOf("Test "+c.Metric+" of each way of training", c.Metric, c.WayBars, math.NaN(), "")
+	sites := barsOf("Test "+c.Metric+" of each site, alone and together", c.Metric, c.SiteBars, math.NaN(), "")
 	c.Ways.Name, c.Sites.Name = "Ways of training", "Sites"
 	return comparisonLayout.Execute(w, struct {
 		Comparison

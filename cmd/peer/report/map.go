@@ -5,9 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	"github.com/heddle-gnn/heddle/internal/svg"
 )
 
 // Place is a site on a map of a federation.
@@ -22,55 +20,40 @@ const mostPlaces = 24
 
 // Map draws the sites of a federation on a circle, with a line between each two that are connected. It is empty for fewer
 // than two sites and for too many to tell apart.
-func Map(sites []Place) (Chart, error) {
+func Map(sites []Place) Chart {
 	n := len(sites)
 	if n < 2 || n > mostPlaces {
-		return Chart{}, nil
+		return Chart{}
 	}
 	p := newPlot("", "")
-	p.HideAxes()
-	at := make(plotter.XYs, n)
-	for k := range at {
-		turn := math.Pi/2 - 2*math.Pi*float64(k)/float64(n)
-		at[k] = plotter.XY{X: math.Cos(turn), Y: math.Sin(turn)}
-	}
-	var here, away plotter.XYs
-	said := make([]string, n)
+	p.Bare = true
+	at, said, here := make([]svg.Point, n), make([]string, n), 0
 	for k, s := range sites {
+		turn := math.Pi/2 - 2*math.Pi*float64(k)/float64(n)
+		at[k] = svg.Point{X: math.Cos(turn), Y: math.Sin(turn)}
 		said[k] = s.Name + " " + s.Status
 		if !s.Here {
-			away = append(away, at[k])
 			continue
 		}
-		here = append(here, at[k])
+		here++
 		for q := range k {
 			if sites[q].Here {
-				line := &plotter.Line{XYs: plotter.XYs{at[k], at[q]}}
-				line.Color, line.Width = palette[0], vg.Points(1)
-				p.Add(line)
+				p.Line(palette[0], 1, "", at[k], at[q])
 			}
 		}
 	}
-	p.Add(&plotter.Scatter{XYs: here, GlyphStyle: draw.GlyphStyle{Color: palette[0], Radius: vg.Points(6), Shape: draw.CircleGlyph{}}},
-		&plotter.Scatter{XYs: away, GlyphStyle: draw.GlyphStyle{Color: palette[1], Radius: vg.Points(6), Shape: draw.RingGlyph{}}})
-	labels := plotter.XYLabels{XYs: make(plotter.XYs, n), Labels: make([]string, n)}
 	for k, s := range sites {
-		out := 0.2 // from the mark, away from the centre
+		shape, color, out := svg.Disc, palette[0], 0.2 // the name is that far from the mark, away from the centre
+		if !s.Here {
+			shape, color = svg.Ring, palette[1]
+		}
 		if at[k].Y < 0 {
 			out = -out
 		}
-		labels.XYs[k], labels.Labels[k] = plotter.XY{X: at[k].X, Y: at[k].Y + out}, short(s.Name)
+		p.Mark(shape, color, 6, at[k])
+		p.Text(svg.Point{X: at[k].X, Y: at[k].Y + out}, 0, 3.5, "middle", short(s.Name))
 	}
-	text, err := plotter.NewLabels(labels)
-	if err != nil {
-		return Chart{}, err
-	}
-	for k := range text.TextStyle {
-		style := &text.TextStyle[k]
-		style.Font, style.Color, style.XAlign, style.YAlign = p.X.Tick.Label.Font, ink, -0.5, -0.5
-	}
-	p.Add(text)
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -1.9, 1.9, -1.4, 1.4
-	picture, err := svg(p, width, height, "Federation: "+strings.Join(said, "; "))
-	return Chart{picture, fmt.Sprintf("%d of %d sites are connected; a ring is a site that is not.", len(here), n)}, err
+	return Chart{picture(p, "Federation: "+strings.Join(said, "; ")),
+		fmt.Sprintf("%d of %d sites are connected; a ring is a site that is not.", here, n)}
 }

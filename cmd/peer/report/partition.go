@@ -4,15 +4,12 @@ import (
 	_ "embed"
 	"fmt"
 	"html/template"
-	"image/color"
 	"io"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/svg"
 )
 
 // Width is the number of columns for which the bytes of an exchange are estimated, that of a usual
@@ -29,10 +26,6 @@ var partitionLayout = template.Must(template.Must(template.New("partition").Pars
 // unknown).
 func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes, memory int64) error {
 	r := quality.Measure(m)
-	picture, err := matrix(r.Rows)
-	if err != nil {
-		return fmt.Errorf("report: picture of the pairs: %w", err)
-	}
 	facts := []Fact{
 		{"nodes", fmt.Sprint(r.Nodes)}, {"edges", fmt.Sprint(r.Edges / 2)}, {"edges cut", Percent(r.CutShare)},
 		{"replication factor", fmt.Sprintf("%.2f", r.Replication)}, {"rows of an exchange", fmt.Sprint(r.Halo)},
@@ -100,30 +93,11 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		Summary []Fact
 		Matrix  Chart
 		Tables  []Table
-	}{template.CSS(Style), title, facts, picture, tables})
-}
-
-// pairs is a matrix for plotter.HeatMap: column q, row p from the top.
-type pairs [][]int64
-
-func (m pairs) Dims() (c, r int)   { return len(m), len(m) }
-func (m pairs) Z(c, r int) float64 { return float64(m[len(m)-1-r][c]) }
-func (m pairs) X(c int) float64    { return float64(c) }
-func (m pairs) Y(r int) float64    { return float64(r) }
-
-// shades go from nothing to the palette's blue: on light and on dark paper they tell the same.
-type shades struct{}
-
-func (shades) Colors() (list []color.Color) {
-	dark := color.RGBAModel.Convert(palette[0]).(color.RGBA)
-	for k := range 64 {
-		list = append(list, color.NRGBA{dark.R, dark.G, dark.B, uint8(8 + k*247/63)})
-	}
-	return list
+	}{template.CSS(Style), title, facts, matrix(r.Rows), tables})
 }
 
 // matrix draws the rows that each part sends to each other, dark for many; empty if none are sent.
-func matrix(rows [][]int64) (Chart, error) {
+func matrix(rows [][]int64) Chart {
 	most := int64(0)
 	for _, to := range rows {
 		for _, n := range to {
@@ -131,22 +105,20 @@ func matrix(rows [][]int64) (Chart, error) {
 		}
 	}
 	if most == 0 {
-		return Chart{}, nil
+		return Chart{}
 	}
 	p := newPlot("to part", "from part")
-	h := plotter.NewHeatMap(pairs(rows), shades{})
-	h.Min, h.Max = 0, float64(most)
-	p.Add(h)
-	step := (len(rows) + 15) / 16
-	ticks := func(at func(k int) int) plot.ConstantTicks {
-		var list plot.ConstantTicks
-		for k := 0; k < len(rows); k += step {
-			list = append(list, plot.Tick{Value: float64(at(k)), Label: fmt.Sprint(k)})
+	p.Width, p.Height = 1.2*height, 1.2*height
+	last, step := len(rows)-1, (len(rows)+15)/16
+	for k, to := range rows {
+		for q, n := range to {
+			p.Cell(palette[0], 0.03+0.97*float64(n)/float64(most), svg.Point{X: float64(q), Y: float64(last - k)})
 		}
-		return list
+		if k%step == 0 {
+			p.X.Ticks = append(p.X.Ticks, svg.Tick{Value: float64(k), Text: fmt.Sprint(k)})
+			p.Y.Ticks = append(p.Y.Ticks, svg.Tick{Value: float64(last - k), Text: fmt.Sprint(k)})
+		}
 	}
-	p.X.Tick.Marker = ticks(func(k int) int { return k })
-	p.Y.Tick.Marker = ticks(func(k int) int { return len(rows) - 1 - k })
-	picture, err := svg(p, 1.2*height, 1.2*height, fmt.Sprintf("Rows that one part sends to another in an exchange: %d at most, of %d parts; the tables have the numbers", most, len(rows)))
-	return Chart{picture, "Rows that one part sends to another in an exchange; stronger colour is more."}, err
+	return Chart{picture(p, fmt.Sprintf("Rows that one part sends to another in an exchange: %d at most, of %d parts; the tables have the numbers", most, len(rows))),
+		"Rows that one part sends to another in an exchange; stronger colour is more."}
 }

@@ -50,20 +50,13 @@ var predictionLayout = template.Must(template.Must(template.New("prediction").Pa
 func WritePrediction(w io.Writer, p Prediction) error {
 	c := contents{Style: template.CSS(Style), Title: p.Data + ": predictions", Warnings: slices.Clone(p.Notes), Facts: p.facts(), Lead: p.lead()}
 	c.Kicker = fmt.Sprintf("%s · %s · %s", p.Model, p.File, p.Date.UTC().Format("2 January 2006, 15:04 UTC"))
-	named, warning, err := p.named()
-	if err != nil {
-		return err
-	}
+	named, warning := p.named()
 	if warning != "" {
 		c.Warnings = append([]string{warning}, c.Warnings...)
 	}
 	c.Quality = []section{named}
 	if !p.Labels.Multi() {
-		sure, err := p.sure()
-		if err != nil {
-			return err
-		}
-		c.Quality = append(c.Quality, sure)
+		c.Quality = append(c.Quality, p.sure())
 	}
 	proved, err := p.proved()
 	if err != nil {
@@ -73,9 +66,7 @@ func WritePrediction(w io.Writer, p Prediction) error {
 	if t := p.Together; t != nil {
 		sent := t.Sent
 		sent.Name = t.Site
-		if c.Sent, c.Doors, err = Sent([]heddle.Traffic{sent}); err != nil {
-			return err
-		}
+		c.Sent, c.Doors = Sent([]heddle.Traffic{sent})
 		c.Leaves = leavesOf([]string{t.Site}, []*disclosure.Disclosure{t.Left}, []int{p.Predictions.Logits.Rows})
 	}
 	return predictionLayout.Execute(w, c)
@@ -130,7 +121,7 @@ func (p Prediction) facts() []Fact {
 }
 
 // named counts the nodes that were given each class. warning is not empty where all were given the same.
-func (p Prediction) named() (s section, warning string, err error) {
+func (p Prediction) named() (s section, warning string) {
 	n, classes := p.Predictions.Logits.Rows, p.Predictions.Logits.Cols
 	given, sums := make([]int, classes), make([]float64, classes)
 	for i := range n {
@@ -151,10 +142,7 @@ func (p Prediction) named() (s section, warning string, err error) {
 			warning = fmt.Sprintf("the model names one class only, %s, for all %d nodes", p.class(k), n)
 		}
 	}
-	chart, err := barsOf("Nodes that were given each class", "of all nodes", bars, math.NaN(), "")
-	if err != nil {
-		return s, "", fmt.Errorf("report: chart of the classes: %w", err)
-	}
+	chart := barsOf("Nodes that were given each class", "of all nodes", bars, math.NaN(), "")
 	s = section{Title: "What was predicted", Chart: charts(chart), Tables: []Table{t}}
 	if h := p.Card.Threshold; h != nil && classes == 2 {
 		s.Notes = append(s.Notes, fmt.Sprintf("Class %s is named from a probability of %.1f %% on, which was chosen on validation nodes for %s.",
@@ -163,7 +151,7 @@ func (p Prediction) named() (s section, warning string, err error) {
 	if len(p.Card.Thresholds) > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from a probability of its own on, which was chosen on validation nodes for %s.", p.Card.Goal))
 	}
-	return s, warning, nil
+	return s, warning
 }
 
 func (p Prediction) class(k int) string {
@@ -177,7 +165,7 @@ func (p Prediction) class(k int) string {
 const sureBins = 10
 
 // sure counts nodes by the probability of the class that they were given and, of those with a label, how often that is right.
-func (p Prediction) sure() (section, error) {
+func (p Prediction) sure() section {
 	var nodes, known, right [sureBins]int
 	bin := func(i int) (int, int) {
 		k := p.Predictions.Classes(i)[0]
@@ -206,10 +194,7 @@ func (p Prediction) sure() (section, error) {
 			bars = append(bars, Bar{name, float64(n) / float64(p.Predictions.Logits.Rows), math.NaN(), math.NaN()})
 		}
 	}
-	chart, err := barsOf("Nodes by the probability of the class that they were given", "of all nodes", bars, math.NaN(), "")
-	if err != nil {
-		return section{}, fmt.Errorf("report: chart of probabilities: %w", err)
-	}
+	chart := barsOf("Nodes by the probability of the class that they were given", "of all nodes", bars, math.NaN(), "")
 	s := section{Title: "How sure the model is", Chart: charts(chart), Tables: []Table{t}}
 	if len(p.Known) == 0 {
 		t.Head = t.Head[:2]
@@ -218,7 +203,7 @@ func (p Prediction) sure() (section, error) {
 		}
 		s.Tables[0] = t
 	}
-	return s, nil
+	return s
 }
 
 // proved is how good the predictions are for nodes whose labels are known.

@@ -30,33 +30,27 @@ type confusionCell struct {
 }
 
 // quality is how good the model is, in detail: over the test nodes or, where there are none, the validation nodes.
-func (r Run) quality() (all []section, err error) {
+func (r Run) quality() []section {
 	f := r.Result.Figures
 	if l := r.Result.Links; l != nil {
-		s, err := r.ranks(l)
-		return []section{s}, err
+		return []section{r.ranks(l)}
 	}
 	if f == nil {
-		return nil, nil
+		return nil
 	}
 	over, nodes := f.Test, "test nodes"
 	if over.Rows == 0 {
 		over, nodes = f.Val, "validation nodes"
 	}
 	if over.Rows == 0 {
-		return nil, nil
+		return nil
 	}
 	if over.Targets != nil {
-		sites, err := r.bySite(f)
-		return []section{targets(f, nodes), sites}, err
+		return []section{targets(f, nodes), r.bySite(f)}
 	}
 	notes, more := mistakes(over)
-	all = append(all, section{Title: "Right and wrong, class by class", Notes: notes, Confusion: confusionOf(over, nodes), Tables: append(more, classes(over))})
-	sites, err := r.bySite(f)
-	if err != nil {
-		return nil, err
-	}
-	return append(all, sites, measures(f)), nil
+	return []section{{Title: "Right and wrong, class by class", Notes: notes, Confusion: confusionOf(over, nodes), Tables: append(more, classes(over))},
+		r.bySite(f), measures(f)}
 }
 
 // mostClasses is how many classes a matrix has on the page, upright how many with names that are written across.
@@ -139,7 +133,7 @@ func targets(f *figures.Figures, nodes string) section {
 }
 
 // bySite is the metric of the test nodes of each site that this process knows, beside that of all.
-func (r Run) bySite(f *figures.Figures) (section, error) {
+func (r Run) bySite(f *figures.Figures) section {
 	metric := metricName(r.Result.Metric)
 	t := Table{Name: "Sites", Head: []string{"site", "test nodes", "test " + metric, "95 % interval", "baseline", "validation " + metric}}
 	row := func(name string, test, val figures.Set) {
@@ -169,10 +163,7 @@ func (r Run) bySite(f *figures.Figures) (section, error) {
 	if r.Result.Metric.OfNumbers() {
 		bars, baseline = nil, "The baseline predicts the mean of the training nodes, for every node."
 	}
-	chart, err := barsOf("Test "+metric+" of each site", metric, bars, float64(f.Test.Metric), "all sites")
-	if err != nil {
-		return section{}, fmt.Errorf("report: chart of the sites: %w", err)
-	}
+	chart := barsOf("Test "+metric+" of each site", metric, bars, float64(f.Test.Metric), "all sites")
 	s := section{Title: "Site by site", Chart: charts(chart), Tables: []Table{t},
 		Notes: []string{baseline}}
 	if n := len(f.Published); n > 0 {
@@ -181,7 +172,7 @@ func (r Run) bySite(f *figures.Figures) (section, error) {
 	if r.parts() == 1 {
 		s.Title = "Beside the baseline"
 	}
-	return s, nil
+	return s
 }
 
 func interval(m eval.Metric, s figures.Set) string {

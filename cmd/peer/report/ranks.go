@@ -9,7 +9,7 @@ import (
 )
 
 // ranks is where links that were held out rank: of all, by relation and by site.
-func (r Run) ranks(l *links.Ranked) (section, error) {
+func (r Run) ranks(l *links.Ranked) section {
 	t := Table{Name: "Ranks", Head: []string{"links", "test ends", "test MRR", "hits@1", "hits@3", "hits@10", "hits@50", "AUC", "validation MRR"}}
 	metric := r.Result.Metric
 	var bars []Bar
@@ -36,17 +36,14 @@ func (r Run) ranks(l *links.Ranked) (section, error) {
 		}
 	}
 	row("all together", *l)
-	chart, err := barsOf("Test "+metricName(metric)+" of links", metricName(metric), bars, math.NaN(), "")
-	if err != nil {
-		return section{}, fmt.Errorf("report: chart of the ranks: %w", err)
-	}
+	chart := barsOf("Test "+metricName(metric)+" of links", metricName(metric), bars, math.NaN(), "")
 	near := ""
 	if r.Plan.NegativesFrom == "near" && r.parts() > 1 {
 		near = ", of near nodes only: the site's own and their neighbours"
 	}
 	return section{Title: "Where held-out links rank", Chart: charts(chart), Tables: []Table{t},
 		Notes: []string{"Each link is ranked twice, from each end, among 100 drawn pairs, or all where a type has fewer nodes" + near + ". MRR is the mean of " +
-			"1/rank, hits@K the fraction of ranks up to K, AUC the probability that a link scores above a drawn pair. A site's links are those of its own nodes."}}, nil
+			"1/rank, hits@K the fraction of ranks up to K, AUC the probability that a link scores above a drawn pair. A site's links are those of its own nodes."}}
 }
 
 func figure(x float64) string { return fmt.Sprintf("%.4f", x) }

@@ -110,19 +110,9 @@ func Write(w io.Writer, r Run) error {
 		Layers: layers(o), TriedTable: TriedTable(metricName(o.Metric), o.Tried).named("Plans that were tried"),
 		Runs: r.Runs, Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}
+	c.Quality, c.Curves, c.Trade = r.quality(), Curves(o.Result, metricName(o.Metric)), tradeOff(metricName(o.Metric), o.Tried)
+	c.Sent, c.Doors = Sent(r.peers())
 	var err error
-	if c.Quality, err = r.quality(); err != nil {
-		return err
-	}
-	if c.Curves, err = Curves(o.Result, metricName(o.Metric)); err != nil {
-		return err
-	}
-	if c.Trade, err = tradeOff(metricName(o.Metric), o.Tried); err != nil {
-		return fmt.Errorf("report: chart of what was tried: %w", err)
-	}
-	if c.Sent, c.Doors, err = Sent(r.peers()); err != nil {
-		return err
-	}
 	if c.Leaves, err = r.leaves(); err != nil {
 		return fmt.Errorf("report: what left each site: %w", err)
 	}
@@ -181,8 +171,8 @@ func (r Run) site(rank int) string {
 }
 
 // Sent is what each of peers sent, in numbers and as bars.
-func Sent(peers []heddle.Traffic) (t Table, chart Chart, err error) {
-	t = Table{Name: "Bytes and messages sent", Head: []string{"site", "rows (halo)", "updates (reduce)", "control", "together", "on the wire", "messages"}}
+func Sent(peers []heddle.Traffic) (Table, Chart) {
+	t := Table{Name: "Bytes and messages sent", Head: []string{"site", "rows (halo)", "updates (reduce)", "control", "together", "on the wire", "messages"}}
 	for _, p := range peers {
 		wire := "–"
 		if p.Wire > 0 {
@@ -190,10 +180,7 @@ func Sent(peers []heddle.Traffic) (t Table, chart Chart, err error) {
 		}
 		t.Rows = append(t.Rows, []string{p.Name, Bytes(p.Halo), Bytes(p.Reduce), Bytes(p.Control), Bytes(p.Total()), wire, fmt.Sprint(p.Messages)})
 	}
-	if chart, err = sentBars(peers); err != nil {
-		err = fmt.Errorf("report: chart of bytes: %w", err)
-	}
-	return t, chart, err
+	return t, sentBars(peers)
 }
 
 // Measure writes a metric: that of classes in percent, that of numbers as it is. NaN is "none".

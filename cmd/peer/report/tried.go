@@ -7,12 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/internal/svg"
 )
 
 // TriedTable is what preset auto has tried, in numbers; nil if there is nothing.
@@ -37,76 +33,65 @@ func TriedTable(metric string, all []heddle.Attempt) *Table {
 	return t
 }
 
-// measured is the plans of a chart, with a standard error each.
-type measured struct {
-	plotter.XYs
-	plotter.YErrors
+// named is a plan of a chart.
+type named struct {
+	svg.Point
+	name   string
+	chosen bool
 }
 
 // tradeOff draws validation over the bytes that all peers sent, with a point for each plan that was trained to its end, a
 // line through those that no cheaper plan reaches, and the chosen one marked; empty if fewer than two plans sent anything.
-func tradeOff(metric string, all []heddle.Attempt) (Chart, error) {
-	var points measured
-	var names plotter.XYLabels
-	var chosen plotter.XYs
+func tradeOff(metric string, all []heddle.Attempt) Chart {
+	var points []named
 	var said []string
+	p := withGrid(newPlot("MB sent by all sites", "validation "+metric+", %"))
 	for _, a := range all {
 		if a.Ended != "" || a.Sent == 0 || math.IsNaN(a.Val) {
 			continue
 		}
-		at := plotter.XY{X: float64(a.Sent) / 1e6, Y: 100 * a.Val}
-		points.XYs = append(points.XYs, at)
-		points.YErrors = append(points.YErrors, struct{ Low, High float64 }{100 * a.Error, 100 * a.Error})
-		names.XYs, names.Labels = append(names.XYs, at), append(names.Labels, short(a.Name))
+		at := named{svg.Point{X: float64(a.Sent) / 1e6, Y: 100 * a.Val}, short(a.Name), a.Chosen}
+		points = append(points, at)
+		p.Whisker(palette[0], svg.Point{X: at.X, Y: 100 * (a.Val - a.Error)}, svg.Point{X: at.X, Y: 100 * (a.Val + a.Error)})
+		p.Mark(svg.Disc, palette[0], 3, at.Point)
 		mark := ""
 		if a.Chosen {
-			chosen, mark = append(chosen, at), " (chosen)"
+			p.Mark(svg.Ring, palette[1], 6, at.Point)
+			mark = " (chosen)"
 		}
 		said = append(said, fmt.Sprintf("%s %.1f %% for %s%s", a.Name, at.Y, Bytes(a.Sent), mark))
 	}
-	if len(points.XYs) < 2 {
-		return Chart{}, nil
+	if len(points) < 2 {
+		return Chart{}
 	}
-	p := withGrid(newPlot("MB sent by all sites", "validation "+metric+", %"))
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.TickerFunc(powers)
-	line := &plotter.Line{XYs: frontier(points.XYs)}
-	line.Color, line.Width = palette[0], vg.Points(1.5)
-	bars, err := plotter.NewYErrorBars(points)
-	if err != nil {
-		return Chart{}, err
+	best := frontier(points)
+	p.Line(palette[0], 1.5, "", best...)
+	for _, at := range apart(points, best) {
+		p.Text(at.Point, 5, -4, "start", at.name)
 	}
-	bars.Color = palette[0]
-	dots := &plotter.Scatter{XYs: points.XYs, GlyphStyle: draw.GlyphStyle{Color: palette[0], Radius: vg.Points(3), Shape: draw.CircleGlyph{}}}
-	mark := &plotter.Scatter{XYs: chosen, GlyphStyle: draw.GlyphStyle{Color: palette[1], Radius: vg.Points(6), Shape: draw.RingGlyph{}}}
-	labels, err := plotter.NewLabels(apart(names, chosen, line.XYs))
-	if err != nil {
-		return Chart{}, err
-	}
-	labels.Offset = vg.Point{X: vg.Points(5), Y: vg.Points(4)}
-	for i := range labels.TextStyle {
-		labels.TextStyle[i].Font, labels.TextStyle[i].Color = p.X.Tick.Label.Font, ink
-	}
-	p.Add(line, bars, dots, mark, labels)
-	p.X.Min, p.X.Max = p.X.Min/1.5, p.X.Max*4 // room for the names
-	p.Legend.Add("chosen", mark)
-	p.Legend.Add("best for its bytes", line)
-	p.Legend.Top = false
-	picture, err := svg(p, width, height, "validation "+metric+" over bytes sent: "+strings.Join(said, "; "))
-	return Chart{picture, "Validation " + metric + " of each plan, with its standard error, over the bytes that all sites sent."}, err
+	p.X.Log, p.X.Min, p.X.Max = true, p.X.Min/1.5, p.X.Max*4 // room for the names
+	p.Bottom = true
+	p.MarkKey("chosen", svg.Ring, palette[1], 6)
+	p.LineKey("best for its bytes", palette[0], 1.5, "")
+	return Chart{picture(p, "validation "+metric+" over bytes sent: "+strings.Join(said, "; ")),
+		"Validation " + metric + " of each plan, with its standard error, over the bytes that all sites sent."}
 }
 
-// apart returns those names that do not cover one another: the chosen plan's before those of the others on the line, and
+// apart returns those plans whose names do not cover one another: the chosen one before the others on the line, and
 // these before the rest.
-func apart(all plotter.XYLabels, chosen, best plotter.XYs) (shown plotter.XYLabels) {
-	left, right, low, high := plotter.XYRange(all)
+func apart(all []named, best []svg.Point) (shown []named) {
+	left, right, low, high := math.Inf(1), 0.0, math.Inf(1), math.Inf(-1)
+	for _, at := range all {
+		left, right, low, high = min(left, at.X), max(right, at.X), min(low, at.Y), max(high, at.Y)
+	}
 	across, up := math.Log(4*right/left), max(high-low, 1e-9)
-	place := func(wanted func(at plotter.XY) bool) {
-		for k, at := range all.XYs {
+	place := func(wanted func(at named) bool) {
+		for _, at := range all {
 			free := wanted(at)
-			for i, q := range shown.XYs {
-				first := all.Labels[k] // the name that begins further left
+			for _, q := range shown {
+				first := at.name // the name that begins further left
 				if q.X <= at.X {
-					first = shown.Labels[i]
+					first = q.name
 				}
 				text := 0.03 * float64(len(first)) // of the width of the chart
 				if math.Abs(math.Log(q.X/at.X))/across < text && math.Abs(q.Y-at.Y)/up < 0.09 {
@@ -114,23 +99,23 @@ func apart(all plotter.XYLabels, chosen, best plotter.XYs) (shown plotter.XYLabe
 				}
 			}
 			if free {
-				shown.XYs, shown.Labels = append(shown.XYs, at), append(shown.Labels, all.Labels[k])
+				shown = append(shown, at)
 			}
 		}
 	}
-	place(func(at plotter.XY) bool { return slices.Contains(chosen, at) })
-	place(func(at plotter.XY) bool { return slices.Contains(best, at) })
-	place(func(plotter.XY) bool { return true })
+	place(func(at named) bool { return at.chosen })
+	place(func(at named) bool { return slices.Contains(best, at.Point) })
+	place(func(named) bool { return true })
 	return shown
 }
 
-// frontier returns those points that no point further left reaches, from left to right.
-func frontier(all plotter.XYs) (best plotter.XYs) {
+// frontier returns the places of those plans that no plan further left reaches, from left to right.
+func frontier(all []named) (best []svg.Point) {
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b plotter.XY) int { return cmp.Or(cmp.Compare(a.X, b.X), cmp.Compare(b.Y, a.Y)) })
+	slices.SortStableFunc(all, func(a, b named) int { return cmp.Or(cmp.Compare(a.X, b.X), cmp.Compare(b.Y, a.Y)) })
 	for _, at := range all {
 		if len(best) == 0 || at.Y > best[len(best)-1].Y {
-			best = append(best, at)
+			best = append(best, at.Point)
 		}
 	}
 	return best

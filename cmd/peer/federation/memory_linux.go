@@ -1,0 +1,12 @@
+package federation
+
+import "golang.org/x/sys/unix"
+
+// memoryOf returns the bytes of memory of this machine; 0: unknown.
+func memoryOf() int64 {
+	var s unix.Sysinfo_t
+	if err := unix.Sysinfo(&s); err != nil {
+		return 0
+	}
+	return int64(uint64(s.Totalram) * uint64(s.Unit))
+}
