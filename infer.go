@@ -69,7 +69,7 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 // p draws pairs from near nodes, the site's own nodes and their neighbours: their owners send the rows that the decoder reads.
 // All members call it as Infer, with a plan of task links; a site may want no links.
 func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile.Card, nodes []int32, relation string, k int) (all []links.NewLink, sent Traffic, err error) {
-	if p.Task != target.Links.String() {
+	if !p.Task.Links() {
 		return nil, sent, input(fmt.Errorf("the plan must be of task links (got %s): it says which rows travel", p.Task))
 	}
 	wanted, err := infer.Wants(m, s.Shard, nodes, relation)

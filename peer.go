@@ -129,7 +129,7 @@ func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 	switch {
 	case p.plan.InClosedForm():
 		of = p.closedForm
-	case p.plan.Mode == "retexo" && p.plan.Task == target.Links.String():
+	case p.plan.Mode == "retexo" && p.plan.Task.Links():
 		of = p.linkwise
 	case p.plan.Mode == "retexo":
 		of = p.layerwise

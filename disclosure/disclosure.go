@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
@@ -90,7 +89,7 @@ func OfModel(p plan.Plan, m *nn.Model, card modelfile.Card, own *shard.Shard) (*
 	}
 	d := &Disclosure{Plan: q, Reads: make([]int, own.Parts)}
 	if m.Decoder != nil {
-		if p.Task != target.Links.String() {
+		if !p.Task.Links() {
 			return nil, fmt.Errorf("the plan must be of task links, as the model is (got %s)", p.Task)
 		}
 		d.reach(p, own)
@@ -123,7 +122,7 @@ func (d *Disclosure) run(p plan.Plan, own *shard.Shard, lists []traffic.List) Ru
 
 // reach counts who may read which rows of own in a run by p.
 func (d *Disclosure) reach(p plan.Plan, own *shard.Shard) {
-	if p.Mode == "minibatch" || p.Task == target.Links.String() && p.NegativesFrom == "all" {
+	if p.Mode == "minibatch" || p.Task.Links() && p.NegativesFrom == "all" {
 		d.countAll(own)
 	} else {
 		d.count(own)
@@ -196,7 +195,7 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 			lists = append(lists, traffic.ClassMeans(c, members, all))
 		}
 		return lists, nil
-	case p.Mode == "retexo" && p.Task == target.Links.String():
+	case p.Mode == "retexo" && p.Task.Links():
 		c, err := p.Linkwise(own)
 		if err != nil {
 			return nil, err

@@ -45,9 +45,9 @@ func (p Plan) taskOf(s *shard.Shard) task {
 	if t.Numbered && p.Encoder.Kind == "embedding" {
 		t.Features = 1 // a column of zeros (nn.Spec.Reads)
 	}
-	if p.Task == links {
+	if p.Task.Links() {
 		t.Kind, t.Classes = target.Links, p.Hidden
-		t.Links, t.fault = edgelinks.Names(p.LinkRelations, s.Typed.Names)
+		t.Links, t.fault = edgelinks.Names(p.Task.Relations, s.Typed.Names)
 	}
 	return t
 }
@@ -61,7 +61,7 @@ var (
 // Check returns all faults of p for a run over these shards: those of all peers, or that of one.
 func (p Plan) Check(shards []*shard.Shard) error {
 	first := shards[0]
-	if first.Labels.Classes == 0 && p.Task != links {
+	if first.Labels.Classes == 0 && !p.Task.Links() {
 		return fmt.Errorf("%s: at least one node must have a label (got none: all labels are -1 or empty)", first.Name)
 	}
 	_, err := p.Identify(first)
@@ -78,9 +78,9 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	p.checkSums(first.Parts, &errs)
 	if goal, err := eval.ParseGoal(p.Threshold); err != nil {
 		errs = append(errs, err)
-	} else if k := first.Labels.Kind(); goal != (eval.Goal{}) && (p.Task == links || k != target.Several && (first.Labels.Classes != 2 || k != target.Single)) {
+	} else if k := first.Labels.Kind(); goal != (eval.Goal{}) && (p.Task.Links() || k != target.Several && (first.Labels.Classes != 2 || k != target.Single)) {
 		errs.add("threshold must be empty (got %s): %s", p.Threshold, map[bool]string{true: "links have no classes",
-			false: first.Name + " has neither two classes, one a node, nor several a node"}[p.Task == links])
+			false: first.Name + " has neither two classes, one a node, nor several a node"}[p.Task.Links()])
 	} else if k == target.Several && goal != (eval.Goal{}) && p.Metric == "accuracy" {
 		errs.add("metric must be micro-f1, macro-f1, auc or ap with threshold where nodes have several classes (got accuracy): " +
 			"a threshold of each class is chosen by sums of single classes, which do not say which of them are right at the same node")
@@ -172,7 +172,7 @@ func (p Plan) identify(t task) ([32]byte, error) {
 		c, err := p.closedFormConfig(t)
 		return c.Fingerprint(), err
 	}
-	if p.Task == links {
+	if p.Task.Links() {
 		c, err := p.linkwise(t)
 		return c.Fingerprint(), err
 	}
@@ -443,7 +443,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	}
 	if t.Numbered {
 		q.bare()
-		if q.Task == links {
+		if q.Task.Links() {
 			instead(&q.Dropout, dotDropout, 0)
 		}
 	} else if t.Kind != target.Links && q.learned() == 0 { // no grid was run over these

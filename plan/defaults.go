@@ -26,7 +26,9 @@ func Defaults(ask Plan) Plan {
 	given(&p.Mode, ask.Mode)
 	given(&p.Preset, ask.Preset)
 	given(&p.Model, ask.Model)
-	given(&p.Task, ask.Task)
+	if ask.Task.Kind != "" {
+		p.Task = ask.Task
+	}
 	given(&p.Decoder, ask.Decoder)
 	if p.Mode == "retexo" {
 		p.Norm = "layer"
@@ -34,7 +36,7 @@ func Defaults(ask Plan) Plan {
 			p.Dropout = 0 // docs/measurements/defaults.md
 		}
 		p.preset()
-		if p.Task == links {
+		if p.Task.Links() {
 			p.NegativesFrom, p.KeepLast = "near", true
 			p.ofLinks()
 		}
@@ -151,7 +153,7 @@ func (p *Plan) endToEnd() {
 	case r.Norm != "":
 		p.Norm = r.Norm
 	}
-	if p.Task == links {
+	if p.Task.Links() {
 		p.ofLinks()
 	}
 }

@@ -11,19 +11,16 @@ import (
 	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
-// links is the task of that name.
-var links = target.Links.String()
-
 // Linkwise returns the configuration of the peer that holds s in mode retexo where links are the task, or all faults of p.
 func (p Plan) Linkwise(s *shard.Shard) (layerlinks.Config, error) { return p.linkwise(p.taskOf(s)) }
 
 // links returns what is learned from the links of t; nil: nodes have labels. Faults go to errs.
 func (p Plan) links(t task, errs *faults) *trainlinks.Config {
-	if p.Task != links {
+	if !p.Task.Links() {
 		return nil
 	}
 	*errs = append(*errs, t.fault)
-	c := &trainlinks.Config{Relations: p.LinkRelations, Negatives: p.Negatives, Near: p.NegativesFrom == "near"}
+	c := &trainlinks.Config{Relations: p.Task.Relations, Negatives: p.Negatives, Near: p.NegativesFrom == "near"}
 	if copy(c.HeldOut[:], p.LinkHoldout) != len(p.LinkHoldout) || len(p.LinkHoldout) != 2 {
 		errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(p.LinkHoldout))
 		c.HeldOut = [2]float64{0.05, 0.1}

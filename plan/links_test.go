@@ -45,3 +45,21 @@ func TestLinksLayerByLayer(t *testing.T) {
 		}
 	}
 }
+
+// TestTaskHasRelations: a task of links may name relations, its text reads back, and any other text is refused.
+func TestTaskHasRelations(t *testing.T) {
+	for _, text := range []string{"auto", "links", "links:takes", "links:takes,has=of"} {
+		var one Task
+		if err := one.UnmarshalText([]byte(text)); err != nil || one.String() != text || one.Links() != (text != "auto") {
+			t.Errorf("%s is read as %+v, %v", text, one, err)
+		}
+	}
+	for _, text := range []string{"", "nodes", "auto:takes", "links:", "links:a,"} {
+		if err := new(Task).UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "must be auto, links or links:RELATION") {
+			t.Errorf("%q: the error is %v", text, err)
+		}
+	}
+	if _, _, err := Read([]byte("task: links\nlink_relations: [takes]"), nil, nil); err == nil || !strings.Contains(err.Error(), "unknown field") {
+		t.Errorf("link_relations must be refused as unknown (got %v)", err)
+	}
+}

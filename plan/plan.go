@@ -4,9 +4,12 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // Plan holds the settings of a run, on which all sites agree, and its members. Start from Defaults
@@ -57,8 +60,10 @@ type Plan struct {
 	// Every random choice follows from the seed: the same seed gives the same model.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: what the labels of nodes are (auto), or links, which are edges that the graph may
-	// lack. Mode retexo learns links by convolutions that sum rows, in rounds of gradients; closed forms do not.
-	Task string `yaml:"task" when:"encoder=raw,pca" default:"auto" choices:"auto, links" help:"labels of nodes (auto), or links"`
+	// lack. links:RELATION,… predicts those of these relations only, each as NAME, where relation "NAME (inverse)" runs
+	// the other way, or as NAME=REVERSE. Edges that are held out are taken out of the reverse as well.
+	// Mode retexo learns links by convolutions that sum rows, in rounds of gradients; closed forms do not.
+	Task Task `yaml:"task" when:"encoder=raw,pca" default:"auto" help:"labels of nodes (auto), links or links:RELATION,…"`
 	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
 	// Mode retexo trains gcn, sage, sage-pool, gat, gatv2 and gin.
 	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
@@ -196,9 +201,6 @@ type Plan struct {
 	// each column and relation (distmult), or a hidden layer over the products of the columns (mlp). All
 	// of them score a pair alike in both directions.
 	Decoder string `yaml:"decoder" group:"links" when:"task=links" default:"dot" choices:"dot, distmult, mlp" help:"how two rows make the score of a link"`
-	// Relations whose edges are predicted, each as NAME, where relation "NAME (inverse)" runs the other
-	// way, or as NAME=REVERSE; empty: all. Edges that are held out are taken out of the reverse as well.
-	LinkRelations []string `yaml:"link_relations" when:"task=links" help:"relations whose links are predicted; empty: all"`
 	// Fractions of the links that validate and test: no message runs along them, in either direction.
 	LinkHoldout []float64 `yaml:"link_holdout" when:"task=links" default:"0.05,0.1" bounds:"(0, 1)" help:"fractions of links for validation and test"`
 	// Split of links by time, in place of link_holdout: COLUMN:T1:T2, where COLUMN is a column of the edges
@@ -422,6 +424,40 @@ func (e *Encoder) UnmarshalText(text []byte) error {
 		return nil
 	}
 	return fmt.Errorf("must be raw, mlp, classes, or pca:K, pca:K+classes, classes+pca:K or embedding:K with K at least 1 (got %q)", text)
+}
+
+// Task is what a model predicts. Kind is auto or links. Relations are those whose edges are predicted, each as NAME or NAME=REVERSE;
+// none: all. Its text is auto, links or links:RELATION,…
+type Task struct {
+	Kind      string
+	Relations []string
+}
+
+// Links reports whether t is to predict links.
+func (t Task) Links() bool { return t.Kind == target.Links.String() }
+
+func (t Task) String() string {
+	if len(t.Relations) > 0 {
+		return t.Kind + ":" + strings.Join(t.Relations, ",")
+	}
+	return t.Kind
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Task) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *Task) UnmarshalText(text []byte) error {
+	kind, relations, some := strings.Cut(string(text), ":")
+	one := Task{Kind: kind}
+	if some {
+		one.Relations = strings.Split(relations, ",")
+	}
+	if kind != "auto" && kind != target.Links.String() || kind == "auto" && some || slices.Contains(one.Relations, "") {
+		return fmt.Errorf("must be auto, links or links:RELATION,… (got %q)", text)
+	}
+	*t = one
+	return nil
 }
 
 // Boundary says which rows of other peers a step reads. Kind is exact, sample or none; Fraction, in

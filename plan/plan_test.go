@@ -361,7 +361,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		c, err := p.endToEndConfig(data)
 		return reflect.ValueOf(c), err == nil
 	}
-	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "pca:7+classes", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2"}, "link_holdout": {"0.1,0.2"}, "link_relations": {"likes"}, "link_time": {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
+	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "pca:7+classes", "classes+pca:5"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2"}, "link_holdout": {"0.1,0.2"}, "task": {"auto", "links", "links:likes"}, "link_time": {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		was, ok := config(p, data)
@@ -394,9 +394,11 @@ func TestEveryFieldHasASetting(t *testing.T) {
 					q.Epsilon = 4
 				}
 				data, from := data, before
-				if s.Group == "links" {
+				if s.Group == "links" || s.Name == "task" {
 					p := p
-					p.Task, q.Task = "links", "links"
+					if p.Task.Kind = "links"; s.Name != "task" {
+						q.Task = p.Task
+					}
 					data, from = linked, map[string]string{}
 					if one, ok := config(p, data); ok {
 						leaves("", one, from)

@@ -249,6 +249,8 @@ func (p *Plan) facts(name string) []string {
 			return []string{p.Encoder.Kind, "pca:K+classes"}
 		}
 		return []string{p.Encoder.Kind}
+	case "task":
+		return []string{p.Task.Kind}
 	}
 	s, _, _ := Lookup(name)
 	return []string{p.Get(s)}
@@ -329,7 +331,7 @@ func (p Plan) Validate() error {
 	if p.metric(task{}).OfNumbers() {
 		kind = target.Numbers
 	}
-	if p.Task == links {
+	if p.Task.Links() {
 		kind = target.Links
 	}
 	any := task{Kind: kind, Features: 1000, Classes: 2, Relations: graph.MaxRelations, Links: []string{""}}

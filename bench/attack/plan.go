@@ -110,7 +110,7 @@ func (b *inference) attack(ctx context.Context, p *page.Page, one plan.Plan, sha
 // named returns what a row of the table calls a plan.
 func named(c plan.Candidate, sites int) string {
 	p := c.Plan
-	if p.Task == "links" {
+	if p.Task.Links() {
 		return fmt.Sprintf("links by %s and %s, negatives from %s", p.Model, p.Decoder, p.NegativesFrom)
 	}
 	name, sums := "", "in the clear"

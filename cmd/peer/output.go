@@ -242,7 +242,7 @@ func (out output) print(w io.Writer, o *heddle.Result, shards []*shard.Shard) er
 		fmt.Fprintf(w, "\nprivacy: %s", o.Privacy)
 	}
 	fmt.Fprintf(w, "\nmodel:  %s\nreport: %s\n", out.model(), out.report())
-	if o.Plan.Task == "links" {
+	if o.Plan.Task.Links() {
 		return links.Print(w, o, out.model())
 	}
 	if len(guessedBy(o, shards)) == 0 {

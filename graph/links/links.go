@@ -59,7 +59,7 @@ type pair struct{ at, reverse int }
 func pairsOf(given, relations []string) (all []pair, err error) {
 	if len(relations) == 0 {
 		if len(given) > 0 {
-			return nil, fmt.Errorf("link_relations must be empty where edges have no types (got %s)", strings.Join(given, ","))
+			return nil, fmt.Errorf("task must be links where edges have no types (got links:%s)", strings.Join(given, ","))
 		}
 		return nil, nil
 	}
@@ -78,11 +78,11 @@ func pairsOf(given, relations []string) (all []pair, err error) {
 		p := pair{slices.Index(relations, name), slices.Index(relations, reverse)}
 		switch {
 		case p.at < 0:
-			return nil, fmt.Errorf("link_relations must name relations of the graph, which are %q (got %q)", relations, name)
+			return nil, fmt.Errorf("task must name relations of the graph, which are %q (got %q)", relations, name)
 		case p.reverse < 0 && ok:
 			return nil, fmt.Errorf("the reverse of relation %q must be one of %q (got %q)", name, relations, reverse)
 		case p.reverse < 0:
-			return nil, fmt.Errorf("link_relations must name the relation that runs the other way as %s, as in %s=REVERSE: it would tell what is held out (got %q); edges that are --directed in or out have none", name, name, text)
+			return nil, fmt.Errorf("task must name the relation that runs the other way as %s, as in %s=REVERSE: it would tell what is held out (got %q); edges that are --directed in or out have none", name, name, text)
 		}
 		all = append(all, p)
 	}

@@ -49,12 +49,14 @@ class Settings(TypedDict, total=False):
     Every random choice follows from the seed: the same seed gives the same model.
     """
 
-    task: Literal["auto", "links"]
-    """Labels of nodes (auto), or links.
+    task: str
+    """Labels of nodes (auto), links or links:RELATION,….
 
     What is predicted: what the labels of nodes are (auto), or links, which are edges that the graph
-    may lack. Mode retexo learns links by convolutions that sum rows, in rounds of gradients; closed
-    forms do not.
+    may lack. links:RELATION,… predicts those of these relations only, each as NAME, where relation
+    "NAME (inverse)" runs the other way, or as NAME=REVERSE. Edges that are held out are taken out of
+    the reverse as well. Mode retexo learns links by convolutions that sum rows, in rounds of
+    gradients; closed forms do not.
     """
 
     model: Literal["gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "gine", "appnp", "sign", "rgcn", "rsage", "rgat", "mlp"]
@@ -380,14 +382,6 @@ class Settings(TypedDict, total=False):
     Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight
     for each column and relation (distmult), or a hidden layer over the products of the columns
     (mlp). All of them score a pair alike in both directions.
-    """
-
-    link_relations: list[float]
-    """Relations whose links are predicted; empty: all.
-
-    Relations whose edges are predicted, each as NAME, where relation "NAME (inverse)" runs the other
-    way, or as NAME=REVERSE; empty: all. Edges that are held out are taken out of the reverse as
-    well.
     """
 
     link_holdout: list[float]

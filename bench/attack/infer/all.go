@@ -34,7 +34,7 @@ func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, e
 		all = append(all, list...)
 		return err
 	}
-	if run.Plan.Task == target.Links.String() {
+	if run.Plan.Task.Links() {
 		return all, errors.Join(several(run.Ends(victim)), ctx.Err())
 	}
 	if run.Shards[victim].Labels.Kind() == target.Numbers { // the others need classes

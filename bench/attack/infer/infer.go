@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/plan"
 )
 
@@ -87,7 +86,7 @@ const (
 func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*Run, error) {
 	run := new(Run)
 	var err error
-	if p.Task == target.Links.String() { // no attack on links reads a sum
+	if p.Task.Links() { // no attack on links reads a sum
 		run.Run, err = recorded.Train(ctx, p, shards, attacker)
 		return run, err
 	}

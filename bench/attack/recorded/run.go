@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -73,7 +72,7 @@ func TrainOver(
 
 // Attacked returns why runs by p are not attacked, or nil.
 func Attacked(p plan.Plan) error {
-	if p.Mode != "retexo" && (p.Mode != "fullbatch" || p.Task != target.Links.String()) {
+	if p.Mode != "retexo" && (p.Mode != "fullbatch" || !p.Task.Links()) {
 		return fmt.Errorf("mode must be retexo, or fullbatch with task links (got %s): the other runs are for data of one owner", p.Mode)
 	}
 	return nil
@@ -161,7 +160,7 @@ func (run *Run) begin(own *shard.Shard) (t session.Trainer, model func() (*nn.Mo
 		}
 		t, err = fullbatch.New(c, own, m)
 		return t, func() (*nn.Model, error) { return m, nil }, err
-	case run.Plan.Mode == "retexo" && run.Plan.Task == target.Links.String():
+	case run.Plan.Mode == "retexo" && run.Plan.Task.Links():
 		c, err := run.Plan.Linkwise(own)
 		if err != nil {
 			return nil, nil, err

@@ -132,7 +132,7 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	if in.graph.Labels.Kind() == target.Numbers {
 		return cli.Invalidf("comparing needs nodes with classes (got a numeric target): peer train gives the errors together, and on one part those of a site alone")
 	}
-	if in.plan.Task == "links" {
+	if in.plan.Task.Links() {
 		return cli.Invalidf("comparing needs task auto (got links): peer train ranks links together, and on one part those of a site alone")
 	}
 	if len(in.shards) < 2 {

@@ -50,7 +50,7 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 	if own.Labels.Kind() == target.Numbers {
 		return nil, fmt.Errorf("%s: comparing needs nodes with classes (got a numeric target)", own.Name)
 	}
-	if p.Task == "links" {
+	if p.Task.Links() {
 		return nil, fmt.Errorf("%s: comparing needs task auto (got links)", own.Name)
 	}
 	s := &Site{Metric: o.Metric, TestNodes: len(rowsOf(own, graph.Test))}

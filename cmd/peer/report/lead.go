@@ -53,7 +53,7 @@ func (r Run) how() string {
 	if math.IsNaN(o.Test) {
 		return "There are no test nodes, so nothing says how well it does on nodes that it has not seen."
 	}
-	if o.Plan.Task == "links" {
+	if o.Plan.Task.Links() {
 		return fmt.Sprintf("Links that training did not know rank with %s %.3f among drawn pairs.", metricName(o.Metric), o.Test)
 	}
 	over, within, baseline := "the test nodes of all sites", "", ""

@@ -112,7 +112,7 @@ func TestRanks(t *testing.T) {
 	of := func(mrr float64) *eval.Ranks {
 		return &eval.Ranks{Links: 40, MRR: mrr, Hits: map[int]float64{1: 0.21, 3: 0.32, 10: 0.43, 50: 0.54}, AUC: 0.91}
 	}
-	r.Result.Figures, r.Result.Metric, r.Result.Plan.Task, r.Result.Test = nil, "mrr", "links", 0.512
+	r.Result.Figures, r.Result.Metric, r.Result.Plan.Task.Kind, r.Result.Test = nil, "mrr", "links", 0.512
 	r.Result.Links = &links.Ranked{Val: of(0.45), Test: of(0.512), Relations: []links.Ranked{{Name: "takes", Val: of(0.4), Test: of(0.611)}, {Name: "sees"}},
 		Sites: []links.Ranked{{Name: "peer 0", Val: of(0.4), Test: of(0.477)}, {Name: "peer 1", Val: of(0.3), Test: of(0.533)}}}
 	html := written(t, r)
