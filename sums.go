@@ -15,7 +15,7 @@ func secureSums(p Plan, run [32]byte, ids []string, own identity.Identity) func(
 	if !p.Secure(len(ids)) {
 		return nil
 	}
-	terms := secagg.Terms{Run: run, Least: plan.LeastSecure, Hybrid: p.SecureSums == "hybrid", Sign: own.Sign,
+	terms := secagg.Terms{Run: run, Least: plan.LeastSecure, Sign: own.Sign,
 		Verify: func(rank int, message, signature []byte) error {
 			return identity.Verify(ids[rank], message, signature)
 		}}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 )
 
 // Exchange sends out[q] to every peer q and fills in[q] from it, all peers at once. Both have Size entries, that of
@@ -29,36 +28,6 @@ func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in []
 		if len(in[q]) > 0 {
 			c.tasks.Go(func() { c.recvFloats(q, 0, in[q]) })
 		}
-	}
-	return c.end()
-}
-
-// Relay is an Exchange of bytes in a chain of them that all members run: out[q] is sent to peer q, and in[q] filled in from it,
-// where they are not empty. A member without a part in it passes on at once; it is a message of Waits all the same. With
-// LimitSilence, a member that waits does so for patience times as long as it says.
-func (g *Group) Relay(ctx context.Context, door Door, id ReduceID, patience float64, out, in map[int][]byte) error {
-	c, err := g.begin(ctx, opExchange, door, "")
-	if err != nil {
-		return err
-	}
-	c.id = id
-	c.mu.Lock()
-	if c.watch != nil {
-		c.limit = time.Duration(patience * float64(g.patience))
-		c.watch.Reset(c.limit)
-	}
-	c.mu.Unlock()
-	for q, b := range out {
-		c.tasks.Go(func() { c.sendBytes(q, 0, b) })
-	}
-	for q, b := range in {
-		c.tasks.Go(func() {
-			c.recvMessage(q, 0, len(b), func(frame []byte) error {
-				b = b[copy(b, frame[HeaderLen:]):]
-				c.t.Free(frame)
-				return nil
-			})
-		})
 	}
 	return c.end()
 }

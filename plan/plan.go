@@ -281,11 +281,10 @@ type Plan struct {
 	// int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
 	Updates string `yaml:"updates" to:"Updates" when:"mode=retexo solver=adam,adamw,sgd" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
 	// Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
-	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more
-	// in every sum; with two, each peer sees the other's part of every sum in any case. Of
-	// more than 50 peers each shares masks with 24 others; with more than 1000, auto is refused. hybrid
-	// is on, with keys that rest on ML-KEM-768 as well as on X25519.
-	SecureSums string `yaml:"secure_sums" when:"mode=retexo" default:"auto" choices:"auto, on, hybrid, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 1000 peers"`
+	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more; with
+	// two, each peer sees the other's part of every sum in any case. Secure sums take at most 64 peers. Keys
+	// rest on X25519 and ML-KEM-768.
+	SecureSums string `yaml:"secure_sums" when:"mode=retexo" default:"auto" choices:"auto, on, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 64 peers"`
 	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
 	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
 	Fetch string `yaml:"fetch" to:"Fetch" when:"mode=fullbatch" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`

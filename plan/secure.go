@@ -11,21 +11,13 @@ const LeastSecure = 3
 
 // Secure reports whether the sums of a run by p over so many peers are secure.
 func (p Plan) Secure(peers int) bool {
-	return p.Mode == "retexo" && (p.SecureSums == "on" || p.SecureSums == "hybrid" ||
-		p.SecureSums == "auto" && peers >= LeastSecure)
+	return p.Mode == "retexo" && (p.SecureSums == "on" || p.SecureSums == "auto" && peers >= LeastSecure)
 }
 
 // checkSums adds what keeps so many peers from the sums that p asks for.
 func (p Plan) checkSums(peers int, errs *faults) {
-	if !p.Secure(peers) {
-		return
-	}
-	switch {
-	case peers > secagg.MostMembers:
-		errs.add("secure_sums must be off with more than %d peers (got %s with %d): then sums are in the clear",
-			secagg.MostMembers, p.SecureSums, peers)
-	case peers < LeastSecure:
-		errs.add("secure_sums must be auto or off with %d peers (got %s): of a sum of two, each sees the other's part", peers, p.SecureSums)
+	if p.Secure(peers) && (peers < LeastSecure || peers > secagg.MostMembers) {
+		errs.add("secure_sums must be off with %d peers (got %s): secure sums take %d to %d sites", peers, p.SecureSums, LeastSecure, secagg.MostMembers)
 	}
 }
 
@@ -61,14 +53,8 @@ func (p Plan) SumTerms(peers int) SumTerms {
 			}
 		}
 		s.Form += "; each sum has a grid that follows from the sum of the peers' largest magnitudes"
-		if s.Keys = "X25519, new for each session"; p.SecureSums == "hybrid" {
-			s.Keys = "X25519 and ML-KEM-768, new for each session"
-		}
-		who := fmt.Sprintf("all %d other members of the sum", s.Members-1)
-		if partners := secagg.Partners(s.Members); partners < s.Members-1 {
-			who = fmt.Sprintf("the %d members with which it shares masks", partners)
-		}
-		s.Trust = fmt.Sprintf("nobody sees a single peer's part of a sum, unless %s pool what they know; all peers see the sums", who)
+		s.Keys = "X25519 and ML-KEM-768, new for each session"
+		s.Trust = fmt.Sprintf("nobody sees a single peer's part of a sum, unless all %d other members of the sum pool what they know; all peers see the sums", s.Members-1)
 	case peers == 2:
 		s.Trust = "the other site sees your sums: of a sum of two, each sees the other's part"
 	default:

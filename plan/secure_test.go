@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// TestSecureSums: sums are secure by default with 3 to 500 peers; what cannot be is refused by name, and the
+// TestSecureSums: sums are secure by default with 3 to 64 peers; what cannot be is refused by name, and the
 // terms say who sees what.
 func TestSecureSums(t *testing.T) {
 	for _, test := range []struct {
@@ -21,12 +21,11 @@ func TestSecureSums(t *testing.T) {
 		{"auto", 2, false, "", "the other site sees your sums", 2},
 		{"auto", 3, true, "", "unless all 2 other members", 3},
 		{"auto", 50, true, "", "unless all 49 other members", 50},
-		{"auto", 1001, true, "must be off with more than 1000 peers (got auto with 1001)", "", 1001},
-		{"auto", 64, true, "", "the 24 members with which it shares masks", 64},
-		{"off", 51, false, "", "in the clear", 1},
+		{"auto", 65, true, "must be off with 65 peers (got auto): secure sums take 3 to 64 sites", "", 65},
+		{"auto", 64, true, "", "unless all 63 other members", 64},
+		{"off", 651, false, "", "in the clear", 1},
 		{"off", 3, false, "", "in the clear", 1},
-		{"on", 2, true, "must be auto or off with 2 peers (got on)", "", 2},
-		{"hybrid", 4, true, "", "unless all 3 other members", 4},
+		{"on", 2, true, "must be off with 2 peers (got on): secure sums take 3 to 64 sites", "", 2},
 	} {
 		p := Defaults(Plan{})
 		p.SecureSums = test.setting

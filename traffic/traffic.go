@@ -53,7 +53,7 @@ const (
 	statement, greeting = 9, 4096
 	// oversample is how many directions more than its components encoder pca sums (linear.Components).
 	oversample = 8
-	// keysOfSums is what a peer sends to another to agree on the keys of secure sums, hybrid ones at most, and gridBytes
+	// keysOfSums is what a peer sends to another to agree on the keys of secure sums at most, and gridBytes
 	// the bytes of a step's sum (package secagg).
 	keysOfSums, gridBytes = 2700, 32
 )

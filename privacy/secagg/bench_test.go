@@ -78,22 +78,20 @@ func BenchmarkMask(b *testing.B) {
 	}
 }
 
-// BenchmarkKeys agrees on the secrets of a generation.
+// BenchmarkKeys agrees on the secrets of a session.
 func BenchmarkKeys(b *testing.B) {
 	for _, members := range []int{3, 10, 50} {
-		for _, hybrid := range []bool{false, true} {
-			b.Run(fmt.Sprintf("members=%d/hybrid=%t", members, hybrid), func(b *testing.B) {
-				for b.Loop() {
-					errs := together(b, members, nil, func(g *comm.Group) error {
-						_, err := New(context.Background(), Terms{Least: 2, Hybrid: hybrid}, g)
-						return err
-					})
-					if err := errors.Join(errs...); err != nil {
-						b.Fatal(err)
-					}
+		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
+			for b.Loop() {
+				errs := together(b, members, nil, func(g *comm.Group) error {
+					_, err := New(context.Background(), Terms{Least: 2}, g)
+					return err
+				})
+				if err := errors.Join(errs...); err != nil {
+					b.Fatal(err)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 

@@ -11,37 +11,37 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 )
 
 // The members of a session draw fresh keys, exchange the public halves, and derive a secret for
-// each pair of partners. No key is written anywhere: a process that is restarted takes part under other keys, so
+// each pair. No key is written anywhere: a process that is restarted takes part under other keys, so
 // that no two vectors are ever sent under one mask.
 //
-//	first message   u8 version · 32 bytes X25519 public key · [1184 bytes ML-KEM-768 encapsulation key] · signature
-//	second message  32 bytes SHA-256 of all first messages · [1088 bytes ML-KEM-768 ciphertext, to lower ranks]
+//	first message   u8 version · 32 bytes X25519 public key · 1184 bytes ML-KEM-768 encapsulation key · signature
+//	second message  32 bytes SHA-256 of all first messages · 1088 bytes ML-KEM-768 ciphertext, to lower ranks
 //
 // The signature is of purpose, run, number of members, rank and what precedes it in the message.
 // The secret of a pair is HKDF-SHA-256 of both shared secrets, salted with the hash of all first
 // messages: whoever shows two members different keys is found out by the second message.
 
 const (
-	version = 1
-	purpose = "heddle: keys of secure sums, version 1\n"
-	pubLen  = 32
-	maxSign = 256 // bytes of a signature; an Ed25519 one has 64
+	version   = 1
+	purpose   = "heddle: keys of secure sums, version 1\n"
+	pubLen    = 32
+	publicLen = 1 + pubLen + mlkem.EncapsulationKeySize768 // of a first message, without its signature
+	maxSign   = 256                                        // bytes of a signature; an Ed25519 one has 64
 )
 
 // privateKeys are this member's, of one session.
 type privateKeys struct {
 	dh  *ecdh.PrivateKey
-	kem *mlkem.DecapsulationKey768 // nil: not hybrid
+	kem *mlkem.DecapsulationKey768
 }
 
-func newKeys(hybrid bool) (k privateKeys, err error) {
-	if k.dh, err = ecdh.X25519().GenerateKey(rand.Reader); err == nil && hybrid {
+func newKeys() (k privateKeys, err error) {
+	if k.dh, err = ecdh.X25519().GenerateKey(rand.Reader); err == nil {
 		k.kem, err = mlkem.GenerateKey768()
 	}
 	return k, err
@@ -50,17 +50,7 @@ func newKeys(hybrid bool) (k privateKeys, err error) {
 // public returns what the other members see of k.
 func (k privateKeys) public() []byte {
 	b := append([]byte{version}, k.dh.PublicKey().Bytes()...)
-	if k.kem != nil {
-		b = append(b, k.kem.EncapsulationKey().Bytes()...)
-	}
-	return b
-}
-
-func publicLen(hybrid bool) int {
-	if hybrid {
-		return 1 + pubLen + mlkem.EncapsulationKeySize768
-	}
-	return 1 + pubLen
+	return append(b, k.kem.EncapsulationKey().Bytes()...)
 }
 
 // statement returns what a member of that rank signs: public are its keys.
@@ -80,7 +70,7 @@ type pair struct {
 
 // exchangeKeys agrees on a secret with each other member of g, in two messages to each.
 func (t Terms) exchangeKeys(ctx context.Context, g *comm.Group) ([]pair, error) {
-	own, err := newKeys(t.Hybrid)
+	own, err := newKeys()
 	if err != nil {
 		return nil, fmt.Errorf("secagg: keys: %w", err)
 	}
@@ -92,7 +82,7 @@ func (t Terms) exchangeKeys(ctx context.Context, g *comm.Group) ([]pair, error) 
 		}
 		mine = append(mine, signature...)
 	}
-	first, err := g.SendRecv(ctx, comm.Control, "keys of secure sums", toOthers(g, mine), publicLen(t.Hybrid)+maxSign)
+	first, err := g.SendRecv(ctx, comm.Control, "keys of secure sums", toOthers(g, mine), publicLen+maxSign)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +113,7 @@ func toOthers(g *comm.Group, b []byte) [][]byte {
 
 // check returns what is wrong with the first message of member q.
 func (t Terms) check(g *comm.Group, q int, b []byte) error {
-	n := publicLen(t.Hybrid)
+	const n = publicLen
 	if len(b) < n || b[0] != version || t.Sign == nil && len(b) > n {
 		return fmt.Errorf("a message of keys must have version %d and %d bytes before its signature (got %d bytes)", version, n, len(b))
 	}
@@ -136,8 +126,10 @@ func (t Terms) check(g *comm.Group, q int, b []byte) error {
 // confirm makes sure that all members saw the same first messages, and returns the pairs.
 func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, first [][]byte, seen []byte) ([]pair, error) {
 	out, secrets := toOthers(g, seen), make([][]byte, g.Size())
-	near := partners(g.Size(), g.Rank(), seen)
-	for _, q := range near {
+	for q := range g.Size() {
+		if q == g.Rank() {
+			continue
+		}
 		fault := func(err error) error { return &comm.PeerError{Rank: q, Op: "keys of secure sums", Err: err} }
 		public, err := ecdh.X25519().NewPublicKey(first[q][1 : 1+pubLen])
 		if err != nil {
@@ -146,10 +138,10 @@ func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, firs
 		if secrets[q], err = own.dh.ECDH(public); err != nil {
 			return nil, fault(err)
 		}
-		if !t.Hybrid || q > g.Rank() {
+		if q > g.Rank() {
 			continue
 		}
-		kem, err := mlkem.NewEncapsulationKey768(first[q][1+pubLen : publicLen(true)])
+		kem, err := mlkem.NewEncapsulationKey768(first[q][1+pubLen : publicLen])
 		if err != nil {
 			return nil, fault(err)
 		}
@@ -170,10 +162,7 @@ func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, firs
 		if len(in[q]) < len(seen) || !bytes.Equal(in[q][:len(seen)], seen) {
 			return nil, fault(errors.New("it saw other keys than this member: some member shows different ones to different members"))
 		}
-		if !slices.Contains(near, q) {
-			continue
-		}
-		if t.Hybrid && lower {
+		if lower {
 			shared, err := own.kem.Decapsulate(in[q][len(seen):])
 			if err != nil {
 				return nil, fault(err)

@@ -5,10 +5,8 @@
 // mask from it, which one adds to its integers and the other subtracts, modulo 2^b: what leaves a
 // member is uniformly random to anybody who lacks one of its masks, and in the sum the masks cancel
 // (pairwise one-time pads; Bonawitz et al., CCS 2017, §4, without the recovery of single members:
-// here a sum needs every member). All partners of a member that pool what they know
-// see its part: up to 50 members all others are its partners, of more 24. The sums themselves are seen
-// by all members. Above tree.Above members they go over a tree: a member then sees masked sums of branches, which whoever
-// sums directly could compute of the masked parts that it sees.
+// here a sum needs every member). All other members together, if they pool what they know, see a
+// member's part. The sums themselves are seen by all members.
 package secagg
 
 import (
@@ -17,14 +15,12 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/tree"
 )
 
 // Terms are what the members of a run agree on beforehand.
 type Terms struct {
-	Run    [32]byte // fingerprint of plan and roster: members whose runs differ share no secret
-	Least  int      // members that a sum must have, at least 2
-	Hybrid bool     // secrets rest on ML-KEM-768 (FIPS 203) as well as on X25519
+	Run   [32]byte // fingerprint of plan and roster: members whose runs differ share no secret
+	Least int      // members that a sum must have, at least 2
 
 	// Sign signs a message with this member's long-term key, and Verify returns what is wrong with the
 	// signature of another. Both nil: the transport alone says who sent the keys.
@@ -41,15 +37,15 @@ type Reducer struct {
 	unmasked bool // tests: the same sums in the clear
 }
 
+// MostMembers is how many members a secure sum may have: keys and their confirmation grow with the square.
+const MostMembers = 64
+
 // New agrees with the other members of g on the secrets of this generation and returns the reducer of
-// its sums. Every member must call it. The error names whose keys are at fault, or why so many members
-// cannot have secure sums.
+// its sums. Every member must call it. The error names whose keys are at fault, or says that so many
+// members cannot have secure sums.
 func New(ctx context.Context, t Terms, g *comm.Group) (*Reducer, error) {
-	switch n := g.Size(); {
-	case n < t.Least:
-		return nil, fmt.Errorf("secagg: a secure sum must have at least %d members (got %d)", t.Least, n)
-	case n > MostMembers:
-		return nil, fmt.Errorf("secagg: a secure sum must have at most %d members (got %d): train by groups, or set secure_sums: off", MostMembers, n)
+	if n := g.Size(); n < t.Least || n > MostMembers {
+		return nil, fmt.Errorf("secagg: a secure sum must have %d to %d members (got %d)", t.Least, MostMembers, n)
 	}
 	pairs, err := t.exchangeKeys(ctx, g)
 	if err != nil {
@@ -134,13 +130,7 @@ func (r *Reducer) sum(ctx context.Context, c *comm.Contribution, part string, me
 		}
 	}
 	hide := func(k, lo, hi int) { cover(masks[k], vectors[k], lo, hi) }
-	sum := r.group.SumIntegers
-	if r.group.Size() > tree.Above {
-		sum = func(ctx context.Context, id comm.ReduceID, meta []byte, hide func(k, lo, hi int), vectors ...comm.Integers) (comm.Reduced, error) {
-			return tree.Sum(ctx, r.group, id, meta, hide, vectors...)
-		}
-	}
-	return sum(ctx, c.ID, meta, hide, vectors...)
+	return r.group.SumIntegers(ctx, c.ID, meta, hide, vectors...)
 }
 
 // differ reports whether the members differ in what they must have in common.

@@ -104,10 +104,10 @@ func sameBits(x, y []float32) bool {
 	return slices.EqualFunc(x, y, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
 }
 
-// TestMaskedIsUnmasked: the masks cancel to the last bit, for few members, and for as many as mask in all pairs and one more.
+// TestMaskedIsUnmasked: the masks cancel to the last bit, for few members and for as many as there may be.
 func TestMaskedIsUnmasked(t *testing.T) {
-	for _, size := range []int{2, 3, 4, 5, 6, 7, 8, 13, 32, allPairs, allPairs + 1} {
-		if testing.Short() && size > 5 && size <= allPairs {
+	for _, size := range []int{2, 3, 4, 5, 6, 7, 8, 13, 32, MostMembers} {
+		if testing.Short() && size > 5 {
 			continue
 		}
 		maskedIsUnmasked(t, size)
@@ -117,12 +117,12 @@ func TestMaskedIsUnmasked(t *testing.T) {
 // TestMaskedIsUnmaskedForAll: so it is for each number of members.
 func TestMaskedIsUnmaskedForAll(t *testing.T) {
 	long.Only(t)
-	for size := 2; size <= allPairs+1; size++ {
+	for size := 2; size <= MostMembers; size++ {
 		maskedIsUnmasked(t, size)
 	}
 }
 
-// maskedIsUnmasked sums numbers of so many members in 32 and 64 bits, of few and of more than allPairs also in others, and for
+// maskedIsUnmasked sums numbers of so many members in 32 and 64 bits, of few also in others, and for
 // lengths around the edges of chunks and frames. Where more than 5 add up in fixed point, the sums without masks are
 // comm.Group's own.
 func maskedIsUnmasked(t *testing.T, size int) {
@@ -132,7 +132,7 @@ func maskedIsUnmasked(t *testing.T, size int) {
 	if size <= 4 {
 		lengths = append(lengths, 0, 1, 7, size*(1<<15)-1, size*(1<<15), size*(1<<15)+1, size*(1<<16)+3)
 	}
-	if size <= 5 || size > allPairs {
+	if size <= 5 {
 		rings = append(rings, 0, 4, 8, 16)
 	}
 	all := make([][]float32, size)
@@ -245,8 +245,8 @@ func TestRefusals(t *testing.T) {
 		value       float32
 		says        string
 	}{
-		{2, 3, 0, 1, "at least 3 members (got 2)"},
-		{MostMembers + 1, 3, 0, 1, "at most 1000 members (got 1001)"},
+		{2, 3, 0, 1, "must have 3 to 64 members (got 2)"},
+		{MostMembers + 1, 3, 0, 1, "must have 3 to 64 members (got 65)"},
 		{3, 3, 0, float32(math.NaN()), "update[1] must be between"},
 		{3, 3, 16, float32(math.Inf(-1)), "update[1] must be between"},
 		{3, 3, 0, math.MaxFloat32 / 4, "update[1] must be between"},
@@ -311,7 +311,7 @@ func signers(size int) (sign func(rank int) func([]byte) ([]byte, error), verify
 	return sign, verify
 }
 
-// TestKeys: members that agree get a sum, hybrid or not, signed or not; those that do not are named.
+// TestKeys: members that agree get a sum, signed or not; those that do not are named.
 func TestKeys(t *testing.T) {
 	const size = 4
 	sign, verify := signers(size)
@@ -332,15 +332,13 @@ func TestKeys(t *testing.T) {
 			return err
 		})
 	}
-	for _, hybrid := range []bool{false, true} {
-		for _, signed := range []bool{false, true} {
-			if err := errors.Join(run(func(_ int, terms *Terms) {
-				if terms.Hybrid = hybrid; !signed {
-					terms.Sign, terms.Verify = nil, nil
-				}
-			}, nil)...); err != nil {
-				t.Errorf("hybrid %t, signed %t: %v", hybrid, signed, err)
+	for _, signed := range []bool{false, true} {
+		if err := errors.Join(run(func(_ int, terms *Terms) {
+			if !signed {
+				terms.Sign, terms.Verify = nil, nil
 			}
+		}, nil)...); err != nil {
+			t.Errorf("signed %t: %v", signed, err)
 		}
 	}
 	blamed := func(what string, errs []error, rank int, says string) {
@@ -364,10 +362,6 @@ func TestKeys(t *testing.T) {
 			terms.Run[0] = 1
 		}
 	}, nil), 1, "not this member's")
-	blamed("hybrid at one only", run(func(r int, terms *Terms) {
-		terms.Sign, terms.Verify = nil, nil
-		terms.Hybrid = r == 3
-	}, nil), 3, "keys")
 }
 
 // TestKeysOfTwoFaces: a member that shows two others different keys is found out.
@@ -399,7 +393,7 @@ type twoFaced struct {
 func (f *twoFaced) Send(ctx context.Context, to int, head, body []byte) error {
 	if to == 1 && !f.done {
 		f.done = true
-		other, err := newKeys(false)
+		other, err := newKeys()
 		if err != nil {
 			return err
 		}

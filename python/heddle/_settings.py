@@ -550,14 +550,13 @@ class Settings(TypedDict, total=False):
     to 63; int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
     """
 
-    secure_sums: Literal["auto", "on", "hybrid", "off"]
-    """Sums whose parts nobody sees, of 3 to 1000 peers.
+    secure_sums: Literal["auto", "on", "off"]
+    """Sums whose parts nobody sees, of 3 to 64 peers.
 
     Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
-    in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more in
-    every sum; with two, each peer sees the other's part of every sum in any case. Of more than 50
-    peers each shares masks with 24 others; with more than 1000, auto is refused. hybrid is on, with
-    keys that rest on ML-KEM-768 as well as on X25519.
+    in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more; with
+    two, each peer sees the other's part of every sum in any case. Secure sums take at most 64 peers.
+    Keys rest on X25519 and ML-KEM-768.
     """
 
     fetch: Literal["sar", "sa", "oneshot", "auto"]

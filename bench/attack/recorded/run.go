@@ -106,7 +106,7 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 	size := len(run.Shards)
 	m := attack.Member(rank, size, over)
 	if run.Plan.Secure(size) {
-		terms := secagg.Terms{Least: plan.LeastSecure, Hybrid: run.Plan.SecureSums == "hybrid"}
+		terms := secagg.Terms{Least: plan.LeastSecure}
 		m.Reducer = func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
 	}
 	if run.sums != nil {

@@ -85,8 +85,6 @@ func (c *command) check() error {
 		return cli.Invalidf("--phones must be 2 to %d (got %d)", 1<<20, c.phones)
 	case (c.edges || c.single) && c.data == "" || c.single && c.phones > 0:
 		return cli.Invalidf("--edges and --single must be with --data, and --single without --phones")
-	case (c.edges || c.single) && c.sites > mostCollect:
-		return cli.Invalidf("--sites must be at most %d with --edges or --single (got %d): only sites that collect know edges", mostCollect, c.sites)
 	case c.trace != "always" && c.trace != "day":
 		return cli.Invalidf("--trace must be always or day (got %q)", c.trace)
 	case c.deadline <= 0 || c.deadline > day:

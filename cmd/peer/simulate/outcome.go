@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
@@ -31,9 +30,6 @@ type Outcome struct {
 
 	Bytes   Bytes `json:"bytes"`
 	Formula Bytes `json:"bytes_by_formula"` // shares and sums
-
-	Tree        *TreeSums `json:"sums_over_tree,omitempty"` // of more than tree.Above sites
-	TreeFormula *TreeSums `json:"sums_over_tree_by_formula,omitempty"`
 
 	Sent      float64 `json:"phone_bytes_sent"`     // per phone that takes part
 	Received  float64 `json:"phone_bytes_received"` //
@@ -74,12 +70,11 @@ func (w *world) outcome(ctx context.Context) (*Outcome, error) {
 		}
 		right, tested = right+p.right, tested+p.tested
 	}
-	for _, s := range slices.Concat(w.sites, w.others) {
+	for _, s := range w.sites {
 		r, t := score(s.trainer, s.shard)
 		right, tested = right+r, tested+t
 		w.all.Sites += s.group.Bytes().Total()
 	}
-	o.Tree, o.TreeFormula = w.overTree()
 	for k, n := range w.sites[0].numbers {
 		if w.sites[0].widths[k] == 0 {
 			o.Formula.Shares += int64(w.whole[k]) * w.agreed.SentBytes(n)
@@ -138,14 +133,5 @@ func table(out io.Writer, r Result) error {
 	row("lost half way, MB", megabytes(func(o *Outcome) int64 { return o.Bytes.Lost }))
 	row("frames, MB", megabytes(func(o *Outcome) int64 { return o.Bytes.Frames }))
 	row("between sites, MB", megabytes(func(o *Outcome) int64 { return o.Bytes.Sites }))
-	if r.Runs[0].Tree != nil {
-		row("sums over a tree of sites", number("%d", func(o *Outcome) any { return o.Tree.Sums }))
-		row("their messages", number("%d", func(o *Outcome) any { return o.Tree.Messages }))
-		row("by formula", number("%d", func(o *Outcome) any { return o.TreeFormula.Messages }))
-		row("their bytes, MB", megabytes(func(o *Outcome) int64 { return o.Tree.Bytes }))
-		row("by formula", megabytes(func(o *Outcome) int64 { return o.TreeFormula.Bytes }))
-		row("messages one after another", number("%d", func(o *Outcome) any { return o.Tree.Path }))
-		row("by formula", number("%d", func(o *Outcome) any { return o.TreeFormula.Path }))
-	}
 	return t.Flush()
 }

@@ -59,7 +59,6 @@ type world struct {
 	config closedform.Config
 	agreed leaf.Agreement
 	sites  []*site // those that collect shares
-	others []*site
 	phones []*phone
 
 	now    time.Duration
@@ -81,7 +80,7 @@ type world struct {
 func simulate(ctx context.Context, c closedform.Config, m members, s settings) (*Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &world{settings: s, config: c, agreed: leaf.Agreement{Run: [8]byte{1}, Sites: min(len(m.sites), mostCollect), Least: s.least,
+	w := &world{settings: s, config: c, agreed: leaf.Agreement{Run: [8]byte{1}, Sites: len(m.sites), Least: s.least,
 		Most: len(m.phones), Edges: m.edges != nil}}
 	if err := w.agreed.Validate(); err != nil {
 		return nil, cli.Invalid(err)
@@ -111,11 +110,7 @@ func simulate(ctx context.Context, c closedform.Config, m members, s settings) (
 		if err := one.start(ctx, w, m, net, r); err != nil {
 			return nil, err
 		}
-		if r < w.agreed.Sites {
-			w.sites = append(w.sites, one)
-		} else {
-			w.others = append(w.others, one)
-		}
+		w.sites = append(w.sites, one)
 	}
 	for {
 		over, err := w.meet()
@@ -129,16 +124,8 @@ func simulate(ctx context.Context, c closedform.Config, m members, s settings) (
 			break
 		}
 	}
-	for r, s := range w.others {
-		if err := <-s.ended; err != nil {
-			return nil, fmt.Errorf("site %d: %w", len(w.sites)+r, err)
-		}
-	}
 	return w.outcome(ctx)
 }
-
-// mostCollect is how many sites collect shares: a phone has a message for each of them.
-const mostCollect = 64
 
 // meet waits until every site has computed its part of the next sum, or has ended, and moves time on by what the sites'
 // messages took.

@@ -30,8 +30,6 @@ type site struct {
 	release chan struct{}
 	ended   chan error
 
-	tree TreeSums // its part of them
-
 	done bool
 	idle time.Duration // when its last answer to a phone has left
 	sent netsim.Load   // to other sites, when it last said so
@@ -89,10 +87,8 @@ func (s *site) start(ctx context.Context, w *world, m members, net *netsim.Netwo
 		return err
 	}
 	s.trainer.Leaves, s.trainer.AllRounds = true, s.allRounds
-	if rank < a.Sites {
-		if s.intake, err = leaf.NewIntake(a, rank, everybody); err != nil {
-			return err
-		}
+	if s.intake, err = leaf.NewIntake(a, rank, everybody); err != nil {
+		return err
 	}
 	s.closes, s.release, s.ended = make(chan netsim.Load), make(chan struct{}), make(chan error, 1)
 	s.group = comm.NewGroup(net.Transport(rank), rank, len(m.sites))
@@ -110,7 +106,7 @@ func (s *site) run(ctx context.Context, a leaf.Agreement) error {
 		inner = masked
 	}
 	var err error
-	if s.collector, err = leaf.NewCollector(a, s.group, overTree{inner, s}, s.intake, s.until); err != nil {
+	if s.collector, err = leaf.NewCollector(a, s.group, inner, s.intake, s.until); err != nil {
 		return err
 	}
 	if a.Edges {
