@@ -112,7 +112,7 @@ func TestAdmissionGuide(t *testing.T) {
 		t.Error("the models differ")
 	}
 	// All sites publish their figures.
-	_, schema := resultSchema(t)
+	schema := resultSchema(t)
 	names := []string{"north", "south", "west"}
 	for _, site := range names {
 		figures := bySchema(t, schema, filepath.Join(dir, site, "run/result.json")).(map[string]any)["figures"].(map[string]any)

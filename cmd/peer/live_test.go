@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/cmd/peer/browsertest"
 	"github.com/heddle-gnn/heddle/internal/ports"
 )
 
@@ -112,25 +110,5 @@ func TestLivePage(t *testing.T) {
 	}
 	if status, _ := fetched(url + "/healthz"); status != 0 {
 		t.Errorf("the server must end with the run (status %d)", status)
-	}
-}
-
-// TestLivePageInABrowser looks at the page while it waits and while it trains. With HEDDLE_WRITE=1 it makes the pictures of
-// docs/screenshots.
-func TestLivePageInABrowser(t *testing.T) {
-	t.Parallel()
-	b := browsertest.Start(t)
-	url, last, _ := watched(t, "--rounds", "100000", "--patience", "0", "--hidden", "4")
-	until(t, url+"/healthz", func(status int, _ string) bool { return status == http.StatusOK })
-	live := `document.getElementById("link").textContent == "Live."`
-	b.Check(t, url, live+` && document.getElementById("state").textContent.startsWith("Waiting")`)
-	last()
-	trains := live + ` && document.querySelectorAll("#curves svg").length == 2 && document.querySelectorAll("#sent svg").length == 1`
-	b.Check(t, url, trains)
-	if rows := b.Texts(t, url, trains, "#map tbody tr"); strings.Join(rows, "; ") != "site-0is this site; site-1is connected; site-2is connected" {
-		t.Errorf("the federation is %q", rows)
-	}
-	if os.Getenv("HEDDLE_WRITE") != "" {
-		b.Screenshots(t, url, trains, filepath.Join("..", "..", "docs", "screenshots", "live"), 1500)
 	}
 }

@@ -54,7 +54,7 @@ func TestRegressionFromTables(t *testing.T) {
 	t.Parallel()
 	dir := priceTables(t, 400)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	plain, schema := resultSchema(t)
+	schema := resultSchema(t)
 	if out := must(t, "inspect", at("data")); !strings.Contains(out, "1 targets (numbers)") {
 		t.Error(out)
 	}
@@ -65,7 +65,7 @@ func TestRegressionFromTables(t *testing.T) {
 			t.Errorf("%s: %s", flags, out)
 		}
 		object := bySchema(t, schema, at("run/result.json"))
-		for _, field := range unknown(object, plain.(map[string]any), plain.(map[string]any), "result") {
+		for _, field := range unknown(object, schema, schema, "result") {
 			t.Errorf("%s: the schema must know %s", flags, field)
 		}
 		result := figures(t, at("run/result.json"))

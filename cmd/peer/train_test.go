@@ -58,7 +58,7 @@ func TestSameBits(t *testing.T) {
 
 	want := contents(t, filepath.Join(dir, "memory", "model.safetensors"))
 	first := figures(t, filepath.Join(dir, "memory", "result.json"))
-	_, schema := resultSchema(t)
+	schema := resultSchema(t)
 	equal(t, "losses", len(first.Loss), 24)
 	equal(t, "wire bytes in memory", first.Bytes.Wire, 0)
 	for _, name := range []string{"quic", "tcp", "noise", "ws", "auto", "data", "join-0", "join-1", "join-2"} {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/p2p/node"
 )

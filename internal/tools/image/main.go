@@ -1,7 +1,7 @@
 // Command image builds the container image of peer for Linux on amd64 and arm64, without a daemon and
 // without a base image, as a directory in the OCI layout that crane, skopeo and podman push or load.
 //
-//	go run ./packaging/image -out image
+//	go run -C internal/tools ./image -out "$PWD/image"
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -77,7 +78,12 @@ func build(ctx context.Context, out, version string, processors ...string) error
 
 // compile builds peer, which is static.
 func compile(ctx context.Context, binary, processor string) error {
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "github.com/heddle-gnn/heddle/cmd/peer")
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/heddle-gnn/heddle").Output()
+	if err != nil {
+		return fmt.Errorf("find the program: %w", err)
+	}
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./cmd/peer")
+	c.Dir = strings.TrimSpace(string(root))
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+processor)
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {

@@ -3,51 +3,14 @@ package report
 import (
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/cmd/peer/browsertest"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/train/figures"
 )
-
-// file writes a page to a file and returns its address.
-func file(t *testing.T, html string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "report.html")
-	if err := os.WriteFile(path, []byte(html), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return "file://" + path
-}
-
-// Pages of a run and of a partition are read on a phone and on a desk, light and dark, by eye and by ear.
-func TestPagesInABrowser(t *testing.T) {
-	b := browsertest.Start(t)
-	run := sample(t)
-	run.Result.Tried = tried()
-	t.Run("run", func(t *testing.T) { b.Check(t, file(t, written(t, run)), "true") })
-	t.Run("comparison", func(t *testing.T) {
-		var html strings.Builder
-		ways := Table{Head: []string{"way", "test accuracy", "who saw raw data"}, Rows: [][]string{{"together", "81.2 ± 0.4 %", "nobody else; rows and sums left the sites, for which see the last table"}}}
-		bars := []Bar{{"north alone", 0.7, 0.65, 0.75}, {"together", 0.8, 0.78, 0.82}}
-		if err := WriteComparison(&html, Comparison{Title: "wards: does joining pay?", Kicker: "seed 1", Sentence: "Joining paid.", Metric: "accuracy",
-			Ways: ways, Sites: ways, WayBars: bars, SiteBars: bars, Notes: []string{"A note."}, Settings: "model: gcn", Command: "peer compare"}); err != nil {
-			t.Fatal(err)
-		}
-		b.Check(t, file(t, html.String()), "true")
-	})
-	t.Run("predictions", func(t *testing.T) { b.Check(t, file(t, predicted(t, guess(t))), "true") })
-	run.Result.Figures.Test = mixed(20)
-	t.Run("many classes", func(t *testing.T) { b.Check(t, file(t, written(t, run)), "true") })
-	t.Run("partition", func(t *testing.T) {
-		b.Check(t, file(t, partitioned(t, shard.Describe(run.Shards, shard.Meta{Policy: "by-column", Sites: run.Names}))), "true")
-	})
-}
 
 // mixed are figures of so many classes, each of which is called the next at times.
 func mixed(classes int) figures.Set {

@@ -1,6 +1,6 @@
-// Package browsertest looks at pages as a person with a browser does: in headless Chromium, on a phone and on a desk, light
+// Package pages looks at pages as a person with a browser does: in headless Chromium, on a phone and on a desk, light
 // and dark, on paper, and with axe-core, which finds what hinders people with disabilities.
-package browsertest
+package pages
 
 import (
 	"context"
