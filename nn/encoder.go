@@ -156,14 +156,14 @@ func (e *Encoder) Encode(x graph.Features) graph.Features {
 	return x
 }
 
-// ClassScale makes logits of a closed form, between about 0 and 1, as large as validation prefers them beside components in
+// classScale makes logits of a closed form, between about 0 and 1, as large as validation prefers them beside components in
 // rows of length 1 (docs/adr/0075-trained-layers-see-classes.md).
-const ClassScale = 4
+const classScale = 4
 
 // WithClasses returns what the first layer sees: rows of Encode, and the logits of Classes for the same nodes beside them.
 func (e *Encoder) WithClasses(rows graph.Features, logits mat.Dense) graph.Features {
 	scaled := logits.Clone()
-	kernels.Scale(ClassScale, scaled.Data)
+	kernels.Scale(classScale, scaled.Data)
 	return graph.Columns([]graph.Features{rows, {Dense: scaled}})
 }
 

@@ -34,7 +34,7 @@ func (s Layout) WithoutEdges() Layout {
 // features, which have no few values, and models without Coarse keep their columns; those of rounds Alone do not cross, nor
 // with Own, where ClassRows are rounded in their place.
 func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) mat.Dense {
-	if s.CoarseIn(r) {
+	if s.coarseIn(r) {
 		if s.OwnExact {
 			z = z.Clone()
 		}
@@ -43,8 +43,8 @@ func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) mat.Dense {
 	return z
 }
 
-// CoarseIn reports whether the columns of round r are rounded: where they cross, or logits that are made of them.
-func (s Layout) CoarseIn(r int) bool {
+// coarseIn reports whether the columns of round r are rounded: where they cross, or logits that are made of them.
+func (s Layout) coarseIn(r int) bool {
 	return s.Rounded() && s.Own == 0 && (r >= s.Alone || s.LogitHops > 0)
 }
 

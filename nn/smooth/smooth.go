@@ -87,7 +87,7 @@ func (c CorrectSmooth) Apply(logits mat.Dense, class []int32, s Spread) (mat.Den
 			length += math.Abs(float64(v))
 		}
 		scale := size[0] / size[1] / length
-		if !(scale <= MostScale) { // next to no error has come this far
+		if !(scale <= mostScale) { // next to no error has come this far
 			scale = 1
 		}
 		kernels.Axpy(float32(scale), spread.Row(i), row)
@@ -103,11 +103,11 @@ func (c CorrectSmooth) Apply(logits mat.Dense, class []int32, s Spread) (mat.Den
 
 const maxSteps = 1000
 
-// MostScale is how much an error that has come from far is enlarged at most.
-const MostScale = 1000
+// mostScale is how much an error that has come from far is enlarged at most.
+const mostScale = 1000
 
-// LeastShare bounds the logarithms of shares.
-const LeastShare = 1e-9
+// leastShare bounds the logarithms of shares.
+const leastShare = 1e-9
 
 // spread returns Z after some steps, each bounded to [lo, 1].
 func (s Spread) spread(first mat.Dense, alpha float32, steps int, lo float32) (mat.Dense, error) {
@@ -148,10 +148,10 @@ func shares(logits mat.Dense) mat.Dense {
 func logShares(row []float32) {
 	var sum float64
 	for _, v := range row {
-		sum += max(float64(v), LeastShare)
+		sum += max(float64(v), leastShare)
 	}
 	for k, v := range row {
-		row[k] = float32(math.Log(max(float64(v), LeastShare) / sum))
+		row[k] = float32(math.Log(max(float64(v), leastShare) / sum))
 	}
 }
 

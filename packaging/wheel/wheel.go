@@ -79,6 +79,9 @@ Provides-Extra: torch
 Requires-Dist: torch >=2.0 ; extra == 'torch'
 Provides-Extra: pyg
 Requires-Dist: torch-geometric >=2.4 ; extra == 'pyg'
+Provides-Extra: onnx
+Requires-Dist: torch >=2.2 ; extra == 'onnx'
+Requires-Dist: onnx >=1.16 ; extra == 'onnx'
 Provides-Extra: sklearn
 Requires-Dist: scikit-learn >=1.3 ; extra == 'sklearn'
 Description-Content-Type: text/markdown

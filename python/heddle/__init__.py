@@ -12,7 +12,7 @@ This package is a thin layer over the program `peer`, which is inside it: `pytho
 
 from heddle._graph import Graph, SparseRows, Tables, split
 from heddle._program import Error, InputError, Interrupted
-from heddle._run import Comparison, Report, Run, compare, demo_graph, join, load, simulate, train
+from heddle._run import Comparison, Report, Run, compare, demo_graph, export_onnx, join, load, simulate, train
 from heddle._settings import Settings
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Tables",
     "compare",
     "demo_graph",
+    "export_onnx",
     "join",
     "load",
     "simulate",

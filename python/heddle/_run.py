@@ -189,16 +189,6 @@ class Run(_Output):
 
         return torch.module(self.model_file)
 
-    def to_onnx(self, file: _program.Path) -> pathlib.Path:
-        """Writes the model in the format of ONNX, operator set 18, and returns the file.
-
-        Inputs are x [N, F], edge_index [2, E], edge_weight [E], and edge_type [E] or edge_attr [E, G] where the model reads
-        them; models of class means also read labels [N, C],
-        train_mask [N] and sparse [] (docs/reference/model-file.md). Outputs are logits and probabilities [N, C].
-        """
-        _program.run(["export", "--model", str(self.model_file), "--onnx", os.fspath(file)])
-        return pathlib.Path(file)
-
     def to_pyg(self) -> Any:
         """Returns the model with layers of PyTorch Geometric, `convs`, that have the weights of the run."""
         from heddle import _pyg
@@ -377,8 +367,20 @@ def load(directory: _program.Path) -> Run:
     return run
 
 
+def export_onnx(run: Run, path: _program.Path) -> pathlib.Path:
+    """Writes the model of a run as ONNX, operator set 18, and returns the file. It needs torch and onnx.
+
+    Inputs are x [N, F], and edge_index [2, E], edge_weight [E], edge_type [E], edge_attr [E, G], labels [N, C],
+    train_mask [N], held_out [N] and sparse [] where the model reads them; outputs are logits and probabilities [N, C]
+    (docs/reference/model-file.md). Models of links and of nodes without features are refused.
+    """
+    from heddle import _onnx
+
+    return _onnx.export(run.model_file, path)
+
+
 def read_model(file: _program.Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]:
-    """Returns spec, card and tensors of a model file; docs/reference/model-file.md describes them."""
+    """Returns spec, card, with the classes, and tensors of a model file; docs/reference/model-file.md describes them."""
     blob = pathlib.Path(file).read_bytes()
     size = int.from_bytes(blob[:8], "little")
     header = json.loads(blob[8 : 8 + size])
@@ -387,7 +389,10 @@ def read_model(file: _program.Path) -> tuple[dict[str, Any], dict[str, Any], dic
     for name, t in header.items():
         begin, end = t["data_offsets"]
         tensors[name] = np.frombuffer(blob, "<f4", (end - begin) // 4, 8 + size + begin).reshape(t["shape"]).copy()
-    return json.loads(meta["spec"]), json.loads(meta["card"]), tensors
+    card = json.loads(meta["card"])
+    if "classes" in meta:
+        card["classes"] = json.loads(meta["classes"])
+    return json.loads(meta["spec"]), card, tensors
 
 
 def _simulate(

@@ -23,7 +23,7 @@ class Edges:
 
     def sum(self, z: torch.Tensor) -> torch.Tensor:
         """Row i is the sum of weight · z[src] over the edges into i."""
-        return z.new_zeros(self.n, z.shape[1]).index_add(0, self.dst, self.weight.to(z.dtype)[:, None] * z[self.src])
+        return _into(z.new_zeros(self.n, z.shape[1]), self.dst, self.weight.to(z.dtype)[:, None] * z[self.src])
 
     def hops(self, z: torch.Tensor, times: int) -> torch.Tensor:
         for _ in range(times):
@@ -38,7 +38,7 @@ class Edges:
         return Edges(self.n, torch.cat([self.src, every]), torch.cat([self.dst, every]), weight, columns)
 
     def degree(self) -> torch.Tensor:
-        return self.weight.new_zeros(self.n).index_add(0, self.dst, self.weight)
+        return _into(self.weight.new_zeros(self.n), self.dst, self.weight)
 
     def gcn(self) -> "Edges":  # (1)
         d, g = 1 + self.degree(), self.with_loops()
@@ -57,28 +57,28 @@ class Edges:
 
 def _build(n: int, src: torch.Tensor, dst: torch.Tensor, weight: torch.Tensor, directed: bool, columns: Optional[torch.Tensor] = None) -> Edges:
     """Adds the reverse of each edge unless directed, drops loops, keeps of repeated edges the largest weight and the first columns."""
-    row = torch.arange(len(src), device=src.device)
+    row = torch.arange(src.shape[0], device=src.device)
     if not directed:
         src, dst, weight, row = torch.cat([src, dst]), torch.cat([dst, src]), torch.cat([weight, weight]), torch.cat([row, row])
     keep = src != dst
     src, dst, weight, row = src[keep], dst[keep], weight[keep], row[keep]
     pair, place = torch.unique(dst * n + src, return_inverse=True)
-    most = weight.new_zeros(len(pair)).scatter_reduce(0, place, weight, "amax")
+    most = torch.zeros_like(pair, dtype=weight.dtype).scatter_reduce(0, place, weight, "amax")
     if columns is not None:
-        columns = columns[torch.full_like(pair, len(columns)).scatter_reduce(0, place, row, "amin")]
+        columns = columns[torch.full_like(pair, columns.shape[0]).scatter_reduce(0, place, row, "amin")]
     return Edges(n, pair % n, pair // n, most, columns)
 
 
 def _relations(n: int, edge_index: torch.Tensor, weight: torch.Tensor, kind: torch.Tensor, count: int) -> list[Edges]:
     """Returns the edges of each of count relations. Edges of the first half of them alone lack their reverses, which are the other half."""
-    src, dst = edge_index
-    top = int(kind.max()) if len(kind) else -1
-    if top >= count:
-        raise ValueError(f"edge_type must be 0 to {count - 1}, the relations of the model (got {top})")
-    given = count // 2 if count % 2 == 0 and top < count // 2 else count
-    of = [kind == r for r in range(given)]
-    forth = [_build(n, src[k], dst[k], weight[k], directed=True) for k in of]
-    return forth if given == count else forth + [_build(n, dst[k], src[k], weight[k], directed=True) for k in of]
+    src, dst = edge_index[0], edge_index[1]
+    if count % 2 == 0:
+        half = count // 2
+        lack = (kind < half).all() & (kind < half)
+        src, dst, weight = torch.cat([src, dst[lack]]), torch.cat([dst, src[lack]]), torch.cat([weight, weight[lack]])
+        kind = torch.cat([kind, half + kind[lack]])
+    of = [kind == r for r in range(count)]
+    return [_build(n, src[k], dst[k], weight[k], directed=True) for k in of]
 
 
 class Inputs:
@@ -89,7 +89,7 @@ class Inputs:
         held_out: Any, edge_attr: Any,
     ):  # fmt: skip
         self.sparse = x.layout != torch.strided
-        self.x, self.n = x.to_dense() if self.sparse else x, len(x)
+        self.x, self.n = x.to_dense() if self.sparse else x, x.shape[0]
         weight = torch.ones(edge_index.shape[1], dtype=x.dtype, device=x.device) if edge_weight is None else edge_weight.to(x.dtype)
         layers = spec["layers"] or []
         for k, layer in enumerate(layers, 1):
@@ -104,6 +104,8 @@ class Inputs:
         columns = None if edge_attr is None else edge_attr.to(x.dtype)
         self.edges = _build(self.n, edge_index[0], edge_index[1], weight, directed=False, columns=columns)
         count = max((layer.get("relations", 0) for layer in layers), default=0)
+        if count and not torch.jit.is_tracing() and edge_type.numel() and edge_type.max() >= count:
+            raise ValueError(f"edge_type must be 0 to {count - 1}, the relations of the model (got {edge_type.max()})")
         self.relations = _relations(self.n, edge_index, weight, edge_type, count) if count else []
         self.y, self.train_mask, self.held_out = y, train_mask, held_out
 
@@ -206,6 +208,8 @@ class Model(nn.Module):
         if e["kind"] == "mlp":  # (6)
             x = torch.relu(self._layer_norm("encoder.norm", self._linear("encoder.self", x)))
             return self._head("encoder.head", x) if self.spec["carry"] == "scores" or not self.spec["layers"] else x
+        if e["kind"] not in ("raw", "sign"):
+            raise NotImplementedError(f"there is no torch module of encoder {e['kind']}: use run.predict(data)")
         if e.get("labels"):  # (7)
             x = torch.cat([x, self._given(data)], 1)
         if e["kind"] == "sign":  # (8)
@@ -268,7 +272,7 @@ class Model(nn.Module):
                 message = message + data.edges.columns @ self.get_parameter(name + ".edge.weight")
             message = torch.relu(message)
             h = self._linear(name + ".self", x)
-            h = h + torch.zeros_like(h).index_add(0, data.edges.dst, message)
+            h = h + _into(torch.zeros_like(h), data.edges.dst, message)
             return self._linear(name + ".post", torch.relu(self._linear(name + ".nbr", h)))
         if conv in ("gat", "gatv2"):
             return self._attention(name, s, x, data)
@@ -301,7 +305,7 @@ class Model(nn.Module):
         else:
             u = z[g.src] + self._linear(name + ".dst", x).reshape(data.n, s["heads"], -1)[g.dst]
             if s.get("edge_columns"):
-                u = u + (g.columns @ p(name + ".attention.edge")).reshape(len(g.src), s["heads"], -1)
+                u = u + (g.columns @ p(name + ".attention.edge")).reshape(u.shape)
             e = (nn.functional.leaky_relu(u, 0.2) * p(name + ".attention.vector")).sum(2)
         h = _attended(torch.zeros_like(z), g.dst, e, z[g.src])
         h = h.mean(1) if s.get("average") else h.reshape(data.n, -1)
@@ -359,13 +363,18 @@ class Model(nn.Module):
         return torch.log(p / p.sum(1, keepdim=True))
 
 
+def _into(h: torch.Tensor, at: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Adds each row to the row of h that at names. index_add would do, but is wrong in ONNX if at names a row twice."""
+    return h.scatter_add(0, at.reshape(-1, *[1] * (rows.dim() - 1)).expand_as(rows), rows)
+
+
 def _attended(h: torch.Tensor, dst: torch.Tensor, e: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     """Adds to h [N, heads, D], for each destination and head, its edges' rows weighed by the softmax of their logits e."""
     n, heads = h.shape[:2]
     top = e.new_full((n, heads), -math.inf).scatter_reduce(0, dst[:, None].expand(-1, heads), e, "amax")
     w = torch.exp(e - top[dst])
-    alpha = w / w.new_zeros(n, heads).index_add(0, dst, w)[dst]
-    return h.index_add(0, dst, alpha[:, :, None] * rows)
+    alpha = w / _into(w.new_zeros(n, heads), dst, w)[dst]
+    return _into(h, dst, alpha[:, :, None] * rows)
 
 
 def _over(x: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
@@ -393,7 +402,8 @@ class _ClassMeans:
         if self.s.get("adjacent"):
             x = _neighbour_columns(data, self.s["adjacent"])
         self.x = m._normed(x)
-        self.values = (self.x != 0).sum(1)
+        self.sparse = True if self.s.get("adjacent") else data.sparse
+        self.values = (self.x != 0).long().sum(1)
 
     def __call__(self) -> torch.Tensor:
         s, p = self.s, self.m.get_parameter
@@ -402,13 +412,14 @@ class _ClassMeans:
         if s.get("leave_out") and self.data.train_mask is not None:
             given = self.m._given(self.data)
             train = _told(self.data)
-            others = ~train
+            others = ~train & train.any()  # without a training node nothing is left out
             if s.get("inductive") and self.data.held_out is not None:
                 others = others & ~self.data.held_out
         columns: list[torch.Tensor] = []
         logits = self.x.new_zeros(self.data.n, self.classes)
         if given is not None and s.get("residual") and not s.get("numbers"):
-            logits[:, : self.width] = p("round1.counts")[0] - (0.5 if s.get("multi") else 0)
+            first = p("round1.counts")[0] - (0.5 if s.get("multi") else 0)
+            logits = torch.cat([logits[:, : self.width] + first, logits[:, self.width :]], 1)
         for r in range(1, s["rounds"] + 1):
             z = self.x @ p(f"round{r}.means")  # (20)
             if given is not None:
@@ -464,24 +475,20 @@ class _ClassMeans:
 
     def _coarse(self, z: torch.Tensor, deviation: float, fine: float) -> torch.Tensor:
         """Rounds the rows of sparse features of few values, whose deviation is given, to no finer a grid than fine."""
-        coarse, columns = self.s.get("coarse", 0), self.x.shape[1]
+        coarse, columns = self.s.get("coarse", 0), int(self.x.shape[1])
         withheld = 5 if self.s.get("withhold_few") else 0
-        if not (coarse or withheld) or not (self.data.sparse or self.s.get("adjacent")):
+        if not (coarse or withheld) or self.sparse is False:
             return z
-        few = (self.values > 0) & (self.values <= withheld)
-        z = torch.where(few.to(z.device)[:, None], torch.zeros_like(z), z)
+        few = (self.values > 0) & (self.values <= withheld) & self.sparse
+        z = torch.where(few[:, None], torch.zeros_like(z), z)
         if not coarse:
             return z
-        grids = torch.zeros(columns + 1, dtype=torch.float64)
-        for v in torch.unique(self.values).tolist():
-            step = 0.0
-            if v > 0:
-                step = math.sqrt(2 * math.pi * math.e) * 2 ** (-self._told(columns, v) / coarse)
-                step = 0.0 if step < 1 / 64 else step
-            grids[v] = deviation * max(step, fine)
-        grid = grids[self.values.cpu()].to(z.device)[:, None]
-        rounded = torch.round(z.double() / torch.where(grid > 0, grid, torch.ones_like(grid))) * grid
-        return torch.where(grid > 0, rounded.to(z.dtype), z)
+        steps = [math.sqrt(2 * math.pi * math.e) * 2 ** (-self._told(columns, v) / coarse) if v else 0.0 for v in range(columns + 1)]
+        grids = [deviation * max(step if step >= 1 / 64 else 0.0, fine) for step in steps]
+        grid = torch.tensor(grids, dtype=torch.float64, device=z.device)[self.values][:, None]
+        used = (grid > 0) & self.sparse
+        rounded = torch.round(z.double() / torch.where(used, grid, torch.ones_like(grid))) * grid
+        return torch.where(used, rounded.to(z.dtype), z)
 
     def _told(self, features: int, values: int) -> float:
         def name(v: int) -> float:

@@ -141,8 +141,6 @@ class Training(unittest.TestCase):
         for ask in (run.predict, run.embeddings):
             with self.assertRaisesRegex(heddle.InputError, "recommend"):
                 ask()
-        with self.assertRaisesRegex(heddle.InputError, "a model of links"):
-            run.to_onnx("never.onnx")
 
     def test_several_plans(self):
         run = heddle.train(self.graph, progress=False, transport="memory", budget="2MB")

@@ -10,7 +10,7 @@ from test_heddle import needs
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-@needs("nbclient", "ipykernel", "torch", "torch_geometric", "pandas", "onnxruntime")
+@needs("nbclient", "ipykernel", "torch", "torch_geometric", "pandas", "onnx", "onnxruntime")
 class Notebooks(unittest.TestCase):
     def run_(self, name):
         import nbclient
