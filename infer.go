@@ -133,7 +133,7 @@ func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 	whole := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 	defer whole.Close()
 	metric := map[target.Kind]eval.Metric{target.Single: "accuracy", target.Several: "micro-f1", target.Numbers: "r2"}[m.Spec.Kind()]
-	a, err := infer.Run(context.Background(), infer.Config{Exchange: "halo", LeastInSum: 1, Layerwise: true, Metric: metric}, m, shard.Whole(g.Numbered()), whole, whole)
+	a, err := infer.Run(context.Background(), infer.Config{Exchange: "halo", Layerwise: true, Metric: metric}, m, shard.Whole(g.Numbered()), whole, whole)
 	if err != nil {
 		return mat.Dense{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
 	}

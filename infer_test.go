@@ -92,7 +92,6 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 		{"preset: frugal; class_target: residual; rows: float32; coarse_rows: false", false, 0, 1e-4},
 		{"preset: frugal; class_target: residual; rounds_alone: 2; rows: float32; coarse_rows: false", false, 0, 1e-4},
 		{"preset: frugal; class_target: labels", false, 0.2, 0},
-		{"preset: frugal; class_target: labels; least_in_sum: 3; coarse_rows: false; rows: float32", false, 0, 0},
 		{"mode: fullbatch; model: gcn; hidden: 12; rounds: 8", false, 0, 1e-4},
 		{"mode: fullbatch; model: sage; hidden: 12; rounds: 8; norm: batch", false, 0, 1e-4},
 		{"mode: fullbatch; model: gat; heads: 2; hidden: 12; rounds: 8", false, 0, 1e-4},

@@ -31,7 +31,6 @@ func TestSentAsDisclosed(t *testing.T) {
 		{"preset: frugal; class_target: labels; exchange: halo; rows: int4", false, 3, 3 * 2 * 7, 3 * 7},
 		{"preset: frugal; class_rounds: 1; class_target: labels; metric: auc; exchange: halo; sums: float32", false, 1.7, 2 * 7, 7},
 		{"preset: frugal; class_rounds: 2; class_target: residual; random_features: 80; metric: auc; exchange: halo", false, 1.6, -1, -1},
-		{"preset: frugal; class_target: labels; least_in_sum: 3", false, 6, 3 * 2 * 7 / 3., 3 * 7 / 3.},
 		{"preset: frugal; epsilon: 4; class_target: labels", true, 2, 2 * 7, 2 * 7},
 		{"rounds: 4; model: gcn; encoder: raw; hidden: 12; exchange: halo; keep_last: true", false, 8, 600 + 2 + 12, 600 + 12},
 		{"preset: frugal", false, 20, 4 * 2 * 6, 4 * 6},

@@ -223,10 +223,9 @@ func TestLimits(t *testing.T) {
 		"preset: frugal-pca\nencoder: pca:8\nrows: int8\ncompress: zstd\nsums: int16": 1.5,
 		"preset: frugal-pca\nencoder: pca:8\nrows: int4\nsums: int8":                  1.5,
 		"preset: frugal-pca\nmodel: sage\nencoder: pca:8\nmetric: auc":                1.5,
-		"preset: frugal":                                                                 1.9, // sums cross in place of rows
-		"preset: frugal\nexchange: halo":                                                 1.8,
-		"preset: frugal\nleast_in_sum: 3":                                                2.6, // few rows are in sums of three
-		"preset: frugal\nclass_target: residual\nencoder: classes+pca:4":                 3,   // validation ends the rounds early
+		"preset: frugal":                 1.9, // sums cross in place of rows
+		"preset: frugal\nexchange: halo": 1.8,
+		"preset: frugal\nclass_target: residual\nencoder: classes+pca:4":                 3, // validation ends the rounds early
 		"preset: frugal\nclass_target: labels\ninductive: true\nmetric: macro-f1":        4,
 		"rounds: 6\nencoder: raw\nhidden: 16":                                            6, // sparse rows are taken for dense
 		"model: sage\nrounds: 6\nencoder: mlp\nlayer_output: logits\nhidden: 16":         1.5,

@@ -30,7 +30,6 @@ type Policy struct {
 	MaxLayers  int     `yaml:"max_layers"`     // 0: no bound
 	MaxHops    int     `yaml:"max_hops"`       // of a layer; 0: no bound
 	MaxPasses  int     `yaml:"max_pca_passes"` // over the features; 0: no bound
-	LeastInSum int     `yaml:"least_in_sum"`   // nodes whose rows are added up in each row that leaves; 0: no bound
 	MaxEpsilon float64 `yaml:"max_epsilon"`    // of the privacy of edges; 0: no bound, and none is needed
 	MaxDelta   float64 `yaml:"max_delta"`      // beside it; 0: no bound
 
@@ -181,9 +180,9 @@ func (p Policy) Validate() error {
 	if p.MaxRounds < 0 || p.MaxBytes < 0 || !rate(p.MaxRate) || !rate(p.ReceiveLimit) {
 		fault("max_rounds %d, max_bytes %d, max_rate %d, receive_limit %d: each must be 0 (no limit) or more, a rate at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.ReceiveLimit)
 	}
-	if p.LeastInSum < 0 || p.MaxLayers < 0 || p.MaxHops < 0 || p.MaxPasses < 0 || !(p.MaxNumbers >= 0) || !(p.MaxEpsilon >= 0) || !(p.MaxDelta >= 0) {
-		fault("least_in_sum %d, max_layers %d, max_hops %d, max_pca_passes %d, max_numbers %v, max_epsilon %v, max_delta %v: each must be 0 (no limit) or more",
-			p.LeastInSum, p.MaxLayers, p.MaxHops, p.MaxPasses, p.MaxNumbers, p.MaxEpsilon, p.MaxDelta)
+	if p.MaxLayers < 0 || p.MaxHops < 0 || p.MaxPasses < 0 || !(p.MaxNumbers >= 0) || !(p.MaxEpsilon >= 0) || !(p.MaxDelta >= 0) {
+		fault("max_layers %d, max_hops %d, max_pca_passes %d, max_numbers %v, max_epsilon %v, max_delta %v: each must be 0 (no limit) or more",
+			p.MaxLayers, p.MaxHops, p.MaxPasses, p.MaxNumbers, p.MaxEpsilon, p.MaxDelta)
 	}
 	for _, h := range p.Hours {
 		if _, err := parseSpan(h); err != nil {
@@ -239,7 +238,6 @@ type Plan struct {
 	Members      int     // how many take part
 	InSum        int     // members whose parts are added up before anybody sees them; 1: sums in the clear
 	Labels       bool    // rows of class means may hold a node's own label
-	InRow        int     // nodes whose rows are added up in each row that leaves; 0: no row leaves
 	Epsilon      float64 // of the privacy of edges; 0: there is none
 	Delta        float64
 	Numbers      float64 // that are sent of a node for each value that its row stores; 0: not known
@@ -299,9 +297,6 @@ func (p Policy) Check(plan Plan) error {
 	}
 	if p.LeaveOneOut && plan.Labels {
 		fault("leave_one_out", "leave_one_out must be true, so that a row does not tell the node's own label")
-	}
-	if plan.InRow > 0 && plan.InRow < p.LeastInSum {
-		fault("least_in_sum", "the rows of at least %d nodes must be added up in each row that leaves (got %d)", p.LeastInSum, plan.InRow)
 	}
 	if p.MaxEpsilon > 0 && (plan.Epsilon == 0 || plan.Epsilon > p.MaxEpsilon) {
 		fault("max_epsilon", "epsilon must be above 0 and at most %g (got %g)", p.MaxEpsilon, plan.Epsilon)

@@ -30,7 +30,6 @@ max_hops: 3
 max_pca_passes: 1
 max_numbers: 2
 max_epsilon: 4
-least_in_sum: 3
 max_delta: 0.001
 `
 
@@ -65,7 +64,7 @@ func TestPolicyTold(t *testing.T) {
 
 // A policy with a field that is no more is refused: a site that asked for it must not run without it.
 func TestPolicyDeletedFields(t *testing.T) {
-	for _, text := range []string{"max_label_epsilon: 4"} {
+	for _, text := range []string{"max_label_epsilon: 4", "least_in_sum: 3"} {
 		name, _, _ := strings.Cut(text, ":")
 		if _, _, err := parsePolicy([]byte(policyFile + text + "\n")); err == nil || !strings.Contains(err.Error(), "unknown field \""+name+"\"") {
 			t.Errorf("%s: the error must be that the field is unknown (got %v)", text, err)
@@ -75,7 +74,7 @@ func TestPolicyDeletedFields(t *testing.T) {
 
 func TestPolicyCheck(t *testing.T) {
 	allowed := Plan{Mode: "retexo", Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
-		Members: 3, InSum: 3, InRow: 3, Epsilon: 4, Delta: 0.001, Numbers: 1.5}
+		Members: 3, InSum: 3, Epsilon: 4, Delta: 0.001, Numbers: 1.5}
 	for what, c := range map[string]struct {
 		change func(*Plan)
 		want   []string
@@ -101,8 +100,6 @@ func TestPolicyCheck(t *testing.T) {
 		"hops":            {func(p *Plan) { p.Hops = 4 }, []string{"policy.max_hops"}},
 		"passes":          {func(p *Plan) { p.Passes = 2 }, []string{"policy.max_pca_passes"}},
 		"own labels":      {func(p *Plan) { p.Labels = true }, []string{"policy.leave_one_out"}},
-		"single rows":     {func(p *Plan) { p.InRow = 2 }, []string{"policy.least_in_sum"}},
-		"no row":          {func(p *Plan) { p.InRow = 0 }, nil},
 		"epsilon":         {func(p *Plan) { p.Epsilon = 4.5 }, []string{"policy.max_epsilon"}},
 		"no noise":        {func(p *Plan) { p.Epsilon = 0 }, []string{"policy.max_epsilon"}},
 		"delta":           {func(p *Plan) { p.Delta = 0.01 }, []string{"policy.max_delta"}},
@@ -126,7 +123,7 @@ func TestPolicyCheck(t *testing.T) {
 	}
 	bare := Policy{Federation: "x", Encoders: []string{"pca"}, LayerOutputs: []string{"logits"}, Solvers: []string{"adam"}, MinMembers: 2, MinInSum: 1}
 	most := Plan{Mode: "retexo", Encoder: "pca:9", LayerOutput: "logits", Solver: "adam", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Members: 2, InSum: 1,
-		Labels: true, InRow: 1, Delta: 1, Numbers: 9}
+		Labels: true, Delta: 1, Numbers: 9}
 	if err := errors.Join(bare.Validate(), bare.Check(most)); err != nil {
 		t.Errorf("a policy without these rules: %v", err)
 	}

@@ -45,7 +45,6 @@ type Line struct {
 	Kind        traffic.Kind
 	Format      string // of the numbers
 	Times       int64
-	Over        int64 // nodes in a row, at least
 	Least, Most int64 // numbers each time: of a node, or of a sum, whole numbers beside them included
 	Sum         int64 // numbers over all times
 }
@@ -298,14 +297,14 @@ func order(k traffic.Kind) int {
 
 // alike reports whether l and m are of one kind.
 func (l Line) alike(m Line) bool {
-	return l.What == m.What && l.Kind == m.Kind && l.Format == m.Format && l.Over == m.Over
+	return l.What == m.What && l.Kind == m.Kind && l.Format == m.Format
 }
 
 // linesOf returns a line for each kind of message.
 func linesOf(list traffic.List) (all []Line) {
 	for _, m := range list {
 		n := m.Numbers + m.Counts
-		one := Line{What: m.What, Kind: m.Kind, Format: m.Format, Times: m.Times, Over: m.Over, Least: n, Most: n, Sum: m.Times * n}
+		one := Line{What: m.What, Kind: m.Kind, Format: m.Format, Times: m.Times, Least: n, Most: n, Sum: m.Times * n}
 		if n == 0 {
 			continue // a framing of others
 		}

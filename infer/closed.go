@@ -101,7 +101,7 @@ func (p *run) newHop(ctx context.Context, spec closed.Layout, view train.GraphVi
 		}
 		each += spec.Hops * p.sender.RowLen(width)
 	}
-	crossing := train.Crossing{LeastInSum: p.LeastInSum, Most: mostCrossing}
+	crossing := train.Crossing{Most: mostCrossing}
 	if p.Exchange != "halo" {
 		crossing.Worth = func(fewer, bytes int) bool { return fewer*each > bytes }
 	}

@@ -24,10 +24,9 @@ import (
 
 // Config says how the peers compute predictions together. All must have the same one.
 type Config struct {
-	Draw       labels.Draw // of the training run: says which training nodes validated where no node was marked for it
-	Rows       wire.Coding // of rows that travel
-	Exchange   string      // one of train.Exchanges
-	LeastInSum int         // of a model in closed form: as in its training
+	Draw     labels.Draw // of the training run: says which training nodes validated where no node was marked for it
+	Rows     wire.Coding // of rows that travel
+	Exchange string      // one of train.Exchanges
 	// Layerwise: what travels is each layer's input, as in layer-wise training. Else it is what the layer makes of its input
 	// before it aggregates, where that is narrower.
 	Layerwise bool

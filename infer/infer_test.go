@@ -203,7 +203,7 @@ func TestAsOnTheWholeGraph(t *testing.T) {
 				if m.Closed != nil && c.Exchange == "cover" {
 					c.Exchange = "auto"
 				}
-				c.Metric, c.LeastInSum = "accuracy", 1
+				c.Metric = "accuracy"
 				shards := cut(t, g, peers)
 				all, errs := each(shards, func(group *comm.Group, own *shard.Shard) (*Answer, error) {
 					return Run(t.Context(), c, m, own, group, group)
@@ -236,7 +236,7 @@ func TestHidden(t *testing.T) {
 		m := traced(t, spec)
 		shards := cut(t, g, 2)
 		all, errs := each(shards, func(group *comm.Group, own *shard.Shard) (*Answer, error) {
-			return Run(t.Context(), Config{Exchange: "halo", Layerwise: true, Metric: "accuracy", LeastInSum: 1}, m, own, group, group)
+			return Run(t.Context(), Config{Exchange: "halo", Layerwise: true, Metric: "accuracy"}, m, own, group, group)
 		})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -323,7 +323,7 @@ func TestWithoutLabels(t *testing.T) {
 		m := traced(t, specs(t)[name])
 		shards := cut(t, g, 2)
 		answer := func(group *comm.Group, own *shard.Shard) (*Answer, error) {
-			return Run(t.Context(), Config{Exchange: "halo", Metric: "accuracy", LeastInSum: 1}, m, own, group, group)
+			return Run(t.Context(), Config{Exchange: "halo", Metric: "accuracy"}, m, own, group, group)
 		}
 		want, errs := each(shards, answer)
 		shards[1].Labels, shards[1].Split = graph.Labels{}, make([]graph.Split, shards[1].Owned)
@@ -344,7 +344,7 @@ func TestFailedPeer(t *testing.T) {
 	g := sites(t, true)
 	for name, c := range map[string]Config{"gcn none": {Layerwise: true}, "gat layer": {}, "class means": {}} {
 		m := traced(t, specs(t)[name])
-		c.Metric, c.LeastInSum, c.Exchange = "accuracy", 1, "halo"
+		c.Metric, c.Exchange = "accuracy", "halo"
 		_, errs := each(cut(t, g, 3), func(group *comm.Group, own *shard.Shard) (*Answer, error) {
 			if own.Rank == 1 {
 				return nil, nil

@@ -19,14 +19,13 @@ import (
 
 // setting is what predictions need of the configuration of a model's trainer.
 type setting struct {
-	Seed       uint64      `json:"seed"`
-	Rows       wire.Coding `json:"rows"`
-	Exchange   string      `json:"exchange"`
-	LeastInSum int         `json:"least_in_sum"`
-	Rounds     int         `json:"rounds"`
-	EvalEvery  int         `json:"eval_every"` // 0: not a trainer of rounds
-	KeepLast   bool        `json:"keep_last"`
-	Solver     string      `json:"solver"`
+	Seed      uint64      `json:"seed"`
+	Rows      wire.Coding `json:"rows"`
+	Exchange  string      `json:"exchange"`
+	Rounds    int         `json:"rounds"`
+	EvalEvery int         `json:"eval_every"` // 0: not a trainer of rounds
+	KeepLast  bool        `json:"keep_last"`
+	Solver    string      `json:"solver"`
 }
 
 // draw returns which nodes validated in training if none were marked for it.
@@ -44,7 +43,7 @@ func (s setting) draw(layerwise bool) labels.Draw {
 // those of the run; where the card does not say, it is p's. Members, secure sums, relays and timeouts are p's.
 func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, error) {
 	var setting setting
-	setting.Seed, setting.Rows, setting.Exchange, setting.LeastInSum = p.Seed, p.coding(), p.Exchange, p.LeastInSum
+	setting.Seed, setting.Rows, setting.Exchange = p.Seed, p.coding(), p.Exchange
 	var errs faults
 	if card.Setting != nil {
 		setting.Rows = wire.Coding{}
@@ -56,7 +55,7 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 	if !slices.Contains(train.Exchanges, setting.Exchange) {
 		errs.add("the model's exchange must be one of %q (got %q)", train.Exchanges, setting.Exchange)
 	}
-	c := infer.Config{Draw: setting.draw(card.Mode == "retexo"), Rows: setting.Rows, Exchange: setting.Exchange, LeastInSum: max(1, setting.LeastInSum),
+	c := infer.Config{Draw: setting.draw(card.Mode == "retexo"), Rows: setting.Rows, Exchange: setting.Exchange,
 		Layerwise: card.Mode == "retexo", Metric: eval.Metric(card.Metric),
 		Calibration: card.Calibration(), Cuts: card.Cuts(), Ordered: card.Ordered}
 	if card.Metric == "" {
@@ -64,7 +63,7 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 	}
 	errs = append(errs, c.Metric.Validate())
 	q := p.judgedBy(m.Spec)
-	q.LeastInSum, q.Exchange, q.Rows, q.Compress = c.LeastInSum, c.Exchange, setting.Rows.Values, setting.Rows.Compress
+	q.Exchange, q.Rows, q.Compress = c.Exchange, setting.Rows.Values, setting.Rows.Compress
 	if q.Rows == "" {
 		q.Rows = "float32"
 	}

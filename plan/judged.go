@@ -31,7 +31,7 @@ func (p Plan) Allowed(policy admission.Policy) error {
 // values that rows store is not known.
 func (p Plan) Judged() admission.Plan {
 	j := admission.Plan{Mode: p.Mode, Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Rows: p.Rows, Layers: p.Layers,
-		Hops: p.Hops, Rounds: p.Rounds, Members: len(p.Members), InRow: 1}
+		Hops: p.Hops, Rounds: p.Rounds, Members: len(p.Members)}
 	if p.Epsilon > 0 {
 		j.Rows = "float32" // whatever is set: whole numbers
 		j.Epsilon, j.Delta = p.Epsilon, p.Delta
@@ -47,9 +47,6 @@ func (p Plan) Judged() admission.Plan {
 	}
 	switch {
 	case p.InClosedForm():
-		if j.InRow = p.LeastInSum; p.Hops == 0 {
-			j.InRow = 0
-		}
 		// The plan does not say how many features there are: as many as have the most rounds.
 		j.Rounds = closedform.Config{Features: math.MaxInt, ClassRounds: p.ClassRounds, Alone: p.RoundsAlone, Hops: p.Hops,
 			Components: p.Encoder.K, Epsilon: p.Epsilon}.MostRounds()

@@ -44,7 +44,6 @@ var judgements = []judgement{
 		func(p *admission.Policy) { p.LeaveOneOut = true }},
 	{"rows", "model: gcn\nrows: int8", "rows: int8", "policy.rows", func(p *admission.Policy) { p.Rows = []string{"float32"} }},
 	{"secure_sums", "model: gcn\nsecure_sums: off", "secure_sums: off", "policy.min_members_in_sum", func(p *admission.Policy) { p.MinInSum = 3 }},
-	{"least_in_sum", "preset: frugal\nleast_in_sum: 2", "least_in_sum: 2", "policy.least_in_sum", func(p *admission.Policy) { p.LeastInSum = 3 }},
 	{"epsilon", "preset: frugal\nepsilon: 8", "epsilon: 8", "policy.max_epsilon", func(p *admission.Policy) { p.MaxEpsilon = 4 }},
 	{"delta", "preset: frugal\nepsilon: 4\ndelta: 0.01", "delta: 0.01", "policy.max_delta", func(p *admission.Policy) { p.MaxDelta = 1e-5 }},
 	{"relays", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "roster.relays", nil},
@@ -81,9 +80,6 @@ func TestEveryRule(t *testing.T) {
 		if c.setting == "class_target" {
 			rest += "\nclass_target: labels"
 		}
-		if c.setting == "least_in_sum" {
-			rest += "\nleast_in_sum: 3"
-		}
 		if c.setting == "epsilon" {
 			rest += "\nepsilon: 4"
 		}
@@ -100,8 +96,8 @@ func TestEveryRule(t *testing.T) {
 			}
 		}
 	}
-	strictest := admission.Policy{MinMembers: 9, LeaveOneOut: true, MaxLayers: 1, MaxHops: 1, MaxPasses: 1, MaxRounds: 1, LeastInSum: 9, MaxEpsilon: 1, MaxDelta: 1, MaxNumbers: 1}
-	for line := range strings.Lines(strictest.Check(admission.Plan{Labels: true, Layers: 2, Hops: 2, Passes: 2, Rounds: 2, InRow: 1, Delta: 2, Numbers: 2}).Error()) {
+	strictest := admission.Policy{MinMembers: 9, LeaveOneOut: true, MaxLayers: 1, MaxHops: 1, MaxPasses: 1, MaxRounds: 1, MaxEpsilon: 1, MaxDelta: 1, MaxNumbers: 1}
+	for line := range strings.Lines(strictest.Check(admission.Plan{Labels: true, Layers: 2, Hops: 2, Passes: 2, Rounds: 2, Delta: 2, Numbers: 2}).Error()) {
 		if rule, _, _ := strings.Cut(line, ":"); !slices.Contains(tagged, rule) {
 			t.Errorf("no setting says that %s judges it", rule)
 		}
@@ -110,7 +106,7 @@ func TestEveryRule(t *testing.T) {
 
 // TestDeletedPrivacySettings: a plan with a setting of privacy that is no more is refused, and no other one is suggested.
 func TestDeletedPrivacySettings(t *testing.T) {
-	for _, text := range []string{"label_epsilon: 4", "colluding: 1", "clip_means: true"} {
+	for _, text := range []string{"label_epsilon: 4", "colluding: 1", "clip_means: true", "least_in_sum: 3"} {
 		_, _, err := Read([]byte("preset: frugal\n"+text), nil, nil)
 		name, _, _ := strings.Cut(text, ":")
 		if got := errorText(err); !strings.Contains(got, "unknown field \""+name+"\"") {

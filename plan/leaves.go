@@ -40,8 +40,8 @@ func (p Plan) fitLeaves(c *closedform.Config, errs *faults) {
 	if c.Epsilon > 0 {
 		errs.add("epsilon must be 0 with leaves (got %g): nobody sees the parts of a sum", c.Epsilon)
 	}
-	if p.LeafEdges && (p.Inductive || p.LeastInSum > 1) {
-		errs.add("inductive must be false and least_in_sum 1 with leaf_edges (got %v and %d): nobody but a leaf knows what its rows are of", p.Inductive, p.LeastInSum)
+	if p.LeafEdges && p.Inductive {
+		errs.add("inductive must be false with leaf_edges (got true): nobody but a leaf knows what its rows are of")
 	}
 	if p.Runs > 1 {
 		errs.add("runs must be 1 with leaves (got %d)", p.Runs)

@@ -267,9 +267,6 @@ type Plan struct {
 	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
 	// or whichever takes fewer bytes (auto).
 	Exchange string `yaml:"exchange" to:"Exchange" when:"mode=retexo,fullbatch" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
-	// Above 1, no row of a node crosses: only sums over so many nodes of a site do, none of them in two
-	// sums of one peer, and edges between sites that are in no such sum are left out.
-	LeastInSum int `yaml:"least_in_sum" to:"LeastInSum" when:"encoder=classes" default:"1" bounds:"[1, )" rule:"policy.least_in_sum" help:"fewest rows in a sum that crosses; above 1 no row does"`
 	// Number format of the parts of sums that find the encoder: float32, or integers of 16 or 8 bits on
 	// a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
 	// int8 for up to 8 peers with encoder classes, else int16. Sums over each class are int16 from 5,000

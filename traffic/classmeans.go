@@ -46,13 +46,7 @@ func (l *sending) classRounds(c closedform.Config, residual bool) {
 	} else {
 		l.sum("number of nodes", 1, 0, 1)
 	}
-	switch {
-	case c.LeastInSum > 1:
-		// A row is in at most one sum: five bytes for its place, four for a weight, five for the terms of a sum, and the
-		// owner's answer.
-		l.add(Message{What: "which rows are wanted in which sums", Kind: Rows, Times: 1, Format: "float32", payload: 15, head: 4*comm.HeaderLen + 24})
-		l.over = int64(c.LeastInSum)
-	case c.Exchange != "halo":
+	if c.Exchange != "halo" {
 		// A cover is asked for only where the hops of the first two rounds repay it, in rows that do not cross.
 		l.add(Message{What: "which rows are wanted as sums", Kind: Rows, Times: views, Format: "float32", head: 2 * comm.HeaderLen})
 	}

@@ -112,8 +112,8 @@ func (l *sending) ranks(m *nn.Model, validations int64) {
 
 // ends adds how peers tell one another their nodes, and so often those that they read.
 func (l *sending) ends(times int64) {
-	l.add(Message{What: "ID and type of each node", Kind: Rows, Times: 1, Numbers: 2, Format: "int64", Over: 1, payload: 11, head: 2*comm.HeaderLen + 8})
-	l.add(Message{What: "which ends of links are wanted", Kind: Rows, Times: times, Format: "float32", Over: 1, head: 2*comm.HeaderLen + 8 + 4*l.Nodes})
+	l.add(Message{What: "ID and type of each node", Kind: Rows, Times: 1, Numbers: 2, Format: "int64", payload: 11, head: 2*comm.HeaderLen + 8})
+	l.add(Message{What: "which ends of links are wanted", Kind: Rows, Times: times, Format: "float32", head: 2*comm.HeaderLen + 8 + 4*l.Nodes})
 }
 
 // weighs reports whether weights of edges are made of the degrees of both their ends.

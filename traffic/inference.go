@@ -47,7 +47,7 @@ func (l *sending) closedColumns(c infer.Config, spec closed.Layout, classes int)
 	if spec.Hops == 0 && spec.LogitHops == 0 {
 		return
 	}
-	l.wanted(c.LeastInSum, c.Exchange)
+	l.wanted(c.Exchange)
 	for r := range spec.Rounds {
 		wide := spec.Width(classes)
 		l.columnRows(spec.HopsOf(r), 1, firstWidth(r, wide, spec.Components), c.Rows)
@@ -56,14 +56,8 @@ func (l *sending) closedColumns(c infer.Config, spec closed.Layout, classes int)
 }
 
 // wanted adds how peers agree on what crosses in place of rows.
-func (l *sending) wanted(leastInSum int, exchange string) {
-	switch {
-	case leastInSum > 1:
-		// A row is in at most one sum: five bytes for its place, four for a weight, five for the terms of a sum, and the
-		// owner's answer.
-		l.add(Message{What: "which rows are wanted in which sums", Kind: Rows, Times: 1, Format: "float32", payload: 15, head: 4*comm.HeaderLen + 24})
-		l.over = int64(leastInSum)
-	case exchange != "halo":
+func (l *sending) wanted(exchange string) {
+	if exchange != "halo" {
 		l.add(Message{What: "which rows are wanted, and which as sums", Kind: Rows, Times: 1, Format: "float32", payload: 4, head: 8 * comm.HeaderLen})
 	}
 }
@@ -91,7 +85,7 @@ func (l *sending) layerRows(c infer.Config, m *nn.Model, sparse bool) {
 		l.rows(what, 1, width, hop == 0, c.Rows)
 	}
 	if slices.ContainsFunc(m.Layers, func(l *nn.Layer) bool { return l.Sums() }) {
-		l.wanted(1, c.Exchange)
+		l.wanted(c.Exchange)
 	}
 	for k, layer := range m.Layers {
 		sent := c.SentWidth(m, k, sparse)

@@ -29,7 +29,7 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 	params := int64(0)
 	if c.Links == nil {
 		l.labels(c.Spec.Kind(), c.Spec.Classes)
-		l.add(Message{What: "ID of each node, and whether it trains", Kind: Rows, Times: 1, Numbers: 1, Format: "int64", Over: 1, payload: 10, head: 2*comm.HeaderLen + 8})
+		l.add(Message{What: "ID of each node, and whether it trains", Kind: Rows, Times: 1, Numbers: 1, Format: "int64", payload: 10, head: 2*comm.HeaderLen + 8})
 	} else {
 		l.links(c.Config, 0, validations)
 		for _, p := range m.Decoder.Params() {
@@ -58,13 +58,13 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 		relations, columns = max(relations, int64(layer.Relations)), max(columns, int64(layer.EdgeColumns))
 	}
 	read := l.samples(c, epochs*steps, relations, columns)
-	what := Message{Kind: Rows, Times: epochs * groups, Numbers: int64(c.Spec.Features), Format: formatOf(c.Rows), Fresh: true, Over: 1,
+	what := Message{Kind: Rows, Times: epochs * groups, Numbers: int64(c.Spec.Features), Format: formatOf(c.Rows), Fresh: true,
 		most: size * read, payload: int64(c.Rows.RowLen(c.Spec.Features)), head: 2*comm.HeaderLen + 8}
 	what.What = "features"
 	l.add(what)
-	l.add(Message{What: "which features are wanted", Kind: Rows, Times: epochs * groups, Format: "float32", Over: 1, most: what.most, payload: 4, head: 2*comm.HeaderLen + 16})
+	l.add(Message{What: "which features are wanted", Kind: Rows, Times: epochs * groups, Format: "float32", most: what.most, payload: 4, head: 2*comm.HeaderLen + 16})
 	if c.Group == 0 {
-		l.add(Message{What: "latency, and batches of a group", Kind: Rows, Times: 1, Over: 1, Format: "float32", head: 8 * comm.HeaderLen})
+		l.add(Message{What: "latency, and batches of a group", Kind: Rows, Times: 1, Format: "float32", head: 8 * comm.HeaderLen})
 	}
 	l.sum("gradients of all layers", epochs*steps, params, 2*eval.RealLen)
 	if c.Links != nil {
@@ -82,7 +82,7 @@ func Sampled(c minibatch.Config, members Members) (List, error) {
 // together.
 func (l *sending) samples(c minibatch.Config, steps, relations, columns int64) (read int64) {
 	message := func(what string, most, k int64) {
-		l.add(Message{What: "sampled neighbours of the node, " + what, Kind: Rows, Times: steps, Numbers: (2+columns)*k + 1, Format: "float32", Fresh: true, Over: 1,
+		l.add(Message{What: "sampled neighbours of the node, " + what, Kind: Rows, Times: steps, Numbers: (2+columns)*k + 1, Format: "float32", Fresh: true,
 			most: most, payload: 4 + 10*relations + (8+4*columns)*k + 4, head: 4*comm.HeaderLen + 16})
 	}
 	seeds := int64(c.BatchSize)

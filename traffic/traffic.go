@@ -33,7 +33,6 @@ type Message struct {
 	Counts  int64  // whole numbers beside those of a part
 	Format  string // of the numbers: float32, bf16, int8, int4, int16
 	Fresh   bool   // of rows: not merely sums over neighbours of numbers that are sent as well
-	Over    int64  // of rows: each is an average over at least so many nodes; 1: it is that of one
 
 	most    int64 // rows that the peers read at most, all of them together, each time; 0: all that they read
 	payload int64 // bytes of a row, or of a part
@@ -68,15 +67,14 @@ type Members struct {
 	Types  int   // of nodes, where a model of links is asked; 0: they have none
 }
 
-// sending is a list that is being made, in which rows are averages over so many nodes.
+// sending is a list that is being made.
 type sending struct {
 	List
 	Members
-	over int64
 }
 
 func begin(m Members) *sending {
-	l := &sending{Members: m, over: 1}
+	l := &sending{Members: m}
 	if m.Secure {
 		l.add(Message{What: "keys of secure sums", Kind: Sums, Times: 1, head: keysOfSums})
 	}
@@ -170,7 +168,7 @@ func (l *sending) grid(times, columns int64) {
 
 // rows adds so many exchanges of rows.
 func (l *sending) rows(what string, times int64, width int, fresh bool, c wire.Coding) {
-	m := Message{What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c), Fresh: fresh, Over: l.over, payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8}
+	m := Message{What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c), Fresh: fresh, payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8}
 	if c.Columns {
 		m.head += 4 * int64(width) // a scale for each
 	}
@@ -227,7 +225,7 @@ func (m Message) rowsOf(read int64) int64 {
 	if m.most > 0 {
 		read = min(read, m.most)
 	}
-	return m.Times * read / max(1, m.Over)
+	return m.Times * read
 }
 
 // framed returns so many bytes with a header in each frame of 256 KiB.
@@ -247,7 +245,7 @@ func over(hops int) string {
 func (l List) OfNode() (all, fresh float64) {
 	for _, m := range l {
 		if m.Kind == Rows {
-			n := float64(m.Times*m.Numbers) / float64(max(1, m.Over))
+			n := float64(m.Times * m.Numbers)
 			all += n
 			if m.Fresh {
 				fresh += n

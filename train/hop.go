@@ -26,9 +26,6 @@ type Crossing struct {
 	// Worth tells whether to send so many rows fewer is worth a message of so many bytes now (AgreeCovers). Nil, at all
 	// peers or none: all rows cross.
 	Worth func(fewer, bytes int) bool
-	// LeastInSum, above 1: no row crosses, only sums over at least so many rows, none of them in two; edges that are in
-	// no such sum are left out.
-	LeastInSum int
 	// Most is the largest magnitude of a value that crosses: what is beyond it is cut off at its owner, and refused by who
 	// receives it (comm.ErrRefused). 0: any finite value crosses.
 	Most float32
@@ -39,25 +36,18 @@ type Crossing struct {
 func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string, c Crossing) (h *Hop, err error) {
 	own := s.shard
 	h = &Hop{sender: s, give: own.Boundary, ptr: own.HaloPtr, most: c.Most}
-	adj, degree, covers := v.Adj, v.Degree[:own.Owned], (*Covers)(nil)
-	switch {
-	case own.Parts == 1:
-	case c.LeastInSum > 1:
-		if covers, err = s.agreeGroups(ctx, v.Adj, norm, what, c.LeastInSum); err == nil {
-			adj = covers.only(own, v.Adj)
-			degree = adj.Degrees()
-		}
-	case c.Worth != nil:
+	var covers *Covers
+	if own.Parts > 1 && c.Worth != nil {
 		rows := make([]int, own.Parts)
 		for q := range rows {
 			rows[q] = len(own.Boundary[q])
 		}
 		covers, err = s.AgreeCovers(ctx, what, rows, func(q int) *graph.CSR { return own.From(v.Adj, q) }, c.Worth)
+		if err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	seen := NewGraphView(adj, nil, degree)
+	seen := NewGraphView(v.Adj, nil, v.Degree[:own.Owned])
 	h.edges = seen.Received(norm)
 	toDst, toSrc := seen.Factors(norm)
 	if h.src = toSrc; covers != nil {

@@ -1,10 +1,8 @@
 package train
 
 import (
-	"context"
 	"errors"
 	"math"
-	"strings"
 	"sync"
 	"testing"
 
@@ -16,25 +14,20 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
-// TestHop: whatever crosses, a hop is that of the whole graph, or of what is left of it where sums have to be over
-// several rows; sums are rounded no worse than rows.
+// TestHop: whatever crosses, a hop is that of the whole graph; sums are rounded no worse than rows.
 func TestHop(t *testing.T) {
 	g, shards := toy(t)
 	for _, norm := range []graph.Norm{graph.GCN, graph.Mean} {
 		for name, crossing := range map[string]Crossing{
-			"rows":              {},
-			"covers":            {Worth: func(int, int) bool { return true }},
-			"sums of two":       {LeastInSum: 2},
-			"sums of three":     {LeastInSum: 3},
-			"sums of a hundred": {LeastInSum: 100},
+			"rows":   {},
+			"covers": {Worth: func(int, int) bool { return true }},
 		} {
 			for _, c := range []struct {
 				coding wire.Coding
 				off    float64
 			}{{wire.Coding{}, 1e-5}, {wire.Coding{Values: "int8", Columns: true}, 0.05}} {
 				var mu sync.Mutex
-				got, left := mat.New(g.N(), 4), &graph.CSR{NumDst: g.N(), NumSrc: g.N(), Weight: []float32{}}
-				rows, missing := make([]map[int32]float32, g.N()), 0
+				got := mat.New(g.N(), 4)
 				each(t, shards, c.coding, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
 					h, err := s.NewHop(t.Context(), WholeGraph(own), norm, "hop", crossing)
 					if err != nil {
@@ -44,46 +37,14 @@ func TestHop(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					adj := &own.Adj
-					if crossing.LeastInSum > 1 {
-						covers, err := s.agreeGroups(t.Context(), adj, norm, "again", crossing.LeastInSum)
-						if err != nil {
-							return err
-						}
-						adj = covers.only(own, adj)
-						for q, c := range covers.Give {
-							if c != nil && len(c.Rows) > 0 {
-								t.Errorf("peer %d is given %d rows", q, len(c.Rows))
-							}
-						}
-					}
 					mu.Lock()
 					defer mu.Unlock()
-					missing += own.Adj.NumEdges() - adj.NumEdges()
 					for i := range own.Owned {
 						copy(got.Row(int(own.Global[i])), z.Row(i))
-						row := map[int32]float32{}
-						col, weight := adj.Row(i)
-						for k, j := range col {
-							row[int32(own.Global[j])] = weight[k]
-						}
-						rows[own.Global[i]] = row
 					}
 					return nil
 				})
-				left.RowPtr = []int64{0}
-				for _, row := range rows {
-					for j := range int32(g.N()) {
-						if w, ok := row[j]; ok {
-							left.Col, left.Weight = append(left.Col, j), append(left.Weight, w)
-						}
-					}
-					left.RowPtr = append(left.RowPtr, int64(len(left.Col)))
-				}
-				if (missing > 0) != (crossing.LeastInSum > 1) {
-					t.Errorf("%s: %d edges are left out", name, missing)
-				}
-				want := aggregate.Features(aggregate.Sum{}, graph.Normalise(left, left.Degrees(), norm), g.X).Dense
+				want := aggregate.Features(aggregate.Sum{}, graph.Normalise(&g.Adj, g.Adj.Degrees(), norm), g.X).Dense
 				for i := range g.N() {
 					for j, v := range want.Row(i) {
 						if off := math.Abs(float64(v - got.At(i, j))); off > c.off {
@@ -93,35 +54,6 @@ func TestHop(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestGroupsAreChecked: who owns the rows refuses a request for a row or a small sum, and names the peer.
-func TestGroupsAreChecked(t *testing.T) {
-	_, shards := toy(t)
-	var mu sync.Mutex
-	found := 0
-	each(t, shards, wire.Coding{}, func(g *comm.Group, s *Sender, own *shard.Shard) error {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		least := 3
-		if own.Rank == 2 { // deviates
-			least = 2
-		}
-		_, err := s.agreeGroups(ctx, &own.Adj, graph.GCN, "sums", least)
-		if own.Rank != 2 {
-			mu.Lock()
-			defer mu.Unlock()
-			var peer *comm.PeerError
-			if errors.As(err, &peer) && peer.Rank == 2 && strings.Contains(err.Error(), "must be over at least 3 rows (got 2)") {
-				found++
-			}
-			g.Close()
-		}
-		return nil
-	})
-	if found == 0 {
-		t.Error("no peer refused sums of two where they must be over three")
 	}
 }
 

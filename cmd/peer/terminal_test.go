@@ -27,6 +27,7 @@ func TestMistyped(t *testing.T) {
 		// Settings of privacy that are no more: whoever asks for one must not be led to another one.
 		"train --label-epsilon 4": "",
 		"train --clip-means":      "",
+		"train --least-in-sum 3":  "",
 		"train --zzz":             "",
 	} {
 		exit, _, stderr := call(t.Context(), strings.Fields(args)...)

@@ -525,13 +525,6 @@ class Settings(TypedDict, total=False):
     or whichever takes fewer bytes (auto).
     """
 
-    least_in_sum: int
-    """Fewest rows in a sum that crosses; above 1 no row does.
-
-    Above 1, no row of a node crosses: only sums over so many nodes of a site do, none of them in two
-    sums of one peer, and edges between sites that are in no such sum are left out.
-    """
-
     sums: Literal["auto", "float32", "int16", "int8"]
     """Number format of the encoder's sums.
 

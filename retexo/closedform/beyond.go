@@ -28,8 +28,6 @@ func (t *Trainer) fitsBeyond() error {
 		return errors.New("only a run with leaves has edges that members do not see")
 	case c.Inductive:
 		return errors.New("inductive must be false where leaves have edges: nobody knows which neighbours train")
-	case c.LeastInSum > 1:
-		return errors.New("least_in_sum must be 1 where leaves have edges: nobody but a leaf sees of how many its sums are")
 	}
 	return nil
 }

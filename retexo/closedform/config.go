@@ -66,9 +66,7 @@ type Config struct {
 
 	Rows     wire.Coding `json:"rows,omitzero"` // of rows that travel
 	Exchange string      `json:"exchange"`      // "halo": all rows; Auto: the fewest rows and sums where that takes fewer bytes
-	// Above 1: no row crosses, only sums over so many rows, none of them in two; the edges of others are left out.
-	LeastInSum int    `json:"least_in_sum"`
-	Sums       string `json:"sums"` // number format of the sums of features: "float32", "int16", "int8" or Auto
+	Sums     string      `json:"sums"`          // number format of the sums of features: "float32", "int16", "int8" or Auto
 }
 
 // Auto, as a setting of a Config, leaves the choice to the labels of all peers.
@@ -104,9 +102,6 @@ func (c Config) Validate() error {
 	fault(c.Alone > 0 && (c.Hops == 0 || c.Epsilon > 0 || c.Components > 0), "rounds_alone must be 0 without hops, and with epsilon or components (got %d)", c.Alone)
 	fault(c.Alone > 0 && c.ClassRounds > 0 && c.ClassRounds <= c.Alone, "class_rounds must be more than the %d rounds_alone (got %d)", c.Alone, c.ClassRounds)
 	fault(c.MinClass < 1, "min_class must be at least 1 (got %d)", c.MinClass)
-	fault(c.LeastInSum < 1, "least_in_sum must be at least 1 (got %d)", c.LeastInSum)
-	fault(c.LeastInSum > 1 && c.Inductive, "least_in_sum must be 1 with inductive (got %d): sums of two graphs tell more than each", c.LeastInSum)
-	fault(c.LeastInSum > 1 && c.Exchange == "halo", "least_in_sum must be 1 with exchange halo (got %d)", c.LeastInSum)
 	fault(c.Components > 0 && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
 	fault(len(c.Lambdas) == 0 || !slices.IsSorted(c.Lambdas), "lambdas must be ascending, at least one (got %v)", c.Lambdas)
 	for _, l := range c.Lambdas {
@@ -202,7 +197,6 @@ func (c Config) private() (errs []error) {
 	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): there is no bound on what a row tells", c.Epsilon)
 	fault(c.Adjacent > 0, "epsilon must be 0 where nodes have no features (got %g): class means of their neighbours have no noise", c.Epsilon)
 	fault(c.Inductive, "epsilon must be 0 with inductive (got %g): edges would be released by two graphs", c.Epsilon)
-	fault(c.LeastInSum > 1, "least_in_sum must be 1 with epsilon (got %d): rows cross, and their readers sum them with noise", c.LeastInSum)
 	fault(c.HopsKept == "all", "hops_kept must be auto or last with epsilon (got all): its column of degrees has no noise")
 	fault(c.MostRounds() > maxRounds, "hops must be at most %d with epsilon (got %d): each has a round of its own", maxRounds-ownRounds, c.Hops)
 	fault(c.ClassRounds > 0 && c.ClassRounds <= c.Hops, "class_rounds must be more than the %d hops with epsilon (got %d): each has a round of its own after the first",

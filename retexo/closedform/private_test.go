@@ -224,7 +224,6 @@ func TestPrivateRefuses(t *testing.T) {
 		"hops must be at most 16 with epsilon (got 17)":                   func(c *Config) { c.Hops = 17 },
 		"class_rounds must be more than the 2 hops with epsilon (got 2)":  func(c *Config) { c.ClassRounds = 2 },
 		"epsilon must be 0 with inductive (got 4)":                        func(c *Config) { c.Inductive = true },
-		"least_in_sum must be 1 with epsilon (got 3)":                     func(c *Config) { c.LeastInSum = 3 },
 		"hops_kept must be auto or last with epsilon (got all)":           func(c *Config) { c.HopsKept = "all" },
 		"epsilon must be 0 where a node may have several classes (got 4)": func(c *Config) { c.Task, c.Target, c.Metric = "multi", Auto, "micro-f1" },
 	} {

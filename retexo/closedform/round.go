@@ -325,7 +325,7 @@ func (t *Trainer) agreeHop(ctx context.Context, s *sight) (err error) {
 		}
 		each += spec.Hops * t.sender.RowLen(width)
 	}
-	crossing := train.Crossing{LeastInSum: t.config.LeastInSum, Most: mostCrossing}
+	crossing := train.Crossing{Most: mostCrossing}
 	if t.config.Exchange != "halo" {
 		crossing.Worth = func(fewer, bytes int) bool { return fewer*each > bytes }
 	}

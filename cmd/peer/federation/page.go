@@ -114,9 +114,6 @@ func (p page) printSends(w io.Writer) {
 			times = fmt.Sprintf("%d times", l.Times)
 		}
 		what := l.What
-		if l.Over > 1 {
-			what += fmt.Sprintf(", averaged over at least %d nodes", l.Over)
-		}
 		fmt.Fprintf(w, "    %-10s %-8s %-23s %s\n", times, l.Format, numbers(l.Least, l.Most), what)
 	}
 	if p.figures > 0 {

@@ -51,9 +51,6 @@ func leavesOf(names []string, all []*disclosure.Disclosure, nodes []int) *sectio
 			numbers = fmt.Sprintf("%d to %d", l.Least, l.Most)
 		}
 		what := l.What
-		if l.Over > 1 {
-			what += fmt.Sprintf(", each over %d nodes or more", l.Over)
-		}
 		kinds.Rows = append(kinds.Rows, []string{what, whom[string(l.Kind)], l.Format, fmt.Sprint(l.Times), numbers})
 	}
 	return &section{Notes: []string{"A site's tables stay at the site. What left it are numbers computed from them, of these kinds:"}, Tables: []Table{kinds, sites}}
