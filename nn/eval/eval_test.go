@@ -49,7 +49,7 @@ func TestMetricsMatchSklearn(t *testing.T) {
 			}
 		}
 		for _, m := range metrics {
-			if got := m.Exact(scores, labels, nil); math.Abs(got-c.Want[m]) > 1e-12 {
+			if got := exactly(m, scores, labels, nil); math.Abs(got-c.Want[m]) > 1e-12 {
 				t.Errorf("%s, %s: %v, scikit-learn has %v", name, m, got, c.Want[m])
 			}
 			counts := m.Count(scores, labels, nil)
@@ -208,7 +208,7 @@ func TestBinsKeepTheirBounds(t *testing.T) {
 					for _, multi := range []bool{false, true} {
 						scores, labels := task(seed, 400, classes, multi, spread)
 						c := CountBins(scores, labels, nil, bins)
-						auc, ap := Metric("auc").Exact(scores, labels, nil), Metric("ap").Exact(scores, labels, nil)
+						auc, ap := exactly(Metric("auc"), scores, labels, nil), exactly(Metric("ap"), scores, labels, nil)
 						if off := math.Abs(c.AUC() - auc); off > c.AUCBound()+1e-12 {
 							t.Errorf("%d bins, spread %v: AUC off by %v, bound %v", bins, spread, off, c.AUCBound())
 						}
@@ -271,7 +271,7 @@ func TestScaledBins(t *testing.T) {
 			t.Errorf("%d counts, must be 64", len(v))
 		}
 		auc, _, rows, err := a.Read(v)
-		if exact := Metric("auc").Exact(scores, labels, nil); err != nil || rows != int64(n) || math.Abs(auc-exact) > 1e-3 {
+		if exact := exactly(Metric("auc"), scores, labels, nil); err != nil || rows != int64(n) || math.Abs(auc-exact) > 1e-3 {
 			t.Errorf("%+v: AUC of %d rows is %.4f, must be %.4f (%v)", s, rows, auc, exact, err)
 		}
 		if v[5] += 7; a.Check(v, int64(n)) == nil {
@@ -304,7 +304,7 @@ func TestEdges(t *testing.T) {
 			t.Error(err)
 		}
 		c := m.Count(mat.New(2, 3), empty, nil)
-		if v := m.Of(&c); v != 0 || m.Exact(mat.New(2, 3), empty, nil) != 0 {
+		if v := m.Of(&c); v != 0 || exactly(m, mat.New(2, 3), empty, nil) != 0 {
 			t.Errorf("%s of no labelled row is %v", m, v)
 		}
 	}
@@ -312,14 +312,14 @@ func TestEdges(t *testing.T) {
 		t.Errorf("unknown metric: %v", err)
 	}
 	// All of one class: nothing to rank. All equal scores: chance.
-	if AUC([]float64{1, 2}, []uint8{1, 1}) != 0 || AUC([]float64{1, 1, 1}, []uint8{1, 0, 0}) != 0.5 {
+	if areaUnder([]float64{1, 2}, []uint8{1, 1}) != 0 || areaUnder([]float64{1, 1, 1}, []uint8{1, 0, 0}) != 0.5 {
 		t.Error("AUC without negatives, or of ties")
 	}
 	nan := math.NaN()
-	if got := AUC([]float64{nan, 0, 1, nan}, []uint8{0, 1, 1, 0}); got != 1 {
+	if got := areaUnder([]float64{nan, 0, 1, nan}, []uint8{0, 1, 1, 0}); got != 1 {
 		t.Errorf("NaN below all: AUC %v", got)
 	}
-	if AP(nil, nil) != 0 || AUC(nil, nil) != 0 {
+	if averagePrecision(nil, nil) != 0 || areaUnder(nil, nil) != 0 {
 		t.Error("of nothing")
 	}
 	// A class no one has and no one was given is left out of the mean.

@@ -164,39 +164,3 @@ func (m Metric) Of(c *Counts) float64 {
 	}
 	panic(m.Fits(target.Single))
 }
-
-// Exact returns m of rows that are all here: the ranking metrics from the scores themselves.
-// Arguments are those of Count.
-func (m Metric) Exact(scores mat.Dense, labels graph.Labels, rows []int32) float64 {
-	if !m.Ranks() {
-		c := m.Count(scores, labels, rows)
-		return m.Of(&c)
-	}
-	c := newCounts(labels, 0, false)
-	curves := c.curves
-	odds, truths := make([][]float64, curves), make([][]uint8, curves)
-	x := make([]float64, curves)
-	eachRow(scores, labels, rows, func(row []float32, class int, bits []uint8) {
-		logOdds(x, row, labels.Multi())
-		for k := range curves {
-			odds[k] = append(odds[k], x[k])
-			truths[k] = append(truths[k], uint8(1-side(c.positive(k, class, bits))))
-		}
-	})
-	var sum, n float64
-	for k := range curves {
-		pos := 0
-		for _, t := range truths[k] {
-			pos += int(t)
-		}
-		switch {
-		case m == "ap" && pos > 0:
-			sum += AP(odds[k], truths[k])
-			n++
-		case m == "auc" && pos > 0 && pos < len(truths[k]):
-			sum += AUC(odds[k], truths[k])
-			n++
-		}
-	}
-	return ratio(sum, n)
-}

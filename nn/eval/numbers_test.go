@@ -69,7 +69,7 @@ func TestNumberMetricsMatchSklearn(t *testing.T) {
 						t.Errorf("%s, standardised %t, %s, %s: %v, scikit-learn has %v", name, units != nil, m, what, got, want)
 					}
 				}
-				near("exact", m.Exact(scores, labels, nil))
+				near("exact", exactly(m, scores, labels, nil))
 				a, s := NewAccumulator(m, labels, 0), NewSheet(labels, Goal{})
 				all, sheet := make([]int64, a.Size()), make([]int64, s.Size())
 				for peer := range 3 {

@@ -51,7 +51,7 @@ func TestOrderMatchesSklearn(t *testing.T) {
 		if x := all.Of(m); math.Abs(x-want) > 1e-12 {
 			t.Errorf("%s of a sheet is %v, must be %v", m, x, want)
 		}
-		if x := m.Exact(scores, labels, nil); math.Abs(x-want) > 1e-12 {
+		if x := exactly(m, scores, labels, nil); math.Abs(x-want) > 1e-12 {
 			t.Errorf("%s of the rows is %v, must be %v", m, x, want)
 		}
 		if low, high := all.Interval(m, 1); !(low < want && want < high) {
@@ -77,11 +77,11 @@ func TestMedian(t *testing.T) {
 		t.Errorf("the median is class %d, must be 1", k)
 	}
 	labels := graph.Labels{Classes: 3, Class: []int32{1}}
-	if x := Metric("accuracy").Exact(mat.View(1, 3, row), labels, nil); x != 0 {
+	if x := exactly(Metric("accuracy"), mat.View(1, 3, row), labels, nil); x != 0 {
 		t.Errorf("accuracy of the most probable class is %v, must be 0", x)
 	}
 	labels.Ordered = true
-	if x := Metric("accuracy").Exact(mat.View(1, 3, row), labels, nil); x != 1 {
+	if x := exactly(Metric("accuracy"), mat.View(1, 3, row), labels, nil); x != 1 {
 		t.Errorf("accuracy of the median is %v, must be 1", x)
 	}
 	nan := float32(math.NaN())

@@ -38,15 +38,6 @@ func (b *Bag) miss(left []float64, limit float64) (sum float64) {
 
 func (b *Bag) atom(j int32) []float64 { d := len(b.Target); return b.Atom[int(j)*d:][:d] }
 
-// Consistent reports whether rounding explains what a set leaves of the measurements.
-func (b *Bag) Consistent(set []int32) bool {
-	left := slices.Clone(b.Target)
-	for _, j := range set {
-		sub(left, b.atom(j))
-	}
-	return b.miss(left, 1) == 0
-}
-
 // and returns the bag of both measurements of one set, with the odds of b; either may be nil.
 func (b *Bag) and(other *Bag) *Bag {
 	switch {

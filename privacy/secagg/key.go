@@ -63,7 +63,6 @@ func (t Terms) statement(g *comm.Group, rank int, public []byte) []byte {
 
 // pair is what this member shares with another.
 type pair struct {
-	rank   int
 	secret []byte // 32 bytes
 	first  bool   // this member has the lower rank: it adds the pair's masks, the other one subtracts them
 }
@@ -174,7 +173,7 @@ func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, firs
 		if err != nil {
 			return nil, fmt.Errorf("secagg: %w", err)
 		}
-		pairs = append(pairs, pair{q, secret, lower})
+		pairs = append(pairs, pair{secret, lower})
 	}
 	return pairs, nil
 }

@@ -3,7 +3,6 @@ package recovery
 import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // Shapes has rows and columns of the features of a checkpoint, by their names; it belongs in the checkpoint's header.
@@ -89,26 +88,4 @@ func narrow(x []int64) []int32 {
 		y[i] = int32(v)
 	}
 	return y
-}
-
-// ReplaceRows returns x with rows lo to hi of y in place of its own. Both have as many rows and columns.
-func ReplaceRows(x, y graph.Features, lo, hi int) graph.Features {
-	if x.Sparse == nil && y.Sparse == nil {
-		x.Dense.RowRange(lo, hi).CopyFrom(y.Dense.RowRange(lo, hi))
-		return x
-	}
-	out := &mat.Sparse{Rows: x.Rows(), Cols: x.Cols(), RowPtr: make([]int64, 1, x.Rows()+1)}
-	for i := range out.Rows {
-		from := x
-		if lo <= i && i < hi {
-			from = y
-		}
-		one := train.NonZeros(from.Select([]int32{int32(i)}))
-		out.Col, out.Val = append(out.Col, one.Col...), append(out.Val, one.Val...)
-		out.RowPtr = append(out.RowPtr, int64(len(out.Col)))
-	}
-	if x.Sparse == nil {
-		return graph.Features{Dense: out.Dense()}
-	}
-	return graph.Features{Sparse: out}
 }

@@ -162,13 +162,6 @@ func (s *state) gather(members []int) {
 	}
 }
 
-func (s *state) name(rank int) string {
-	if rank >= 0 && rank < len(s.sites) {
-		return s.sites[rank].Name
-	}
-	return "a site"
-}
-
 // say keeps a note; of the same text again only the newest time.
 func (s *state) say(now time.Time, warning bool, text string) {
 	if n := len(s.notes); n > 0 && s.notes[n-1].text == text {

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
-// AUC returns the area under the ROC curve of scores against labels (0 negative, else positive):
+// areaUnder returns the area under the ROC curve of scores against labels (0 negative, else positive):
 // the probability that a positive scores above a negative, equals counting half (Mann and Whitney
 // 1947, by mid-ranks). NaN ranks lowest. It is 0 where positives or negatives are missing.
-func AUC(scores []float64, labels []uint8) float64 {
+func areaUnder(scores []float64, labels []uint8) float64 {
 	var below, pairs, pos float64 // below: negatives with lower scores
 	for p, q := range thresholds(scores, labels) {
 		pairs += p * (below + q/2)
@@ -19,9 +22,9 @@ func AUC(scores []float64, labels []uint8) float64 {
 	return ratio(pairs, pos*below)
 }
 
-// AP returns the average precision, Σ (Rₙ−Rₙ₋₁)·Pₙ over falling thresholds, one for each distinct
+// averagePrecision returns the average precision, Σ (Rₙ−Rₙ₋₁)·Pₙ over falling thresholds, one for each distinct
 // score. NaN ranks lowest. It is 0 without positives.
-func AP(scores []float64, labels []uint8) float64 {
+func averagePrecision(scores []float64, labels []uint8) float64 {
 	var groups [][2]float64
 	for p, q := range thresholds(scores, labels) {
 		groups = append(groups, [2]float64{p, q})
@@ -58,4 +61,40 @@ func thresholds(scores []float64, labels []uint8) func(yield func(positives, neg
 		}
 		yield(n[0], n[1])
 	}
+}
+
+// exactly returns m of rows that are all here: the ranking metrics from the scores themselves.
+// Arguments are those of Count.
+func exactly(m Metric, scores mat.Dense, labels graph.Labels, rows []int32) float64 {
+	if !m.Ranks() {
+		c := m.Count(scores, labels, rows)
+		return m.Of(&c)
+	}
+	c := newCounts(labels, 0, false)
+	curves := c.curves
+	odds, truths := make([][]float64, curves), make([][]uint8, curves)
+	x := make([]float64, curves)
+	eachRow(scores, labels, rows, func(row []float32, class int, bits []uint8) {
+		logOdds(x, row, labels.Multi())
+		for k := range curves {
+			odds[k] = append(odds[k], x[k])
+			truths[k] = append(truths[k], uint8(1-side(c.positive(k, class, bits))))
+		}
+	})
+	var sum, n float64
+	for k := range curves {
+		pos := 0
+		for _, t := range truths[k] {
+			pos += int(t)
+		}
+		switch {
+		case m == "ap" && pos > 0:
+			sum += averagePrecision(odds[k], truths[k])
+			n++
+		case m == "auc" && pos > 0 && pos < len(truths[k]):
+			sum += areaUnder(odds[k], truths[k])
+			n++
+		}
+	}
+	return ratio(sum, n)
 }
