@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/graph/partition/usual"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
@@ -50,7 +49,7 @@ func ForGraph(g *graph.Graph, p Plan) (Plan, []Event) {
 	if p.Peers == Auto && p.Mode == "standalone" {
 		parts = 1
 	}
-	policy, text := usual.Policy(g, parts, p.Mode == "fullbatch" || p.Mode == "minibatch")
+	policy, text := partition.Usual(g, parts, p.Mode == "fullbatch" || p.Mode == "minibatch")
 	if p.Policy = policy; text == "" {
 		return p, nil
 	}

@@ -5,12 +5,12 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/train/owners"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // directory says who owns which node, and which nodes train.
 type directory struct {
-	*owners.Directory
+	*train.Directory
 	train []int32 // IDs of the labelled training nodes of all peers, ascending
 }
 
@@ -20,7 +20,7 @@ func learnDirectory(ctx context.Context, g *comm.Group, s *shard.Shard, training
 	for _, i := range training {
 		trains[i] = 1
 	}
-	all, err := owners.Learn(ctx, g, s, trains, 2)
+	all, err := train.LearnOwners(ctx, g, s, trains, 2)
 	if err != nil {
 		return nil, err
 	}

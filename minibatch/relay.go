@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/links"
-	"github.com/heddle-gnn/heddle/train/owners"
 )
 
 // relay samples batches together with the other peers: each draws in-edges of its own nodes for all.
@@ -67,7 +67,7 @@ type frontier struct {
 	part [][]uint16  // [batch] owner of each node
 }
 
-// split sorts the nodes of batches by their owners.
+// split sorts the nodes of batches by their train.
 func (r *relay) split(all []sample.Batch) frontier {
 	f := frontier{make([][][]int32, len(all)), make([][]uint16, len(all))}
 	for b := range all {
@@ -213,7 +213,7 @@ func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err e
 	ids = make([]int32, n)
 	for i := range ids {
 		id := binary.LittleEndian.Uint32(b[4*i:])
-		if id >= uint32(len(d.Peer)) || int(d.Peer[id]) != rank || d.Peer[id] == owners.Nobody {
+		if id >= uint32(len(d.Peer)) || int(d.Peer[id]) != rank || d.Peer[id] == train.Nobody {
 			return nil, nil, comm.Refused("a request must name nodes of this peer (got %d)", id)
 		}
 		ids[i] = int32(id)
@@ -293,7 +293,7 @@ func (r *relay) read(b []byte, nodes int) (d sample.Drawn, rest []byte, err erro
 	d.Src = make([]int32, edges)
 	for k := range d.Src {
 		id := binary.LittleEndian.Uint32(b[4*k:])
-		if id >= uint32(len(r.dir.Peer)) || r.dir.Peer[id] == owners.Nobody {
+		if id >= uint32(len(r.dir.Peer)) || r.dir.Peer[id] == train.Nobody {
 			return d, nil, comm.Refused("the source of a sampled edge must be a node of the graph (got %d)", id)
 		}
 		d.Src[k] = int32(id)

@@ -7,7 +7,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/norm"
 	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
@@ -24,7 +23,7 @@ type Layer struct {
 	Residual *rows.Linear     // of a residual layer whose widths differ, else nil
 	Head     rows.Operator    // nil: none
 
-	batch        *norm.BatchNorm // Norm, where that is one
+	batch        *BatchNorm // Norm, where that is one
 	dropX, dropZ rows.Dropout
 }
 
@@ -51,9 +50,9 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 	l.Conv.Hops = spec.Hops
 	switch {
 	case spec.Norm:
-		l.Norm = norm.NewLayerNorm(name+".norm", out)
+		l.Norm = NewLayerNorm(name+".norm", out)
 	case spec.BatchNorm:
-		l.batch = norm.NewBatchNorm(name+".norm", out)
+		l.batch = NewBatchNorm(name+".norm", out)
 		l.Norm = l.batch
 	}
 	l.Act = rows.NewActivation(spec.Act)

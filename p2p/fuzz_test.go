@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm/spare"
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -87,7 +87,7 @@ func FuzzFrames(f *testing.F) {
 		if slow {
 			s.in = iotest.OneByteReader(s.in)
 		}
-		l := newLink(1, "site-1", s, new(spare.Frames))
+		l := newLink(1, "site-1", s, new(comm.SpareFrames))
 		if drained {
 			l.drain()
 		}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm/spare"
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/protocol"
@@ -30,7 +30,7 @@ type Host struct {
 
 	node *node.Node
 	cfg  node.Config
-	pool spare.Frames // of received frames
+	pool comm.SpareFrames // of received frames
 
 	mu      sync.Mutex
 	joining *rendezvous // while Join runs

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/spare"
 	"github.com/libp2p/go-libp2p/core/network"
 	mss "github.com/multiformats/go-multistream"
 )
@@ -36,7 +35,7 @@ type link struct {
 	rank   int
 	name   string
 	stream network.Stream
-	pool   *spare.Frames
+	pool   *comm.SpareFrames
 
 	send   sync.Mutex
 	out    []byte
@@ -55,7 +54,7 @@ type link struct {
 	left  atomic.Bool                    // the peer has ended its half of the stream in good order
 }
 
-func newLink(rank int, name string, s network.Stream, pool *spare.Frames) *link {
+func newLink(rank int, name string, s network.Stream, pool *comm.SpareFrames) *link {
 	return &link{rank: rank, name: name, stream: s, pool: pool, in: s}
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm/spare"
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 )
@@ -199,7 +199,7 @@ func TestBlame(t *testing.T) {
 
 // What a member leaves behind when it says goodbye is bounded.
 func TestRestIsBounded(t *testing.T) {
-	l := newLink(1, "site-1", &bytesStream{in: io.LimitReader(zeros{}, maxRest+1)}, new(spare.Frames))
+	l := newLink(1, "site-1", &bytesStream{in: io.LimitReader(zeros{}, maxRest+1)}, new(comm.SpareFrames))
 	if err := l.drain(); err == nil || !strings.Contains(err.Error(), "at most 33554432 bytes") {
 		t.Errorf("a goodbye with too much behind it: %v", err)
 	}

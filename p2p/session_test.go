@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/spare"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -249,7 +248,7 @@ func TestWireBytes(t *testing.T) {
 // scope, is gone.
 func TestFrameAfterTheConnection(t *testing.T) {
 	s := &bytesStream{in: bytes.NewReader([]byte{4, 0, 0, 0, 'w', 'a', 'r', 'p'})}
-	l := newLink(1, "site-1", s, new(spare.Frames))
+	l := newLink(1, "site-1", s, new(comm.SpareFrames))
 	l.drain()
 	s.scope.closed = true
 	if got, _, err := l.read(t.Context(), 100); err != nil || string(got) != "warp" {

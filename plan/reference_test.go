@@ -3,7 +3,6 @@ package plan
 import (
 	"bytes"
 	"fmt"
-	"github.com/heddle-gnn/heddle/internal/interval"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -141,7 +140,7 @@ func defaultsOf(s Setting) string {
 
 // allowed is what a value must be, as "at least 1"; empty without bounds.
 func (s Setting) allowed() string {
-	if s.bounds == interval.Parse("") {
+	if s.bounds == parseInterval("") {
 		return ""
 	}
 	return s.bounds.String()

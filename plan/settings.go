@@ -16,7 +16,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/target"
-	"github.com/heddle-gnn/heddle/internal/interval"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/nn"
 )
@@ -39,7 +38,7 @@ type Setting struct {
 
 	FormerValues map[string]string // what former values are called now
 
-	bounds interval.Interval
+	bounds interval
 	when   []condition
 	field  int    // of Plan
 	to     string // field of a trainer's configuration
@@ -71,7 +70,7 @@ var settings = sync.OnceValue(func() (all []Setting) {
 		if s.Flag == "" {
 			s.Flag = strings.ReplaceAll(name, "_", "-")
 		}
-		s.bounds = interval.Parse(f.Tag.Get("bounds"))
+		s.bounds = parseInterval(f.Tag.Get("bounds"))
 		for clause := range strings.FieldsSeq(f.Tag.Get("when")) {
 			setting, values, _ := strings.Cut(clause, "=")
 			c := condition{setting: setting}

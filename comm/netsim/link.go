@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm/spare"
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -131,7 +131,7 @@ func (l *link) pop(early bool) (frame []byte, due time.Duration) {
 }
 
 // joined returns head and body as one frame from pool.
-func joined(pool *spare.Frames, head, body []byte) []byte {
+func joined(pool *comm.SpareFrames, head, body []byte) []byte {
 	frame := pool.Get(len(head) + len(body))
 	copy(frame[copy(frame, head):], body)
 	return frame

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/spare"
 )
 
 // Config describes a network in memory. The zero Config is as fast as memory.
@@ -57,7 +56,7 @@ var ErrLost = errors.New("lost")
 type Network struct {
 	config  Config
 	members []*member
-	pool    spare.Frames
+	pool    comm.SpareFrames
 }
 
 // New returns a network of size members. A Config that is not valid panics.

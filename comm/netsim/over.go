@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/spare"
 )
 
 // leave is how long frames under way may take at Close.
@@ -16,7 +15,7 @@ const leave = 5 * time.Second
 type slow struct {
 	comm.Transport
 	links []*delayed // by rank; nil: this member
-	pool  spare.Frames
+	pool  comm.SpareFrames
 
 	once   sync.Once
 	closed chan struct{}

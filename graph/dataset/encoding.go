@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/dataset/times"
 )
 
 // Encoding is how a user's tables become a graph: what each column means and how its cells become
@@ -82,7 +81,7 @@ func parseEncoding(text []byte) (*Encoding, error) {
 	if err := e.Directed.Valid(); err != nil {
 		return nil, fmt.Errorf("dataset: encoding: %w", err)
 	}
-	if _, err := times.Parse(e.SplitTime); err != nil {
+	if _, err := ParseTimeSplit(e.SplitTime); err != nil {
 		return nil, fmt.Errorf("dataset: encoding: %w", err)
 	}
 	if err := errors.Join(validColumns(e.Columns), validColumns(e.EdgeColumns)); err != nil {

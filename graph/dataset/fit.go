@@ -10,7 +10,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/dataset/times"
 )
 
 // Profile is what a first pass over a user's tables finds: for who encodes the tables of several
@@ -200,7 +199,7 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 	if err != nil {
 		return err
 	}
-	if by, _ := times.Parse(c.SplitTime); by != nil { // Validate has seen it
+	if by, _ := ParseTimeSplit(c.SplitTime); by != nil { // Validate has seen it
 		if _, err := t.Column(by.Column, "the split by time"); err != nil {
 			return err
 		}

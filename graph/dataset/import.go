@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/dataset/times"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
@@ -108,7 +107,7 @@ func (c ImportConfig) Validate() error {
 	if err := c.Directed.Valid(); err != nil {
 		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
 	}
-	if _, err := times.Parse(c.SplitTime); err != nil {
+	if _, err := ParseTimeSplit(c.SplitTime); err != nil {
 		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
 	} else if c.SplitTime != "" && (c.Split != "" || c.Label == "") {
 		faults = append(faults, errors.New("dataset: import: a split by time must have a label column, and no column of splits"))

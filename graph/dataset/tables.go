@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/dataset/times"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -92,7 +91,7 @@ type nodeReader struct {
 	t                      *table.Table
 	row                    func(x *mat.Sparse) error
 	id, label, split, site int              // columns; −1: there is none
-	times                  *times.Split     // nil: no split by time
+	times                  *TimeSplit       // nil: no split by time
 	at                     []int            // columns of the features
 	class                  map[string]int32 // by name
 
@@ -122,7 +121,7 @@ func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) 
 		}
 	}
 	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)
-	if n.times, err = times.Parse(e.SplitTime); err != nil {
+	if n.times, err = ParseTimeSplit(e.SplitTime); err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
 	if n.times != nil && !n.times.Open(t, e.Columns) {

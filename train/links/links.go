@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/owners"
 )
 
 // Config says which links are held out and what a model learns from.
@@ -78,7 +77,7 @@ type Task struct {
 	seed     uint64
 	group    *comm.Group
 	sender   *train.Sender
-	dir      *owners.Directory
+	dir      *train.Directory
 	seen     []int32 // [N] scratch of meet
 	boundary []map[int32]bool
 	drawer   *edges.Drawer
@@ -108,7 +107,7 @@ func New(c Config, seed uint64, s *shard.Shard) (*Task, error) {
 func (t *Task) Messages() *shard.Shard { return t.cut.Messages }
 
 // Owners returns who owns which node, after Begin.
-func (t *Task) Owners() *owners.Directory { return t.dir }
+func (t *Task) Owners() *train.Directory { return t.dir }
 
 // count returns how many links of a split own nodes have: each link counts at both ends.
 func (t *Task) count(split graph.Split) (n int64) {
@@ -151,7 +150,7 @@ func (t *Task) learn(ctx context.Context) (err error) {
 	if t.shard.Types.Count() == 0 {
 		of = make([]uint8, t.shard.Owned)
 	}
-	if t.dir, err = owners.Learn(ctx, t.group, t.shard, of, max(t.shard.Types.Count(), 1)); err != nil {
+	if t.dir, err = train.LearnOwners(ctx, t.group, t.shard, of, max(t.shard.Types.Count(), 1)); err != nil {
 		return err
 	}
 	t.seen = make([]int32, len(t.dir.Peer))
@@ -168,7 +167,7 @@ func (t *Task) learn(ctx context.Context) (err error) {
 			}
 		}
 	}
-	t.draw(func(id int64) bool { return t.dir.Peer[id] != owners.Nobody && (!t.config.Near || near[id]) })
+	t.draw(func(id int64) bool { return t.dir.Peer[id] != train.Nobody && (!t.config.Near || near[id]) })
 	return nil
 }
 
@@ -181,7 +180,7 @@ func (t *Task) draw(in func(id int64) bool) {
 // there are any.
 func (t *Task) learnHalo(ctx context.Context) error {
 	s := t.shard
-	t.dir = &owners.Directory{Peer: slices.Repeat([]uint16{owners.Nobody}, int(s.Nodes)), Local: make([]int32, s.Nodes), Mark: make([]uint8, s.Nodes)}
+	t.dir = &train.Directory{Peer: slices.Repeat([]uint16{train.Nobody}, int(s.Nodes)), Local: make([]int32, s.Nodes), Mark: make([]uint8, s.Nodes)}
 	types := make([]float32, len(s.Global))
 	if s.Types.Count() > 1 {
 		for i, of := range s.Types.Of[:s.Owned] {
@@ -200,7 +199,7 @@ func (t *Task) learnHalo(ctx context.Context) error {
 		t.dir.Peer[id], t.dir.Local[id], t.dir.Mark[id] = uint16(s.Rank), int32(j), uint8(kind)
 	}
 	t.seen = make([]int32, s.Nodes)
-	t.draw(func(id int64) bool { return t.dir.Peer[id] != owners.Nobody })
+	t.draw(func(id int64) bool { return t.dir.Peer[id] != train.Nobody })
 	return nil
 }
 
@@ -284,7 +283,7 @@ func (t *Task) Learn(ctx context.Context, by *pairs.Decoder, epoch int, dz, z ma
 type Figures struct {
 	All       eval.Ranks
 	Own       eval.Ranks   // of this peer's nodes
-	Relations []eval.Ranks // of all peers, by relation; nil where there is one, or owners.Nobody asked
+	Relations []eval.Ranks // of all peers, by relation; nil where there is one, or train.Nobody asked
 }
 
 // Final is where links that are held out rank by a final model. A trainer of links embeds it.

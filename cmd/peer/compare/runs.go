@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/partition/usual"
+	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
@@ -142,7 +142,7 @@ func builtIn(p heddle.Plan) *data {
 	return &data{closer: io.NopCloser(nil), run: func(k int) (input, error) {
 		q := seeded(p, k)
 		g := dataset.Sites(dataset.SitesConfig{}, rng.New(q.Seed))
-		q.Policy, _ = usual.Policy(g, 0, false)
+		q.Policy, _ = partition.Usual(g, 0, false)
 		return cut(g, q, func(heddle.Event) {})
 	}}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/cluster"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -59,9 +58,9 @@ func (l Flags) derive(path string, p *heddle.Plan, env func(string) string) (own
 	if len(p.Members) > 0 {
 		return own, 0, cli.Invalidf("%s: with --secret the plan must not name members (got %d)", path, len(p.Members))
 	}
-	t := cluster.Place{By: "--rank", Rank: l.rank, Ranks: l.ranks}
+	t := Place{By: "--rank", Rank: l.rank, Ranks: l.ranks}
 	if l.rank < 0 {
-		if t, err = cluster.Scheduled(env); err != nil {
+		if t, err = Scheduled(env); err != nil {
 			return own, 0, cli.Invalid(err)
 		}
 	}
@@ -70,7 +69,7 @@ func (l Flags) derive(path string, p *heddle.Plan, env func(string) string) (own
 	}
 	if l.hosts != "" {
 		t.Hosts = strings.Split(l.hosts, ",")
-		if strings.Contains(l.hosts, "{rank}") && t.Ranks <= cluster.MaxRanks {
+		if strings.Contains(l.hosts, "{rank}") && t.Ranks <= MaxRanks {
 			t.Hosts = nil
 			for r := range t.Ranks {
 				t.Hosts = append(t.Hosts, strings.ReplaceAll(l.hosts, "{rank}", strconv.Itoa(r)))
@@ -78,8 +77,8 @@ func (l Flags) derive(path string, p *heddle.Plan, env func(string) string) (own
 		}
 	}
 	switch {
-	case t.Ranks < 1 || t.Ranks > cluster.MaxRanks:
-		return own, 0, cli.Invalidf("the number of ranks must be 1 to %d (got %d from %s): give --ranks", cluster.MaxRanks,
+	case t.Ranks < 1 || t.Ranks > MaxRanks:
+		return own, 0, cli.Invalidf("the number of ranks must be 1 to %d (got %d from %s): give --ranks", MaxRanks,
 			t.Ranks, t.By)
 	case t.Rank >= t.Ranks:
 		return own, 0, cli.Invalidf("the rank must be below %d, the number of ranks (got %d from %s)", t.Ranks, t.Rank, t.By)

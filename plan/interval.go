@@ -1,5 +1,4 @@
-// Package interval reads intervals of numbers and durations, and says what they hold.
-package interval
+package plan
 
 import (
 	"math"
@@ -8,16 +7,16 @@ import (
 	"time"
 )
 
-// Interval bounds a number.
-type Interval struct {
+// interval bounds a number.
+type interval struct {
 	low, high         float64 // ±Inf: no bound
 	openLow, openHigh bool
 	text              [2]string // as the tag has them
 }
 
-// Parse parses an interval, as "[0, 1)" or "(0, )"; the limits of a duration are like "1s".
-func Parse(text string) Interval {
-	v := Interval{low: math.Inf(-1), high: math.Inf(1)}
+// parseInterval parses an interval, as "[0, 1)" or "(0, )"; the limits of a duration are like "1s".
+func parseInterval(text string) interval {
+	v := interval{low: math.Inf(-1), high: math.Inf(1)}
 	if text == "" {
 		return v
 	}
@@ -35,7 +34,7 @@ func Parse(text string) Interval {
 }
 
 // Has reports whether x is in v.
-func (v Interval) Has(x float64) bool {
+func (v interval) Has(x float64) bool {
 	low, high := x >= v.low, x <= v.high
 	if v.openLow {
 		low = x > v.low
@@ -47,7 +46,7 @@ func (v Interval) Has(x float64) bool {
 }
 
 // String is what a value must be.
-func (v Interval) String() string {
+func (v interval) String() string {
 	low, high := "at least "+v.text[0], "at most "+v.text[1]
 	if v.openLow {
 		low = "above " + v.text[0]

@@ -1,18 +1,16 @@
-// Package times splits the nodes of a table by time.
-package times
+package dataset
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// Split is a split by time: a node is for training before the first time of its column, for
+// TimeSplit is a split by time: a node is for training before the first time of its column, for
 // validation before the second, and for testing from then on.
-type Split struct {
+type TimeSplit struct {
 	Column     string
 	until      [2]float64
 	numbers    bool // of the column; else it has dates
@@ -20,13 +18,13 @@ type Split struct {
 	monthFirst bool
 }
 
-// Parse reads COLUMN:T1:T2; nothing is no split.
-func Parse(text string) (t *Split, err error) {
+// ParseTimeSplit reads COLUMN:T1:T2; nothing is no split.
+func ParseTimeSplit(text string) (t *TimeSplit, err error) {
 	if text == "" {
 		return nil, nil
 	}
 	fail := fmt.Errorf("split by time must be COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, the first the smaller (got %q)", text)
-	t = &Split{}
+	t = &TimeSplit{}
 	rest, second, ok := cutLast(text)
 	if !ok {
 		return nil, fail
@@ -51,18 +49,9 @@ func Parse(text string) (t *Split, err error) {
 	return t, nil
 }
 
-// cutLast cuts text at its last colon.
-func cutLast(text string) (before, after string, found bool) {
-	k := strings.LastIndexByte(text, ':')
-	if k < 0 {
-		return "", "", false
-	}
-	return text[:k], text[k+1:], true
-}
-
 // Open finds the column in a table of nodes whose columns are encoded like that; ok is false where the
 // table has none.
-func (t *Split) Open(of *table.Table, columns []column.Column) (ok bool) {
+func (t *TimeSplit) Open(of *table.Table, columns []column.Column) (ok bool) {
 	t.at = of.Find(t.Column)
 	for _, c := range columns {
 		if c.Name == t.Column {
@@ -73,7 +62,7 @@ func (t *Split) Open(of *table.Table, columns []column.Column) (ok bool) {
 }
 
 // Of returns what a node's label is used for: nothing where its cell has no time.
-func (t *Split) Of(of *table.Table, cells []string, line int) (graph.Split, error) {
+func (t *TimeSplit) Of(of *table.Table, cells []string, line int) (graph.Split, error) {
 	cell := cells[t.at]
 	if column.Missing(cell) {
 		return graph.None, nil

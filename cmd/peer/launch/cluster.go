@@ -1,5 +1,4 @@
-// Package cluster finds out where a scheduler has put a process: Kubernetes, Slurm or Open MPI.
-package cluster
+package launch
 
 import (
 	"errors"

@@ -1,5 +1,4 @@
-// Package usual chooses a partitioning policy where the user asks for none.
-package usual
+package partition
 
 import (
 	"fmt"
@@ -7,17 +6,17 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// mostSites is how many sites Policy makes parts of.
+// mostSites is how many sites Usual makes parts of.
 const mostSites = 64
 
 // mostEdges is up to how many stored edges multilevel takes less than some seconds.
 const mostEdges = 20e6
 
-// Policy returns the policy for so many parts of g, 0 for any number: by-column if g says
+// Usual returns the policy that is taken where the user names none, for so many parts of g, 0 for any number: by-column if g says
 // which site each node belongs to and the sites are as many. Else it is random, or for the workers of a cluster one that
 // gives all as much work and cuts few edges: multilevel, restream:5 for large graphs. text says what becomes of the sites;
 // empty: there are none, or one part has them all.
-func Policy(g *graph.Graph, parts int, cluster bool) (policy, text string) {
+func Usual(g *graph.Graph, parts int, cluster bool) (policy, text string) {
 	sites, other := len(g.Sites), "random"
 	if cluster {
 		if other = "multilevel"; g.Adj.NumEdges() > mostEdges {

@@ -1,4 +1,4 @@
-package interval
+package plan
 
 import (
 	"math"
@@ -17,7 +17,7 @@ func TestInterval(t *testing.T) {
 		{"[1, 7]", "at least 1 and at most 7", []float64{1, 7}, []float64{0.9, 7.1}},
 		{"[1s, 24h]", "at least 1s and at most 24h", []float64{float64(time.Second), float64(time.Hour)}, []float64{5, float64(25 * time.Hour)}},
 	} {
-		v := Parse(c.text)
+		v := parseInterval(c.text)
 		for _, x := range c.in {
 			if !v.Has(x) {
 				t.Errorf("%q must hold %v", c.text, x)

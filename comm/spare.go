@@ -1,15 +1,12 @@
-// Package spare keeps the memory of frames for transports.
-package spare
+package comm
 
 import (
 	"sync"
-
-	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Frames keeps frames that were received and are done with, for those to come. A comm.Transport has one behind Free. The zero
-// Frames is ready to use, by several goroutines.
-type Frames struct {
+// SpareFrames keeps frames that were received and are done with, for those to come. A Transport has one behind Free. The
+// zero SpareFrames is ready to use, by several goroutines.
+type SpareFrames struct {
 	mu     sync.Mutex
 	frames [][]byte
 }
@@ -20,8 +17,8 @@ const (
 )
 
 // Get returns a frame of n bytes with any content.
-func (p *Frames) Get(n int) []byte {
-	if n < poolLeast || n > comm.MaxFrame {
+func (p *SpareFrames) Get(n int) []byte {
+	if n < poolLeast || n > MaxFrame {
 		return make([]byte, n)
 	}
 	p.mu.Lock()
@@ -31,12 +28,12 @@ func (p *Frames) Get(n int) []byte {
 		p.frames = p.frames[:last]
 		return b[:n]
 	}
-	return make([]byte, n, comm.MaxFrame)
+	return make([]byte, n, MaxFrame)
 }
 
 // Put keeps b, which nobody else may hold, unless there are enough or it is not of the length that Groups send.
-func (p *Frames) Put(b []byte) {
-	if cap(b) != comm.MaxFrame {
+func (p *SpareFrames) Put(b []byte) {
+	if cap(b) != MaxFrame {
 		return
 	}
 	p.mu.Lock()

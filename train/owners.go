@@ -1,6 +1,4 @@
-// Package owners says which peer owns which node of the whole graph. Nodes are known by their global IDs, so that what is made
-// of them does not depend on the partition.
-package owners
+package train
 
 import (
 	"context"
@@ -13,7 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// Directory says, of each node of the whole graph by its ID, who owns it: 7 bytes a node.
+// Directory says, of each node of the whole graph by its ID, who owns it: 7 bytes a node. Nodes are known by their global IDs, so
+// that what is made of them does not depend on the partition.
 type Directory struct {
 	Peer  []uint16 // [N] rank, or Nobody
 	Local []int32  // [N] the owner's index
@@ -23,9 +22,9 @@ type Directory struct {
 // Nobody is the owner of a node that no peer has named.
 const Nobody = math.MaxUint16
 
-// Learn tells the other peers the IDs of own nodes and the mark of each, below marks, and returns those of all nodes. A message
+// LearnOwners tells the other peers the IDs of own nodes and the mark of each, below marks, and returns those of all nodes. A message
 // is, of each node, the varint marks · (its ID less the one before) + mark.
-func Learn(ctx context.Context, g *comm.Group, s *shard.Shard, mark []uint8, marks int) (*Directory, error) {
+func LearnOwners(ctx context.Context, g *comm.Group, s *shard.Shard, mark []uint8, marks int) (*Directory, error) {
 	if s.Nodes > math.MaxInt32 || s.Parts >= Nobody {
 		return nil, fmt.Errorf("a graph must have at most %d nodes and %d parts (got %d and %d)", math.MaxInt32, Nobody-1, s.Nodes, s.Parts)
 	}

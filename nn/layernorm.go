@@ -1,5 +1,4 @@
-// Package norm holds normalisations of rows, with hand-written backward passes.
-package norm
+package nn
 
 import (
 	"github.com/heddle-gnn/heddle/kernels"
