@@ -1,4 +1,4 @@
-"""Models of Heddle as torch modules. This module alone imports torch, and `to_pyg` torch_geometric.
+"""Models of Heddle as torch modules. Only this module and `export_onnx` import torch, and only `to_pyg` torch_geometric.
 
 The equations, with their numbers, are those of docs/reference/model-file.md. N nodes, F features, C classes, E edges.
 """
