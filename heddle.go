@@ -36,6 +36,6 @@ const Auto = plan.AutoPeers
 func Defaults(ask Plan) Plan { return plan.Defaults(ask) }
 
 // ReadPlan reads a plan from YAML text and from settings given by name, as plan.Read does.
-func ReadPlan(text []byte, given map[string]string, rest any) (p *Plan, warnings []string, err error) {
+func ReadPlan(text []byte, given map[string]string, rest any) (*Plan, error) {
 	return plan.Read(text, given, rest)
 }

@@ -146,7 +146,7 @@ func TestInitRefused(t *testing.T) {
 		"preset: frugal-pca": "init applies only to solver adam, adamw or sgd (got solver ridge)",
 		"model: gcn\nencoder: pca:8\nwarm_start: true": "warm_start must be false with init",
 	} {
-		q, _, err := ReadPlan([]byte(text+"\ninit: "+strings.Repeat("ab", 32)), nil, nil)
+		q, err := ReadPlan([]byte(text+"\ninit: "+strings.Repeat("ab", 32)), nil, nil)
 		if err == nil {
 			err = errors.Join(q.Validate(), q.Check(shards))
 		}

@@ -104,12 +104,9 @@ func (s Site) admit(p Plan, now time.Time, sends func() (*disclosure.Disclosure,
 // enforce checks roster, policy and approval. sends is nil where no row of a shard leaves.
 func (k *gatekeeper) enforce(p Plan, sends func() (*disclosure.Disclosure, error), plan, id string, now time.Time) error {
 	g := k.gate
-	policy, warnings, err := admission.ReadPolicy(g.Policy)
+	policy, err := admission.ReadPolicy(g.Policy)
 	if err != nil {
 		return input(err)
-	}
-	for _, text := range warnings {
-		k.Warn("%s", text)
 	}
 	k.Policy = &policy
 	file, err := admission.ReadFile[admission.Roster](g.Roster)

@@ -22,7 +22,7 @@ import (
 // read makes a plan that must be sound.
 func read(t *testing.T, text string) Plan {
 	t.Helper()
-	p, _, err := ReadPlan([]byte(text), nil, nil)
+	p, err := ReadPlan([]byte(text), nil, nil)
 	if err == nil {
 		err = p.Validate()
 	}

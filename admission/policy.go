@@ -53,58 +53,31 @@ type Policy struct {
 const maxPolicy = 64 << 10
 
 // ReadPolicy reads a policy file strictly: a field it does not know is an error, with its line.
-// Former names of settings are accepted: warnings gives the new ones.
-func ReadPolicy(path string) (p Policy, warnings []string, err error) {
+func ReadPolicy(path string) (p Policy, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Policy{}, nil, err
+		return Policy{}, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxPolicy+1))
 	if err != nil {
-		return Policy{}, nil, err
+		return Policy{}, err
 	}
-	if p, warnings, err = parsePolicy(text); err != nil {
-		return Policy{}, nil, fmt.Errorf("%s: %w", path, err)
+	if p, err = parsePolicy(text); err != nil {
+		return Policy{}, fmt.Errorf("%s: %w", path, err)
 	}
-	for k := range warnings {
-		warnings[k] = path + ": " + warnings[k]
-	}
-	return p, warnings, nil
+	return p, nil
 }
 
 // parsePolicy reads the content of a policy file.
-func parsePolicy(text []byte) (p Policy, warnings []string, err error) {
+func parsePolicy(text []byte) (p Policy, err error) {
 	if len(text) > maxPolicy {
-		return Policy{}, nil, fmt.Errorf("a policy must have at most %d bytes (got %d)", maxPolicy, len(text))
+		return Policy{}, fmt.Errorf("a policy must have at most %d bytes (got %d)", maxPolicy, len(text))
 	}
-	var file policyText
-	if err := unmarshal(text, &file); err != nil {
-		return Policy{}, nil, err
+	if err := unmarshal(text, &p); err != nil {
+		return Policy{}, err
 	}
-	p = file.Policy
-	renamed := func(former, name string, both bool) {
-		warnings = append(warnings, fmt.Sprintf("%s is now called %s", former, name))
-		if both {
-			err = errors.Join(err, fmt.Errorf("%s must be given once (got %s, too, its former name)", name, former))
-		}
-	}
-	if file.Carries != nil {
-		renamed("carries", "layer_outputs", p.LayerOutputs != nil)
-		p.LayerOutputs = nil
-		for _, name := range file.Carries {
-			if name == "scores" {
-				name = "logits"
-				warnings = append(warnings, "scores is now called logits")
-			}
-			p.LayerOutputs = append(p.LayerOutputs, name)
-		}
-	}
-	if file.MaxIntake != 0 {
-		renamed("max_intake", "receive_limit", p.ReceiveLimit != 0)
-		p.ReceiveLimit = file.MaxIntake
-	}
-	return p, warnings, errors.Join(err, p.Validate())
+	return p, p.Validate()
 }
 
 // CheckTold refuses to tell other sites the texts of columns that the policy does not name.
@@ -119,17 +92,9 @@ func (p Policy) CheckTold(columns []string) error {
 	return errors.Join(errs...)
 }
 
-// policyText is a policy as a file has it, with the former names of its settings, which are
-// accepted for one version with a warning.
-type policyText struct {
-	Policy    `yaml:",inline"`
-	Carries   []string `yaml:"carries"`    // layer_outputs, with scores in place of logits
-	MaxIntake int64    `yaml:"max_intake"` // receive_limit
-}
-
 // unmarshal is YAML's, strict. The library panics on some texts that are no YAML (a tag before an
 // anchor without a value, in v1.19.2); a fault of the file is an error here.
-func unmarshal(text []byte, p *policyText) (err error) {
+func unmarshal(text []byte, p *Policy) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the text must be YAML (got %v)", r)

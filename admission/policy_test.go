@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -35,7 +34,7 @@ max_delta: 0.001
 
 func policy(t *testing.T) Policy {
 	t.Helper()
-	p, _, err := parsePolicy([]byte(policyFile))
+	p, err := parsePolicy([]byte(policyFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +50,7 @@ func consent() Approval {
 // What sites tell each other of their tables is bounded by a list, which may be empty.
 func TestPolicyTold(t *testing.T) {
 	for text, want := range map[string]string{"": "", "categories: [ward, sex]\n": `"town"`, "categories: []\n": `"ward"`} {
-		p, _, err := parsePolicy([]byte(policyFile + text))
+		p, err := parsePolicy([]byte(policyFile + text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +65,7 @@ func TestPolicyTold(t *testing.T) {
 func TestPolicyDeletedFields(t *testing.T) {
 	for _, text := range []string{"max_label_epsilon: 4", "least_in_sum: 3"} {
 		name, _, _ := strings.Cut(text, ":")
-		if _, _, err := parsePolicy([]byte(policyFile + text + "\n")); err == nil || !strings.Contains(err.Error(), "unknown field \""+name+"\"") {
+		if _, err := parsePolicy([]byte(policyFile + text + "\n")); err == nil || !strings.Contains(err.Error(), "unknown field \""+name+"\"") {
 			t.Errorf("%s: the error must be that the field is unknown (got %v)", text, err)
 		}
 	}
@@ -188,7 +187,7 @@ func TestPolicyFaults(t *testing.T) {
 		policyFile + "min_peers: 3\n":                                                              `unknown field "min_peers"`,
 		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")):                   "at most 65536 bytes",
 	} {
-		if _, _, err := parsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q…: %v, must contain %q", text, err, want)
 		}
 	}
@@ -196,7 +195,7 @@ func TestPolicyFaults(t *testing.T) {
 	if err := os.WriteFile(path, []byte("min_members: 0"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := ReadPolicy(path); err == nil || !strings.Contains(err.Error(), path) {
+	if _, err := ReadPolicy(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v, want the file's name", err)
 	}
 }
@@ -341,37 +340,12 @@ func FuzzApproval(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) { canonical[Approval](t, file) })
 }
 
-// TestFormerPolicy: a policy with the former names of its settings is read, with a warning for
-// each.
-func TestFormerPolicy(t *testing.T) {
-	former := "federation: x\nencoders: [raw]\ncarries: [hidden, scores]\nsolvers: [adam]\nmin_members: 2\nmax_intake: 5000\n"
-	path := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(path, []byte(former), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, warnings, err := ReadPolicy(path)
-	if err != nil || !slices.Equal(p.LayerOutputs, []string{"hidden", "logits"}) || p.ReceiveLimit != 5000 {
-		t.Errorf("%+v, %v", p, err)
-	}
-	want := []string{path + ": carries is now called layer_outputs", path + ": scores is now called logits", path + ": max_intake is now called receive_limit"}
-	if !slices.Equal(warnings, want) {
-		t.Errorf("warnings must be %q (got %q)", want, warnings)
-	}
-	if _, _, err := parsePolicy([]byte(former + "layer_outputs: [hidden]\nreceive_limit: 1\n")); err == nil ||
-		!strings.Contains(err.Error(), "layer_outputs must be given once (got carries, too") || !strings.Contains(err.Error(), "receive_limit must be given once") {
-		t.Errorf("both names: %v", err)
-	}
-	if _, warnings, err := parsePolicy([]byte(policyFile)); err != nil || warnings != nil {
-		t.Errorf("today's names: %q, %v", warnings, err)
-	}
-}
-
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(policyFile))
 	f.Add([]byte("a: 0\nhours: !0 &a\n0")) // at which the YAML library panics
-	f.Add([]byte("federation: x\nhours: [\"1:00-2:00\"]\nencoders: &a [raw]\ncarries: *a\n"))
+	f.Add([]byte("federation: x\nhours: [\"1:00-2:00\"]\nencoders: &a [raw]\nsolvers: *a\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		p, _, err := parsePolicy(file)
+		p, err := parsePolicy(file)
 		if err != nil {
 			return
 		}

@@ -33,7 +33,7 @@ func parts(t *testing.T) []*shard.Shard {
 
 func read(t *testing.T, text string) plan.Plan {
 	t.Helper()
-	p, _, err := plan.Read([]byte(text), nil, nil)
+	p, err := plan.Read([]byte(text), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // read returns the plan of a text.
 func read(t *testing.T, text string) plan.Plan {
 	t.Helper()
-	p, _, err := plan.Read([]byte(text), nil, nil)
+	p, err := plan.Read([]byte(text), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func newFederation(t *testing.T, settings string) *federation {
 	for _, m := range members {
 		text += fmt.Sprintf("- name: %s\n  id: %s\n  addresses: [%s]\n", m.Name, m.ID, strings.Join(m.Addrs, ", "))
 	}
-	p, _, err := heddle.ReadPlan([]byte(text), nil, nil)
+	p, err := heddle.ReadPlan([]byte(text), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

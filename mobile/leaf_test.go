@@ -55,7 +55,7 @@ func newSites(t *testing.T, phones int, settings string) *sites {
 		}
 		text += fmt.Sprintf("- {name: site-%d, id: %s, addresses: [%s], leaf_addresses: [%s]}\n", r, id.PeerID(), at[0], at[1])
 	}
-	p, _, err := heddle.ReadPlan([]byte(text), nil, nil)
+	p, err := heddle.ReadPlan([]byte(text), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

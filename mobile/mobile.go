@@ -130,7 +130,7 @@ func (c *Config) read() (*heddle.Plan, error) {
 	var p *heddle.Plan
 	if len(c.plan) > 0 {
 		var err error
-		if p, _, err = heddle.ReadPlan(c.plan, nil, nil); err == nil {
+		if p, err = heddle.ReadPlan(c.plan, nil, nil); err == nil {
 			err = heddle.CheckMembers(*p)
 		}
 		errs = append(errs, err)

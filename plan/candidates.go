@@ -119,7 +119,7 @@ func (p Plan) Candidates() (all []Candidate) {
 			name, value, _ := strings.Cut(pair, "=")
 			given[name] = value
 		}
-		q, _, err := Read(nil, given, nil)
+		q, err := Read(nil, given, nil)
 		must(err)
 		for _, s := range settings() {
 			if s.Auto && (!slices.Contains(autoSettings, s.Name) || slices.Contains(commonSettings, s.Name)) && q.reads(s) {

@@ -23,7 +23,7 @@ func TestAutoRefuses(t *testing.T) {
 		"rows: int2":               "rows must be float32, bf16, int8 or int4",
 		"metric: beauty\nseed: 17": "metric must be accuracy",
 	} {
-		p, _, err := Read([]byte("preset: auto\n"+given), nil, nil)
+		p, err := Read([]byte("preset: auto\n"+given), nil, nil)
 		if err == nil {
 			err = p.Validate()
 		}
@@ -32,7 +32,7 @@ func TestAutoRefuses(t *testing.T) {
 		}
 	}
 	for _, given := range []string{"model: gcn\nbudget: 7", "lr: 0.1\ngoal: accuracy"} {
-		p, _, err := Read([]byte(given), nil, nil)
+		p, err := Read([]byte(given), nil, nil)
 		if err == nil {
 			err = p.Validate()
 		}
@@ -48,7 +48,7 @@ func TestAutoIsTheDefault(t *testing.T) {
 		"": Auto, "seed: 3\nbudget: 9\nrows: bf16": Auto, "mode: retexo": Auto, "preset: frugal": "frugal",
 		"model: gcn": "", "lr: 0.1": "", "mode: standalone": "", "encoder: raw": "",
 	} {
-		p, _, err := Read([]byte(given), nil, nil)
+		p, err := Read([]byte(given), nil, nil)
 		if err == nil {
 			err = p.Validate()
 		}
@@ -72,7 +72,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	for _, given := range []string{"MB", "much", "5 miles", "NaN", "-1", "0"} {
-		p, _, err := Read(nil, map[string]string{"preset": "auto", "budget": given}, nil)
+		p, err := Read(nil, map[string]string{"preset": "auto", "budget": given}, nil)
 		if err == nil {
 			err = p.Validate()
 		}

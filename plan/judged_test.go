@@ -52,7 +52,7 @@ var judgements = []judgement{
 // TestEveryRule: each rule that the tag of a setting names refuses a plan for this setting, and no other rule does.
 func TestEveryRule(t *testing.T) {
 	for _, c := range judgements {
-		s, _, _ := Lookup(c.setting)
+		s, _ := Lookup(c.setting)
 		if !slices.Contains(s.Rules, c.rule) {
 			t.Errorf("%s has rules %v, must have %s", c.setting, s.Rules, c.rule)
 		}
@@ -107,7 +107,7 @@ func TestEveryRule(t *testing.T) {
 // TestDeletedPrivacySettings: a plan with a setting of privacy that is no more is refused, and no other one is suggested.
 func TestDeletedPrivacySettings(t *testing.T) {
 	for _, text := range []string{"label_epsilon: 4", "colluding: 1", "clip_means: true", "least_in_sum: 3"} {
-		_, _, err := Read([]byte("preset: frugal\n"+text), nil, nil)
+		_, err := Read([]byte("preset: frugal\n"+text), nil, nil)
 		name, _, _ := strings.Cut(text, ":")
 		if got := errorText(err); !strings.Contains(got, "unknown field \""+name+"\"") {
 			t.Errorf("%s: the error must be that the field is unknown (got %q)", text, got)
@@ -142,7 +142,7 @@ func TestStrangeTexts(t *testing.T) {
 		"seed: 1\n# " + strings.Repeat("x", 65<<10) + "\n":        "at most 65536 bytes",
 		"encoder: [&a [b, b], &b [*a, *a], &c [*b, *b]]\n":        "must not have anchors",
 	} {
-		p, _, err := Read([]byte(text), nil, nil)
+		p, err := Read([]byte(text), nil, nil)
 		if err == nil {
 			err = p.Validate()
 		}

@@ -10,7 +10,7 @@ import (
 // withLeaves returns a plan of preset frugal with so many members, each on a host of two, and the given settings.
 func withLeaves(t *testing.T, members int, settings string) Plan {
 	t.Helper()
-	p, _, err := Read([]byte("preset: frugal\n"+settings), nil, nil)
+	p, err := Read([]byte("preset: frugal\n"+settings), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

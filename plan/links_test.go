@@ -8,7 +8,7 @@ import (
 // TestLinksLayerByLayer: the defaults are accepted, and what layer-wise training of links does not take is named.
 func TestLinksLayerByLayer(t *testing.T) {
 	read := func(settings string) error {
-		p, _, err := Read([]byte("task: links\n"+settings), nil, nil)
+		p, err := Read([]byte("task: links\n"+settings), nil, nil)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func TestTaskHasRelations(t *testing.T) {
 			t.Errorf("%q: the error is %v", text, err)
 		}
 	}
-	if _, _, err := Read([]byte("task: links\nlink_relations: [takes]"), nil, nil); err == nil || !strings.Contains(err.Error(), "unknown field") {
+	if _, err := Read([]byte("task: links\nlink_relations: [takes]"), nil, nil); err == nil || !strings.Contains(err.Error(), "unknown field") {
 		t.Errorf("link_relations must be refused as unknown (got %v)", err)
 	}
 }

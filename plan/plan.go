@@ -34,7 +34,6 @@ import (
 //	         translates the others
 //	rule     rules by which a site's policy, or the roster, judges it (admission.Refusal); all settings are shown
 //	         before a person approves the plan
-//	old      former name, and former values as "scores=logits"; accepted with a warning
 //
 // The comment of a field is its text in docs/reference/settings.md.
 type Plan struct {
@@ -78,7 +77,7 @@ type Plan struct {
 	// without such a row, as one that comes later, the bias of the map stands in.
 	Encoder Encoder `yaml:"encoder" default:"pca:128+classes" rule:"policy.encoders" help:"raw, mlp, pca:K[+classes], classes[+pca:K], embedding:K"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
-	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" old:"carry scores=logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
+	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
 	// Number of graph layers. End to end, a linear layer follows them for a numeric target, except with appnp, sign and mlp.
 	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
 	// Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
@@ -90,7 +89,7 @@ type Plan struct {
 	Hops int `yaml:"hops" when:"model=hops" default:"1" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations before a layer"`
 	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
 	// than 0.
-	Alpha float32 `yaml:"alpha" when:"model=restart" default:"0" bounds:"[0, 1]" old:"teleport" help:"restart probability of each hop"`
+	Alpha float32 `yaml:"alpha" when:"model=restart" default:"0" bounds:"[0, 1]" help:"restart probability of each hop"`
 	// Number of bases that the matrices of the relations share; 0: each relation has its own matrix. Where nodes
 	// have 1,000 features or more, model rgcn takes 2 in place of 0, and decay 0.1 in place of 0.02.
 	Bases int `yaml:"bases" when:"model=relations" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
@@ -103,7 +102,7 @@ type Plan struct {
 	Residual bool `yaml:"residual" when:"solver=adam,adamw,sgd" help:"residual connections"`
 	// Norm by which each node's features are divided before training: l1 is the sum of their absolute
 	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much.
-	RowNorm string `yaml:"row_norm" default:"none" choices:"none, l1, l2, auto" old:"unit_sum true=l1 false=none" help:"norm that divides each node's features"`
+	RowNorm string `yaml:"row_norm" default:"none" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
 	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
 	// labels are not an input.
 	LabelAugmentation float32 `yaml:"label_augmentation" when:"mode=fullbatch,standalone" default:"0" bounds:"[0, 1)" help:"fraction of training labels that are input"`
@@ -318,7 +317,7 @@ type Plan struct {
 	// A session ends after connected peers have exchanged nothing for so long; 0: 5 minutes.
 	ProgressTimeout time.Duration `yaml:"progress_timeout" only:"join" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
 	// A peer counts as failed after it has sent nothing for so long; 0: 10 seconds.
-	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" default:"0s" bounds:"[1s, 10m]" old:"silence" help:"silence after which a peer counts as failed"`
+	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" default:"0s" bounds:"[1s, 10m]" help:"silence after which a peer counts as failed"`
 	// Multiaddresses of relays, which end in /p2p/ID, in addition to those of the roster.
 	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay; may be repeated"`
 	// When phones take part: as soon as the app on them reports all of what is named here, of charging, an unmetered

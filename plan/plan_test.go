@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
@@ -23,7 +22,7 @@ import (
 // read makes a plan that must be sound.
 func read(t *testing.T, text string, given map[string]string) *Plan {
 	t.Helper()
-	p, _, err := Read([]byte(text), given, nil)
+	p, err := Read([]byte(text), given, nil)
 	if err == nil {
 		err = p.Validate()
 	}
@@ -35,14 +34,12 @@ func read(t *testing.T, text string, given map[string]string) *Plan {
 
 // TestTags: the tags are complete, and every name is unique.
 func TestTags(t *testing.T) {
-	seen := map[string]string{}
+	seen := map[string]bool{}
 	for _, s := range Settings() {
-		for _, name := range []string{s.Name, s.Former} {
-			if other, twice := seen[name]; twice && name != "" {
-				t.Errorf("%s: the name of %s, too", name, other)
-			}
-			seen[name] = s.Name
+		if seen[s.Name] {
+			t.Errorf("%s occurs twice", s.Name)
 		}
+		seen[s.Name] = true
 		if s.Help == "" || len(s.Help) > 60 || s.Group == "" {
 			t.Errorf("%s: help of %d characters in group %q", s.Name, len(s.Help), s.Group)
 		}
@@ -61,7 +58,7 @@ func TestTags(t *testing.T) {
 			}
 		}
 		for _, c := range s.when {
-			by, _, ok := Lookup(c.setting)
+			by, ok := Lookup(c.setting)
 			if !ok {
 				t.Errorf("%s: when %s", s.Name, c.setting)
 			}
@@ -229,7 +226,7 @@ func TestUnread(t *testing.T) {
 		{"mode: standalone\nexchange: cover", "exchange applies only to mode retexo or fullbatch (got mode standalone)"},
 		{"mode: standalone\nmodel: mlp\nhops: 2", "hops applies only to model gcn, sage, gin, appnp or sign (got model mlp)"},
 	} {
-		p, _, err := Read([]byte(c.given), nil, nil)
+		p, err := Read([]byte(c.given), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +240,7 @@ func TestUnread(t *testing.T) {
 
 // TestAllFaultsAtOnce: one reading tells all.
 func TestAllFaultsAtOnce(t *testing.T) {
-	p, _, err := Read([]byte("mode: fullbatch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nsolver: ridge\nencoder: mlp\nlocal_steps: 3\nmemory: -1\n"), nil, nil)
+	p, err := Read([]byte("mode: fullbatch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nsolver: ridge\nencoder: mlp\nlocal_steps: 3\nmemory: -1\n"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +252,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		}
 	}
 	for _, mode := range []string{"retexo", "standalone"} {
-		p, _, err := Read([]byte("hops: 0\nmodel: gcn\nmode: "+mode), nil, nil)
+		p, err := Read([]byte("hops: 0\nmodel: gcn\nmode: "+mode), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,16 +261,16 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		}
 	}
 	for text, ok := range map[string]bool{"exact": true, "none": true, "sample:0.1": true, "sample:1": false, "sample:x": false, "sampled": false, "": false} {
-		if _, _, err := Read([]byte("mode: fullbatch\nboundary: \""+text+"\"\n"), nil, nil); (err == nil) != ok {
+		if _, err := Read([]byte("mode: fullbatch\nboundary: \""+text+"\"\n"), nil, nil); (err == nil) != ok {
 			t.Errorf("boundary %q: %v", text, err)
 		}
 	}
 	for _, gone := range []string{"stale:1", "stale:1:0.5"} {
-		if _, _, err := Read([]byte("boundary: "+gone), nil, nil); err == nil || !strings.Contains(err.Error(), "was removed") {
+		if _, err := Read([]byte("boundary: "+gone), nil, nil); err == nil || !strings.Contains(err.Error(), "was removed") {
 			t.Errorf("boundary %s: %v", gone, err)
 		}
 	}
-	_, _, err = Read([]byte("layers: many\nlr: [1]\nencoder: pca:0\ncolour: red\n"), map[string]string{"dropout": "much"}, nil)
+	_, err = Read([]byte("layers: many\nlr: [1]\nencoder: pca:0\ncolour: red\n"), map[string]string{"dropout": "much"}, nil)
 	said = fmt.Sprint(err)
 	for _, want := range []string{`[1:9] a value must be an integer (got "many")`, "[2:5] a value must be a number", "[3:10] encoder must be raw, mlp, classes, or pca:K", "[4:1]", "colour", `dropout must be a number (got "much")`} {
 		if !strings.Contains(said, want) {
@@ -282,30 +279,12 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
-// TestFormerNames: settings of plans of former versions are read, and named anew.
+// TestFormerNames: there was no version with other names, and none is accepted.
 func TestFormerNames(t *testing.T) {
-	const old = "carry: scores\nunit_sum: true\nsilence: 3s\nnorm: \"\"\n" +
-		"peers:\n- name: north\n  id: 12D3\n  addresses: []\n"
-	p, warnings, err := Read([]byte(old), nil, nil)
-	if err != nil || p.Validate() != nil {
-		t.Fatal(err, p.Validate())
-	}
-	want := Defaults(Plan{})
-	want.LayerOutput, want.RowNorm, want.PeerTimeout = "logits", "l1", 3*time.Second
-	want.Members = []Member{{Name: "north", ID: "12D3", Addresses: []string{}}}
-	if !reflect.DeepEqual(*p, want) {
-		t.Errorf("%+v, want %+v", *p, want)
-	}
-	if len(warnings) != 4 || warnings[0] != "carry is now called layer_output, and its value scores is logits" {
-		t.Errorf("warnings %q", warnings)
-	}
-	given := map[string]string{"teleport": "0.2", "unit_sum": "false"}
-	p, warnings, err = Read([]byte("mode: standalone\nmodel: appnp\n"), given, nil)
-	if err != nil || p.Alpha != 0.2 || p.RowNorm != "none" || len(warnings) != 2 {
-		t.Errorf("alpha %g, row_norm %s, %q, %v", p.Alpha, p.RowNorm, warnings, err)
-	}
-	if _, _, err := Read([]byte("teleport: 0.2\nalpha: 0.3\n"), nil, nil); err == nil || !strings.Contains(err.Error(), "alpha must be given once") {
-		t.Errorf("both names: %v", err)
+	for _, text := range []string{"carry: scores", "unit_sum: true", "teleport: 0.2", "silence: 3s", "peers:\n- name: north\n"} {
+		if _, err := Read([]byte(text+"\n"), nil, nil); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
 	}
 }
 
@@ -451,7 +430,7 @@ func TestClassWeights(t *testing.T) {
 		{"class_weights: [d=0]\npreset: frugal", "above 0", named, nil},
 		{"class_weights: [d=2]\nbalanced: true\nmode: standalone", "balanced must be false with class_weights", named, nil},
 	} {
-		p, _, err := Read([]byte(c.text), nil, nil)
+		p, err := Read([]byte(c.text), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

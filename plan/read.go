@@ -15,9 +15,8 @@ import (
 // Read reads a plan from YAML text and from settings given by name, which override the text;
 // either may be empty. All other settings have their defaults. Keys of the text that are not
 // settings are read into rest, a pointer to a struct with YAML tags; if it is nil they are faults.
-// Former names are accepted, and warnings gives the new ones. All faults are reported at once;
-// Validate checks the values.
-func Read(text []byte, given map[string]string, rest any) (p *Plan, warnings []string, err error) {
+// All faults are reported at once; Validate checks the values.
+func Read(text []byte, given map[string]string, rest any) (p *Plan, err error) {
 	defer func() { // the library panics on some texts (a tag before an anchor without a value, in v1.19.2)
 		if r := recover(); r != nil {
 			p, err = nil, fmt.Errorf("the text must be YAML (got %v)", r)
@@ -25,7 +24,7 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, warnings []s
 	}()
 	r := reader{given: given, rest: rest}
 	if r.pairs, err = yamltext.Pairs(text); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// The defaults of the other settings depend on mode, preset, model and solver.
 	var ask Plan
@@ -37,7 +36,7 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, warnings []s
 		ask.Preset = Auto // nothing is said about model and training
 	}
 	plan := Defaults(ask)
-	r.errs, r.warnings = nil, nil
+	r.errs = nil
 	r.into(&plan, func(Setting) bool { return true })
 	if plan.Preset == Auto {
 		for _, s := range r.set(func(s Setting) bool { return !s.Auto }) {
@@ -46,50 +45,34 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, warnings []s
 	}
 	for _, s := range settings() {
 		if given := plan.Get(s); !printable(given) { // errors and pages have it, which are read at terminals
-			return nil, nil, fmt.Errorf("%s must be printable ASCII (got %+q)", s.Name, given)
+			return nil, fmt.Errorf("%s must be printable ASCII (got %+q)", s.Name, given)
 		}
 	}
 	r.others(&plan)
-	if plan.Norm == "" { // as plans of former versions have it
-		plan.Norm = Defaults(ask).Norm
-	}
-	return &plan, r.warnings, errors.Join(r.errs...)
+	return &plan, errors.Join(r.errs...)
 }
 
 // reader builds a plan.
 type reader struct {
-	given    map[string]string
-	rest     any
-	pairs    []*ast.MappingValueNode // of the text
-	errs     []error
-	warnings []string
+	given map[string]string
+	rest  any
+	pairs []*ast.MappingValueNode // of the text
+	errs  []error
 }
 
 // into sets those settings of p that wanted accepts: first from the text, then from what was given.
 func (r *reader) into(p *Plan, wanted func(Setting) bool) {
-	seen := make(map[string]bool)
 	for _, pair := range r.pairs {
-		s, former, ok := Lookup(pair.Key.String())
-		if !ok || isMembers(pair) || !wanted(s) {
-			continue
-		}
-		if seen[s.Name] {
-			r.errs = append(r.errs, fmt.Errorf("%s must be given once (got %s, too, its former name)", s.Name,
-				s.Former))
-			continue
-		}
-		seen[s.Name] = true
-		if err := r.decode(p, s, former, pair.Value); err != nil {
-			r.errs = append(r.errs, err)
+		if s, ok := Lookup(pair.Key.String()); ok && wanted(s) {
+			if err := r.decode(p, s, pair.Value); err != nil {
+				r.errs = append(r.errs, err)
+			}
 		}
 	}
 	for _, s := range settings() {
-		for _, name := range []string{s.Former, s.Name} {
-			if text, ok := r.given[name]; ok && wanted(s) {
-				text = r.renamed(s, name == s.Former, text)
-				if err := p.set(s, text); err != nil {
-					r.errs = append(r.errs, err)
-				}
+		if text, ok := r.given[s.Name]; ok && wanted(s) {
+			if err := p.set(s, text); err != nil {
+				r.errs = append(r.errs, err)
 			}
 		}
 	}
@@ -99,12 +82,8 @@ func (r *reader) into(p *Plan, wanted func(Setting) bool) {
 func (r *reader) set(wanted func(Setting) bool) (all []Setting) {
 	for _, s := range settings() {
 		_, given := r.given[s.Name]
-		_, former := r.given[s.Former]
-		inText := slices.ContainsFunc(r.pairs, func(pair *ast.MappingValueNode) bool {
-			name := pair.Key.String()
-			return (name == s.Name || name == s.Former) && !isMembers(pair)
-		})
-		if wanted(s) && (given || s.Former != "" && former || inText) {
+		inText := slices.ContainsFunc(r.pairs, func(pair *ast.MappingValueNode) bool { return pair.Key.String() == s.Name })
+		if wanted(s) && (given || inText) {
 			all = append(all, s)
 		}
 	}
@@ -112,21 +91,18 @@ func (r *reader) set(wanted func(Setting) bool) (all []Setting) {
 }
 
 // decode sets s to the value of a node of the text.
-func (r *reader) decode(p *Plan, s Setting, former bool, node ast.Node) error {
+func (r *reader) decode(p *Plan, s Setting, node ast.Node) error {
 	to := p.value(s).Addr().Interface()
-	if _, ok := to.(encoding.TextUnmarshaler); ok || former && len(s.FormerValues) > 0 {
+	if _, ok := to.(encoding.TextUnmarshaler); ok {
 		var scalar any
 		if err := yaml.NodeToValue(node, &scalar); err != nil {
 			return yamltext.Readable(err)
 		}
-		if err := p.set(s, r.renamed(s, former, fmt.Sprint(scalar))); err != nil {
+		if err := p.set(s, fmt.Sprint(scalar)); err != nil {
 			at := node.GetToken().Position
 			return fmt.Errorf("[%d:%d] %w", at.Line, at.Column, err)
 		}
 		return nil
-	}
-	if former {
-		r.renamed(s, former, "")
 	}
 	if err := yaml.NodeToValue(node, to, yaml.Strict()); err != nil {
 		return yamltext.Readable(err)
@@ -134,31 +110,14 @@ func (r *reader) decode(p *Plan, s Setting, former bool, node ast.Node) error {
 	return nil
 }
 
-// renamed returns the present value for that of a former name, and adds a warning.
-func (r *reader) renamed(s Setting, former bool, text string) string {
-	if !former {
-		return text
-	}
-	warning := fmt.Sprintf("%s is now called %s", s.Former, s.Name)
-	if is, ok := s.FormerValues[text]; ok {
-		warning += fmt.Sprintf(", and its value %s is %s", text, is)
-		text = is
-	}
-	r.warnings = append(r.warnings, warning)
-	return text
-}
-
 // others reads what is not a setting: the members, and what belongs in rest.
 func (r *reader) others(p *Plan) {
 	var pairs []*ast.MappingValueNode
 	for _, pair := range r.pairs {
 		name := pair.Key.String()
-		_, _, setting := Lookup(name)
+		_, setting := Lookup(name)
 		switch {
-		case name == "members" || isMembers(pair):
-			if name != "members" {
-				r.warnings = append(r.warnings, "the list peers is now called members")
-			}
+		case name == "members":
 			if err := yaml.NodeToValue(pair.Value, &p.Members, yaml.Strict()); err != nil {
 				r.errs = append(r.errs, yamltext.Readable(err))
 			}
@@ -176,10 +135,4 @@ func (r *reader) others(p *Plan) {
 	if err := yaml.NodeToValue(ast.Mapping(pairs[0].Start, false, pairs...), rest, yaml.Strict()); err != nil {
 		r.errs = append(r.errs, yamltext.Readable(err))
 	}
-}
-
-// isMembers reports whether a pair is the list of members under its former name.
-func isMembers(pair *ast.MappingValueNode) bool {
-	_, list := pair.Value.(*ast.SequenceNode)
-	return pair.Key.String() == "peers" && list
 }

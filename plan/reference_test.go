@@ -70,8 +70,7 @@ This page is generated from the tags of ` + "`plan.Plan`" + `: ` + "`HEDDLE_WRIT
 
 A settings file is YAML with a line for each setting, as ` + "`rounds: 50`" + `; the flag of a setting has dashes in place of underscores,
 as ` + "`--local-steps 4`" + `, and overrides the file. A setting that is not given has its default, which mode, preset, model and solver
-decide. A setting that the run does not read is refused, unless it has its default. Former names are accepted for one version, with a
-warning.
+decide. A setting that the run does not read is refused, unless it has its default.
 `)
 	group := ""
 	for _, s := range settings() {
@@ -96,12 +95,9 @@ warning.
 		if s.Local {
 			b.WriteString("- sites of one run may differ in it\n")
 		}
-		if s.Former != "" {
-			fmt.Fprintf(&b, "- former name: `%s`\n", s.Former)
-		}
 	}
 	b.WriteString("\n## Members\n\n### `members`\n\nThe sites of a run on several machines, in order: the first holds part 0. " +
-		"`peer plan` writes them.\n\n- value: list of `name`, `id` (as `peer init` prints it) and `addresses` (multiaddresses at which it listens)\n- former name: `peers`\n")
+		"`peer plan` writes them.\n\n- value: list of `name`, `id` (as `peer init` prints it) and `addresses` (multiaddresses at which it listens)\n")
 	return b.Bytes()
 }
 

@@ -31,12 +31,9 @@ type Setting struct {
 	Only    string   // command that takes it: train, join or empty for both
 	Modes   []string // that read it; nil: all
 	Choices []string // accepted values; nil: not a list of texts
-	Former  string   // former name, accepted with a warning
 	Local   bool     // sites may differ in it
 	Rules   []string // of a policy or roster that judge it, as admission.Refusal names them
 	Auto    bool     // a plan of preset auto may set it: the others are chosen
-
-	FormerValues map[string]string // what former values are called now
 
 	bounds interval
 	when   []condition
@@ -82,14 +79,6 @@ var settings = sync.OnceValue(func() (all []Setting) {
 			}
 			s.when = append(s.when, c)
 		}
-		former := strings.Fields(f.Tag.Get("old"))
-		if len(former) > 0 {
-			s.Former, s.FormerValues = former[0], map[string]string{}
-			for _, pair := range former[1:] {
-				was, is, _ := strings.Cut(pair, "=")
-				s.FormerValues[was] = is
-			}
-		}
 		s.Default = f.Tag.Get("default")
 		s.Auto = !slices.Contains(chosenGroups, group) || slices.Contains(autoSettings, name)
 		if name == "model" {
@@ -100,14 +89,14 @@ var settings = sync.OnceValue(func() (all []Setting) {
 	return all
 })
 
-// Lookup returns the setting of that name or former name.
-func Lookup(name string) (s Setting, former, ok bool) {
+// Lookup returns the setting of that name.
+func Lookup(name string) (s Setting, ok bool) {
 	for _, s := range settings() {
-		if s.Name == name || s.Former == name {
-			return s, s.Former == name, true
+		if s.Name == name {
+			return s, true
 		}
 	}
-	return s, false, false
+	return s, false
 }
 
 // listOf splits a list at its commas.
@@ -251,16 +240,16 @@ func (p *Plan) facts(name string) []string {
 	case "task":
 		return []string{p.Task.Kind}
 	}
-	s, _, _ := Lookup(name)
+	s, _ := Lookup(name)
 	return []string{p.Get(s)}
 }
 
 func (c condition) holds(p *Plan) bool {
-	if by, _, _ := Lookup(c.setting); p.Preset == Auto && !by.Auto {
+	if by, _ := Lookup(c.setting); p.Preset == Auto && !by.Auto {
 		return true // of some candidate
 	}
 	if c.values == nil {
-		s, _, _ := Lookup(c.setting)
+		s, _ := Lookup(c.setting)
 		return !p.value(s).IsZero()
 	}
 	return slices.ContainsFunc(p.facts(c.setting), func(fact string) bool { return slices.Contains(c.values, fact) })
@@ -419,7 +408,7 @@ func (p *Plan) fault(s Setting, usual string) error {
 		return chosenByAuto(s, given)
 	}
 	for _, c := range s.when {
-		by, _, _ := Lookup(c.setting)
+		by, _ := Lookup(c.setting)
 		value := p.Get(by)
 		if !c.holds(p) && (len(by.Choices) == 0 || value == by.Default || slices.Contains(by.Choices, value)) {
 			return fmt.Errorf("%s applies only %s (got %s %s)", s.Name, c.need(), by.Name, cmp.Or(value, "none"))

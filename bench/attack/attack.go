@@ -156,7 +156,7 @@ func (m *measurement) run(ctx context.Context, s setting) (f found, err error) {
 	for k, v := range s.given {
 		given[k] = v
 	}
-	one, _, err := plan.Read(nil, given, nil)
+	one, err := plan.Read(nil, given, nil)
 	if err != nil {
 		return f, err
 	}

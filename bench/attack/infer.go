@@ -88,7 +88,7 @@ func (b *inference) plan(settings string) (plan.Plan, error) {
 		name, value, _ := strings.Cut(pair, "=")
 		given[name] = value
 	}
-	p, _, err := plan.Read(nil, given, nil)
+	p, err := plan.Read(nil, given, nil)
 	if err != nil {
 		return plan.Plan{}, err
 	}

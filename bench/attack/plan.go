@@ -50,7 +50,7 @@ func (b *inference) ownFindings(ctx context.Context, p *page.Page) (err error) {
 	if err != nil {
 		return err
 	}
-	one, _, err := plan.Read(text, nil, nil)
+	one, err := plan.Read(text, nil, nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.own.plan, err)
 	}

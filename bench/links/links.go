@@ -209,7 +209,7 @@ func (s sample) deviation() float64 {
 func own(ctx context.Context, g *graph.Graph, m method, o options, at point, seed int) (val, test eval.Ranks, err error) {
 	text := fmt.Sprintf("mode: standalone\ntask: links\nmodel: %s\ndecoder: %s\nhidden: %s\ndropout: %s\nlr: %s\nrounds: %d\nseed: %d\neval_every: 5\n",
 		m.model, m.decoder, at.hidden, at.dropout, at.lr, o.rounds, seed)
-	settings, _, err := plan.Read([]byte(text), nil, nil)
+	settings, err := plan.Read([]byte(text), nil, nil)
 	if err != nil {
 		return val, test, err
 	}

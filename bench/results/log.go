@@ -98,7 +98,7 @@ func (r record) answers(ask record) bool {
 	for name, value := range ask.Plan {
 		was, ok := r.Plan[name]
 		if !ok {
-			s, _, _ := plan.Lookup(name)
+			s, _ := plan.Lookup(name)
 			if was = s.Default; was == "" {
 				was = (&plan.Plan{}).Get(s)
 			}

@@ -53,7 +53,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		if o.table != "" {
 			return o.printTable(ctx, p, b)
 		}
-		plan, _, err := heddle.ReadPlan(nil, given, nil)
+		plan, err := heddle.ReadPlan(nil, given, nil)
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func TestEvents(t *testing.T) {
 	for i, loss := range losses {
 		equal(t, "loss", loss, *result.Loss[i])
 	}
-	equal(t, "test accuracy", tests[len(tests)-1], *result.TestAccuracy)
+	equal(t, "test accuracy", tests[len(tests)-1], *result.Test)
 	refuse(t, 2, []string{"is a directory"}, "train", "--data", sites(t), "--events", dir)
 }
 

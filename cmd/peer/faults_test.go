@@ -90,7 +90,7 @@ func TestUsage(t *testing.T) {
 		{"train --data D --boundary nonsense", []string{"boundary", "nonsense"}},
 		{"train --data D --boundary none", []string{"boundary applies only to mode fullbatch (got mode retexo)"}},
 		{"train --data D --fetch nonsense", []string{"fetch applies only to mode fullbatch (got mode retexo)"}},
-		{"train --data D --teleport 7", []string{"alpha applies only to model appnp (got model gcn)"}},
+		{"train --data D --alpha 7", []string{"alpha applies only to model appnp (got model gcn)"}},
 		{"train --data D --attention-dropout 9", []string{"attention_dropout applies only to model gat", "(got model gcn)"}},
 		{"train --data D --lambdas=-1", []string{"lambdas applies only to solver ridge (got solver adam)"}},
 		{"train --data D --peer-timeout 3s", []string{"--peer-timeout"}},
@@ -150,8 +150,8 @@ func TestSettingsFiles(t *testing.T) {
 		"lr: [1]\n":                          {"file.yaml", "[1:5]", "a number"},
 		"lambdas: 3\n":                       {"file.yaml", "[1:10]", "sequence is expected"},
 		"balanced: 3\n":                      {"file.yaml", "[1:11]", "true or false"},
-		"lost_wait: 5\n":                     {"file.yaml", "[1:12]", "5", "30s"},
-		"lost_wait: soon\n":                  {"file.yaml", "soon"},
+		"peer_timeout: 5\n":                  {"file.yaml", "[1:15]", "5", "30s"},
+		"peer_timeout: soon\n":               {"file.yaml", "soon"},
 		"model: cgn\n":                       {`(got "cgn")`, "model must be gcn, sage"},
 		"model: gcn\nmodel: sage\n":          {"file.yaml", "[2:1]", "model"},
 		"rounds: [1\n":                       {"file.yaml"},
@@ -171,7 +171,7 @@ func TestPrecedence(t *testing.T) {
 	if err := c.ParseFlags([]string{"--hops", "3", "--lambdas", "5,6"}); err != nil {
 		t.Fatal(err)
 	}
-	j, _, err := cli.LoadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), flags.Given(c.Flags()), nil, func(text string) { t.Error(text) })
+	j, _, err := cli.LoadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), flags.Given(c.Flags()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,11 +343,11 @@ func TestJoinRefuses(t *testing.T) {
 	t.Run("stranger dials in", func(t *testing.T) {
 		// A stranger with its own copy of the plan, which lists it, is refused; the others are not
 		// disturbed.
-		stranger := strings.TrimSpace(must(t, "init", "--identity", filepath.Join(c.dir, "stranger")))
+		stranger := strings.TrimSpace(must(t, "init", "--identity", filepath.Join(c.dir, "dialer")))
 		false1 := c.plan(t, []string{c.members[0], "intruder=" + stranger}, "--port", port)
 		done := make(chan int)
 		go func() {
-			exit, _, _ := call(t.Context(), c.join(1, false1, "--identity", filepath.Join(c.dir, "stranger"), "--listen", "/ip4/127.0.0.1/udp/0/quic-v1",
+			exit, _, _ := call(t.Context(), c.join(1, false1, "--identity", filepath.Join(c.dir, "dialer"), "--listen", "/ip4/127.0.0.1/udp/0/quic-v1",
 				"--wait", "4s", "-o", filepath.Join(c.dir, "stolen"))...)
 			done <- exit
 		}()

@@ -54,7 +54,7 @@ func TestFullbatch(t *testing.T) {
 	settings := []string{"--mode", "fullbatch", "--encoder", "raw", "--model", "gat", "--order", "fixed", "--fetch", "sar"}
 	_, _, dir := everyWay(t, settings, []string{"--prefetch", "0"}, []string{"--mode", "standalone", "--encoder", "raw", "--model", "gat"}, 1e-4)
 	first, alone := figures(t, filepath.Join(dir, "memory", "result.json")), figures(t, filepath.Join(dir, "alone", "result.json"))
-	equal(t, "test accuracy", *first.TestAccuracy, *alone.TestAccuracy)
+	equal(t, "test accuracy", *first.Test, *alone.Test)
 }
 
 // TestBoundaryByTransport: the sampled boundary does not depend on the transport, so the mean and

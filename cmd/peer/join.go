@@ -79,8 +79,6 @@ peers, and --shard may be the whole partition.`,
 	f.StringVar(&s.Site.State, "state", "", "directory of checkpoints; empty: none")
 	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
 	f.Int64Var(&s.Site.ReceiveLimit, "receive-limit", 0, "bytes a second received from each peer; 0: no limit")
-	f.Int64Var(&s.Site.ReceiveLimit, "max-intake", 0, "")
-	f.MarkDeprecated("max-intake", "it is now called --receive-limit")
 	f.StringVar(&s.Link, "link", "", linkHelp)
 	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state; 0: none")
 	f.StringVarP(&s.out.dir, "out", "o", "", "directory (default runs/DATA-peer-N)")

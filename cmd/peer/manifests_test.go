@@ -268,7 +268,7 @@ func TestManifests(t *testing.T) {
 				}
 			}
 		}
-		if _, _, err := cli.ReadPlan(write(t, of.plan), func(text string) { t.Error(text) }); err != nil {
+		if _, _, err := cli.ReadPlan(write(t, of.plan)); err != nil {
 			t.Errorf("%s: plan.yaml: %v", file, err)
 		}
 	}

@@ -68,7 +68,7 @@ func TestEndToEndModels(t *testing.T) {
 			mustTrain(t, one, slices.Concat([]string{"--data", data, "--mode", "standalone"}, args)...)
 			mustTrain(t, three, slices.Concat([]string{"--shards", parts, "--mode", "fullbatch", "--transport", "memory"}, args)...)
 			a, b := figures(t, filepath.Join(one, "result.json")), figures(t, filepath.Join(three, "result.json"))
-			equal(t, "test accuracy", *b.TestAccuracy, *a.TestAccuracy)
+			equal(t, "test accuracy", *b.Test, *a.Test)
 			for i := range a.Loss {
 				if d := *a.Loss[i] - *b.Loss[i]; d > 1e-4**a.Loss[i] || -d > 1e-4**a.Loss[i] {
 					t.Errorf("epoch %d: loss %v, of one peer %v", i, *b.Loss[i], *a.Loss[i])
@@ -106,8 +106,8 @@ func TestTypedTables(t *testing.T) {
 		t.Error(said)
 	}
 	mustTrain(t, at("run"), "--data", at("data"), "--policy", "by-column", "--mode", "fullbatch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
-	if r := figures(t, at("run/result.json")); !(*r.TestAccuracy > 0.6) { // a third without edges
-		t.Errorf("accuracy %v", *r.TestAccuracy)
+	if r := figures(t, at("run/result.json")); !(*r.Test > 0.6) { // a third without edges
+		t.Errorf("accuracy %v", *r.Test)
 	}
 	predicts(t, at("run"), "--data", at("data"))
 	must(t, slices.Concat([]string{"predict", "--model", at("run/model.safetensors"), "-o", at("again.csv")}, tables)...)

@@ -23,19 +23,17 @@ import (
 
 // result is the object of --json. Fields are added and never removed.
 type result struct {
-	Mode         string   `json:"mode"`
-	Model        string   `json:"model"`
-	Encoder      string   `json:"encoder"`
-	Dataset      string   `json:"dataset"`
-	Peers        int      `json:"peers"`
-	Seed         uint64   `json:"seed"`
-	Test         *float64 `json:"test"` // the metric named below; null: no test nodes
-	Val          *float64 `json:"val"`
-	TestAccuracy *float64 `json:"test_accuracy"` // deprecated: test, whatever the metric of classes
-	ValAccuracy  *float64 `json:"val_accuracy"`  // deprecated: val
-	Seconds      float64  `json:"seconds"`       // in sessions, from the first connection to the last parameter
-	Rounds       int      `json:"rounds"`
-	Bytes        struct { // sent by the peers of this process together
+	Mode    string   `json:"mode"`
+	Model   string   `json:"model"`
+	Encoder string   `json:"encoder"`
+	Dataset string   `json:"dataset"`
+	Peers   int      `json:"peers"`
+	Seed    uint64   `json:"seed"`
+	Test    *float64 `json:"test"` // the metric named below; null: no test nodes
+	Val     *float64 `json:"val"`
+	Seconds float64  `json:"seconds"` // in sessions, from the first connection to the last parameter
+	Rounds  int      `json:"rounds"`
+	Bytes   struct { // sent by the peers of this process together
 		Halo    int64 `json:"halo"`
 		Reduce  int64 `json:"reduce"`
 		Control int64 `json:"control"`
@@ -100,11 +98,8 @@ func number(x float64) *float64 {
 
 func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 	r := result{Mode: p.Mode, Model: o.Plan.Model, Encoder: o.Plan.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
-		Seed: p.Seed, Test: number(o.Test), Val: number(o.Val), TestAccuracy: number(o.Test), ValAccuracy: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
+		Seed: p.Seed, Test: number(o.Test), Val: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Preset: p.Preset, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
-	if o.Metric.Plain() {
-		r.TestAccuracy, r.ValAccuracy = nil, nil
-	}
 	r.Tried, r.Sums, r.Privacy = triedOf(o), o.Sums, o.Privacy
 	r.Ranks = o.Links
 	r.Figures, r.Warnings, r.Versions, r.Date = o.Figures, append([]string{}, o.Warnings()...), thisVersion(), time.Now().UTC().Truncate(time.Second)

@@ -44,7 +44,7 @@ collect shares of phones, and must come first.`,
 			if _, err := cli.TakeInitial(given); err != nil {
 				return err
 			}
-			p, _, err := cli.LoadPlan("join", config, given, nil, cli.NewWatch(c.ErrOrStderr(), false).Warn)
+			p, _, err := cli.LoadPlan("join", config, given, nil)
 			if err != nil {
 				return err
 			}

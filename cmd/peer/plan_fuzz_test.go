@@ -23,7 +23,7 @@ func FuzzPlan(f *testing.F) {
 		if len(text) > 1<<12 {
 			return
 		}
-		p, _, err := heddle.ReadPlan(text, nil, nil)
+		p, err := heddle.ReadPlan(text, nil, nil)
 		if err != nil {
 			return
 		}

@@ -58,7 +58,7 @@ func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
 					right[line["split"]]++
 				}
 			}
-			for split, reported := range map[string]*float64{"test": result.TestAccuracy, "val": result.ValAccuracy} {
+			for split, reported := range map[string]*float64{"test": result.Test, "val": result.Val} {
 				if all[split] == 0 || right[split]/all[split] != *reported {
 					t.Errorf("%v of %v %s nodes are right, must be the reported %v of them", right[split], all[split], split, *reported)
 				}
@@ -69,7 +69,7 @@ func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
 
 // choices returns what a setting may be.
 func choices(t *testing.T, name string) []string {
-	setting, _, ok := plan.Lookup(name)
+	setting, ok := plan.Lookup(name)
 	if !ok || setting.Choices == nil {
 		t.Fatalf("the plan must list the choices of %s", name)
 	}

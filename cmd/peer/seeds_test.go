@@ -57,8 +57,8 @@ func TestSeeds(t *testing.T) {
 		one := at("one-" + string(rune('0'+k)))
 		must(t, append(args, "--seed", string(rune('4'+k)), "-o", one)...)
 		f := figures(t, filepath.Join(one, "result.json"))
-		if *r.Test != *f.TestAccuracy || *r.Val != *f.ValAccuracy || r.Seed != uint64(4+k) || r.Bytes != f.Bytes.Halo+f.Bytes.Reduce+f.Bytes.Control {
-			t.Errorf("run %d: %+v, by itself %v, %v", k, r, *f.TestAccuracy, *f.ValAccuracy)
+		if *r.Test != *f.Test || *r.Val != *f.Val || r.Seed != uint64(4+k) || r.Bytes != f.Bytes.Halo+f.Bytes.Reduce+f.Bytes.Control {
+			t.Errorf("run %d: %+v, by itself %v, %v", k, r, *f.Test, *f.Val)
 		}
 		if f.Runs != nil || f.TestRuns != nil {
 			t.Error("one run has no runs")
@@ -71,7 +71,7 @@ func TestSeeds(t *testing.T) {
 			t.Error("the model must be that of the chosen run")
 		}
 	}
-	if !all.Runs[best].Chosen || all.Seed != all.Runs[best].Seed || *all.TestAccuracy != *all.Runs[best].Test {
+	if !all.Runs[best].Chosen || all.Seed != all.Runs[best].Seed || *all.Test != *all.Runs[best].Test {
 		t.Errorf("run %d validates best; chosen: %+v", best, all.Runs)
 	}
 	if math.Abs(*all.TestRuns.Mean-sum/3) > 1e-12 || *all.TestRuns.Deviation < 0 {

@@ -21,8 +21,8 @@ func TestLink(t *testing.T) {
 	if len(a.Links) != 3 || len(b.Links) != 4 {
 		t.Fatalf("%d and %d predictions, must be those of three connections, and that of the fourth", len(a.Links), len(b.Links))
 	}
-	if *a.TestAccuracy != *b.TestAccuracy || *a.Loss[19] != *b.Loss[19] {
-		t.Errorf("accuracy %v and loss %v, over a slower link %v and %v", *a.TestAccuracy, *a.Loss[19], *b.TestAccuracy, *b.Loss[19])
+	if *a.Test != *b.Test || *a.Loss[19] != *b.Loss[19] {
+		t.Errorf("accuracy %v and loss %v, over a slower link %v and %v", *a.Test, *a.Loss[19], *b.Test, *b.Loss[19])
 	}
 	// 2 layers of 20 rounds, two messages each way that wait for one another.
 	if own := b.Links[3]; own.Seconds < 0.64 || b.Seconds < 0.64 || own.Seconds > 1.5*b.Seconds {

@@ -55,8 +55,8 @@ func TestPartitionTogether(t *testing.T) {
 	}
 	gather(t, at("parts"), at("part-%s", names[0]), at("part-%s", names[1]), at("part-%s", names[2]))
 	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--preset", "frugal", "--seed", "1", "-q", "--out", at("run"), "--json", at("run/result.json"))
-	if r := figures(t, at("run/result.json")); !(*r.TestAccuracy > 0.5) {
-		t.Errorf("accuracy %v", *r.TestAccuracy)
+	if r := figures(t, at("run/result.json")); !(*r.Test > 0.5) {
+		t.Errorf("accuracy %v", *r.Test)
 	}
 
 	for k, e := range all("other", func(name string) []string {

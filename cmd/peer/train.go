@@ -51,13 +51,13 @@ func (j *jobFile) bind(f *pflag.FlagSet) {
 
 // load makes the job from the settings file at path, if there is one, and the flags that were
 // given.
-func (j *job) load(path string, f *pflag.FlagSet, warn func(string)) (err error) {
+func (j *job) load(path string, f *pflag.FlagSet) (err error) {
 	given, settings := j.jobFile, flags.Given(f)
 	initFile := settings["init"]
 	if j.init, err = cli.TakeInitial(settings); err != nil {
 		return err
 	}
-	if j.plan, _, err = cli.LoadPlan("train", path, settings, &j.jobFile, warn); err != nil {
+	if j.plan, _, err = cli.LoadPlan("train", path, settings, &j.jobFile); err != nil {
 		return err
 	}
 	if initFile != "" {
@@ -104,7 +104,7 @@ with --resume continues from them.`,
 			return err
 		}
 		defer w.End()
-		if err := j.load(config, c.Flags(), w.Warn); err != nil {
+		if err := j.load(config, c.Flags()); err != nil {
 			return err
 		}
 		out := output{json: jsonPath, rows: rows, stdout: c.OutOrStdout()}

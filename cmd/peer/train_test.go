@@ -71,7 +71,7 @@ func TestSameBits(t *testing.T) {
 				t.Fatalf("%s: loss %v in round %d, in memory %v", name, *r.Loss[i], i, *first.Loss[i])
 			}
 		}
-		equal(t, name+": test accuracy", *r.TestAccuracy, *first.TestAccuracy)
+		equal(t, name+": test accuracy", *r.Test, *first.Test)
 		bySchema(t, schema, filepath.Join(dir, name, "result.json"))
 		equal(t, name+": halo bytes of all peers", r.AllBytes.Halo, first.AllBytes.Halo)
 		equal(t, name+": reduce bytes of all peers", r.AllBytes.Reduce, first.AllBytes.Reduce)
@@ -192,7 +192,7 @@ func predicts(t *testing.T, out string, data ...string) {
 	if m == nil {
 		t.Fatalf("no metric in %q", text)
 	}
-	equal(t, "metric of predict", m[1], fmt.Sprintf("%.2f", 100**figures(t, filepath.Join(out, "result.json")).TestAccuracy))
+	equal(t, "metric of predict", m[1], fmt.Sprintf("%.2f", 100**figures(t, filepath.Join(out, "result.json")).Test))
 	if n := bytes.Count(contents(t, csv), []byte("\n")); n < 100 {
 		t.Errorf("%d lines of predictions", n)
 	}
@@ -225,7 +225,7 @@ func TestPredictCora(t *testing.T) {
 	data, out := realdata.Dir(t, "cora"), t.TempDir()
 	must(t, "train", "--data", data, "--preset", "frugal", "--rows", "float32", "--transport", "memory", "-q", "-o", out)
 	predicts(t, out, "--data", data)
-	if a := *figures(t, filepath.Join(out, "result.json")).TestAccuracy; a < 0.8 {
+	if a := *figures(t, filepath.Join(out, "result.json")).Test; a < 0.8 {
 		t.Errorf("test accuracy must be at least 0.8 (got %.3f)", a)
 	}
 }

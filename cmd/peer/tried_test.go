@@ -29,7 +29,7 @@ func TestTried(t *testing.T) {
 		sent += a.Bytes
 	}
 	// A round of a closed form validates as its solutions do on average, which the model is the mean of.
-	if chosen < 0 || math.Abs(*r.Tried[chosen].Val-*r.ValAccuracy) > 0.001 || r.Preset != "auto" || sent == 0 || sent > 2e6 {
+	if chosen < 0 || math.Abs(*r.Tried[chosen].Val-*r.Val) > 0.001 || r.Preset != "auto" || sent == 0 || sent > 2e6 {
 		t.Errorf("%d bytes; %+v", sent, r.Tried)
 	}
 	if sum := r.Bytes.Halo + r.Bytes.Reduce + r.Bytes.Control; sum != r.Tried[chosen].Bytes {

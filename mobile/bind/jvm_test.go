@@ -136,7 +136,7 @@ func newFederation(t *testing.T, m machine, settings string) *federation {
 		text += fmt.Sprintf("- name: %s\n  id: %s\n  addresses: [%s]\n", m.Name, m.ID, strings.Join(m.Addrs, ", "))
 	}
 	f.plan = filepath.Join(f.ids, "plan.yaml")
-	p, _, err := heddle.ReadPlan([]byte(text), nil, nil)
+	p, err := heddle.ReadPlan([]byte(text), nil, nil)
 	if err := errors.Join(err, os.WriteFile(f.plan, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func (m machine) leaves(t *testing.T) {
 		}
 		text += fmt.Sprintf("- {name: site-%d, id: %s, addresses: [%s], leaf_addresses: [%s]}\n", r, ids[r].PeerID(), free(t), free(t))
 	}
-	p, _, err := heddle.ReadPlan([]byte(text), nil, nil)
+	p, err := heddle.ReadPlan([]byte(text), nil, nil)
 	dir := t.TempDir()
 	plan := filepath.Join(dir, "plan.yaml")
 	if err := errors.Join(err, os.WriteFile(plan, []byte(text), 0o600)); err != nil {

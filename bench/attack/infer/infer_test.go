@@ -28,7 +28,7 @@ func planOf(t testing.TB, settings string) plan.Plan {
 		name, value, _ := strings.Cut(pair, "=")
 		given[name] = value
 	}
-	p, _, err := plan.Read(nil, given, nil)
+	p, err := plan.Read(nil, given, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func cora(t *testing.T, parts int, given map[string]string) ([]*shard.Shard, pla
 
 func split(t *testing.T, g *graph.Graph, parts int, given map[string]string) ([]*shard.Shard, plan.Plan) {
 	t.Helper()
-	p, _, err := plan.Read(nil, given, nil)
+	p, err := plan.Read(nil, given, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

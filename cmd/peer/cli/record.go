@@ -64,7 +64,7 @@ func (r *Record) Differ(now []byte) (all []string, err error) {
 		return nil, err
 	}
 	for _, name := range append(names, more...) {
-		s, _, known := plan.Lookup(name)
+		s, known := plan.Lookup(name)
 		if before[name] == after[name] || known && s.Local || name == "out" || name == "init_file" { // of which init is the digest
 			continue
 		}

@@ -20,9 +20,7 @@ import (
 // LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
 // the settings that flags gave, by name. Keys of the file that are not settings go to rest. All
 // faults are reported at once. It also returns the text of the file. The class_weights of a flag may be a file of them.
-func LoadPlan(
-	command, path string, given map[string]string, rest any, warn func(string),
-) (p *heddle.Plan, text []byte, err error) {
+func LoadPlan(command, path string, given map[string]string, rest any) (p *heddle.Plan, text []byte, err error) {
 	if path != "" {
 		if text, err = readText(path); err != nil {
 			return nil, nil, Invalid(err)
@@ -35,10 +33,7 @@ func LoadPlan(
 		}
 		given["class_weights"] = weights
 	}
-	p, warnings, err := heddle.ReadPlan(text, given, rest)
-	for _, w := range warnings {
-		warn(w)
-	}
+	p, err = heddle.ReadPlan(text, given, rest)
 	inFile := path != "" && (err != nil || len(given) == 0)
 	if err == nil {
 		err = errors.Join(p.Only(command), p.Validate())
@@ -61,8 +56,8 @@ func readText(path string) ([]byte, error) {
 
 // ReadPlan reads a plan that several sites agreed on, which flags do not change, and returns its
 // text, too. An error names the file and all faults.
-func ReadPlan(path string, warn func(string)) (*heddle.Plan, []byte, error) {
-	p, text, err := LoadPlan("join", path, nil, nil, warn)
+func ReadPlan(path string) (*heddle.Plan, []byte, error) {
+	p, text, err := LoadPlan("join", path, nil, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,7 +108,7 @@ func (s *Seat) Sit(w *Watch) (*heddle.Plan, int, error) {
 
 // SitAs is Sit of a peer whose key identify returns; it may add members to the plan.
 func (s *Seat) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identity, error)) (*heddle.Plan, int, error) {
-	p, text, err := ReadPlan(s.Plan, w.Warn)
+	p, text, err := ReadPlan(s.Plan)
 	if err != nil {
 		return nil, 0, err
 	}

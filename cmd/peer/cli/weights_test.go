@@ -22,7 +22,7 @@ func TestClassWeightsOfAFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, _, err := LoadPlan("train", "", map[string]string{"class_weights": path, "mode": "fullbatch"}, nil, func(string) {})
+		p, _, err := LoadPlan("train", "", map[string]string{"class_weights": path, "mode": "fullbatch"}, nil)
 		if c[1] != "" {
 			if err == nil || !strings.Contains(err.Error(), c[1]) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%q is refused with %v, must be with %q and the file", text, err, c[1])
@@ -32,7 +32,7 @@ func TestClassWeightsOfAFile(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		s, _, _ := plan.Lookup("class_weights")
+		s, _ := plan.Lookup("class_weights")
 		if got := p.Get(s); got != c[0] {
 			t.Errorf("%q is %q, must be %q", text, got, c[0])
 		}

@@ -89,7 +89,7 @@ func (c *comparing) run(cmd *cobra.Command, config string) error {
 	}
 	defer w.End()
 	given := *c
-	p, _, err := cli.LoadPlan("train", config, flags.Given(cmd.Flags()), c, w.Warn)
+	p, _, err := cli.LoadPlan("train", config, flags.Given(cmd.Flags()), c)
 	if err != nil {
 		return err
 	}

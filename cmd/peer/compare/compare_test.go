@@ -114,7 +114,7 @@ func TestFiguresAreThoseOfTheRuns(t *testing.T) {
 	if lines, err := csv.NewReader(f).ReadAll(); err != nil || len(lines) != 1+4*2 {
 		t.Errorf("%d lines of CSV must be a head and one for each way and run: %v", len(lines), err)
 	}
-	p, _, err := heddle.ReadPlan(read(t, filepath.Join(dir, "settings.yaml")), nil, new(comparing))
+	p, err := heddle.ReadPlan(read(t, filepath.Join(dir, "settings.yaml")), nil, new(comparing))
 	if err != nil || p.Seed != 7 || p.Preset != "frugal" {
 		t.Errorf("settings.yaml must repeat the run: %+v, %v", p, err)
 	}

@@ -108,7 +108,7 @@ func (k *checking) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err
 
 // load reads plan and policy.
 func (k *checking) load(w *cli.Watch) error {
-	p, text, err := cli.ReadPlan(k.plan, w.Warn)
+	p, text, err := cli.ReadPlan(k.plan)
 	if err != nil {
 		return err
 	}
@@ -119,12 +119,9 @@ func (k *checking) load(w *cli.Watch) error {
 	if k.policy == "" {
 		return nil
 	}
-	rules, warnings, err := admission.ReadPolicy(k.policy)
+	rules, err := admission.ReadPolicy(k.policy)
 	if err != nil {
 		return cli.Invalid(err)
-	}
-	for _, text := range warnings {
-		w.Warn(text)
 	}
 	k.rules = &rules
 	return nil

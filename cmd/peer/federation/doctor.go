@@ -131,7 +131,7 @@ func (d *doctor) meet(now time.Time) (m meeting, err error) {
 	if d.plan == "" {
 		return m, nil
 	}
-	p, _, err := cli.ReadPlan(d.plan, func(text string) { d.advise("plan", "change it in the next plan", "%s", text) })
+	p, _, err := cli.ReadPlan(d.plan)
 	if err != nil {
 		return m, err
 	}

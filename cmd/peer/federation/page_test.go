@@ -23,7 +23,7 @@ func TestPageShowsEverySetting(t *testing.T) {
 		"mode: fullbatch\nmodel: rgcn", "mode: minibatch\nmodel: sage", "mode: minibatch\nmodel: rgcn",
 		"mode: fullbatch\ntask: links", "task: links\nmodel: sage", "mode: minibatch\ntask: links\nround_steps: 3", "model: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",
 	} {
-		p, _, err := heddle.ReadPlan([]byte(text), nil, nil)
+		p, err := heddle.ReadPlan([]byte(text), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

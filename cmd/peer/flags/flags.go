@@ -12,21 +12,17 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// settingValue is the flag of a setting, by its name or its former name. Its value stays text until
-// a plan is made.
+// settingValue is the flag of a setting. Its value stays text until a plan is made.
 type settingValue struct {
 	setting plan.Setting
-	name    string
 	text    string
 	given   bool
 }
 
 // Set implements pflag.Value.
 func (v *settingValue) Set(text string) error {
-	if _, former := v.setting.FormerValues[text]; !former || v.name == v.setting.Name {
-		if err := v.setting.Parse(text); err != nil {
-			return err
-		}
+	if err := v.setting.Parse(text); err != nil {
+		return err
 	}
 	if v.given && v.setting.Type == "list" { // a repeated flag adds to the list
 		text = v.text + "," + text
@@ -44,7 +40,7 @@ func (v *settingValue) Type() string {
 func (v *settingValue) String() string { return v.text }
 
 // Bind adds the flags of the settings that a command takes, of those that wanted accepts:
-// train, or join for what the peers of several machines agree on. Former names work but are hidden.
+// train, or join for what the peers of several machines agree on.
 func Bind(f *pflag.FlagSet, command string, wanted func(plan.Setting) bool) {
 	for _, s := range plan.Settings() {
 		if s.Only != "" && s.Only != command || !wanted(s) {
@@ -54,16 +50,10 @@ func Bind(f *pflag.FlagSet, command string, wanted func(plan.Setting) bool) {
 		if len(s.Choices) > 0 {
 			usage += ": " + strings.Join(s.Choices, ", ")
 		}
-		add := func(name, flag string) *pflag.Flag {
-			one := f.VarPF(&settingValue{setting: s, name: name}, flag, "", usage)
-			if _, was := s.FormerValues["true"]; s.Type == "true or false" || was && name == s.Former {
-				one.NoOptDefVal = "true"
-			}
-			return one
-		}
-		add(s.Name, s.Flag).DefValue = s.Default
-		if s.Former != "" {
-			add(s.Former, strings.ReplaceAll(s.Former, "_", "-")).Hidden = true
+		one := f.VarPF(&settingValue{setting: s}, s.Flag, "", usage)
+		one.DefValue = s.Default
+		if s.Type == "true or false" {
+			one.NoOptDefVal = "true"
 		}
 	}
 }
@@ -73,7 +63,7 @@ func Given(f *pflag.FlagSet) map[string]string {
 	given := make(map[string]string)
 	f.Visit(func(one *pflag.Flag) {
 		if v, ok := one.Value.(*settingValue); ok {
-			given[v.name] = v.text
+			given[v.setting.Name] = v.text
 		}
 	})
 	return given

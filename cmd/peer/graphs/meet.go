@@ -116,7 +116,7 @@ func (s *meeting) checkTold(columns []string) error {
 	if path == "" {
 		return nil
 	}
-	p, _, err := admission.ReadPolicy(path)
+	p, err := admission.ReadPolicy(path)
 	if err != nil {
 		return cli.Invalid(err)
 	}
