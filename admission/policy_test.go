@@ -164,7 +164,7 @@ func TestPolicyHours(t *testing.T) {
 func TestPolicyFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "federation",
-		policyFile + "encoder: raw\n": `[19:1]`,
+		policyFile + "encoder: raw\n": `[18:1]`,
 		strings.Replace(policyFile, "min_members: 3", "min_members must be at least 2 (got 1)", 1): "min_members must be at least 2 (got 1)",
 		strings.Replace(policyFile, "min_members: 3", "min_members: many", 1):                      "[5:14]",
 		strings.Replace(policyFile, "[logits]", "[]", 1):                                           "layer_outputs must name some of hidden, logits (got none)",
