@@ -34,7 +34,7 @@ var presetCandidates = []struct {
 	{"residual-wide", "preset=frugal class_target=residual class_rounds=5 random_features=512 withhold_few=true", manyLabels},
 	{"pca64", "preset=frugal-pca encoder=pca:64 hops=2", spare},
 	{"pca128", "preset=frugal-pca", spare},
-	{"gcn", "model=gcn encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8 warm_start=true", trained},
+	{"gcn", "model=gcn encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8", trained},
 	{"sage", "model=sage encoder=pca:16+classes hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8", trained},
 	{"gat", "model=gat encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8", trained},
 }

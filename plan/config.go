@@ -346,9 +346,6 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 		q.Encoder.K = min(q.Encoder.K, t.Features)
 	}
 	columns, without := q.classColumns(t)
-	if q.Init != "" && q.WarmStart {
-		errs.add("warm_start must be false with init (got true): layers start from the model file")
-	}
 	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K,
 		LayerOutput: q.LayerOutput, Layers: q.Layers,
 		Hidden: q.Hidden, Hops: q.Hops, Heads: q.Heads, AttentionDropout: q.AttentionDropout, Dropout: q.Dropout, Residual: q.Residual,

@@ -54,7 +54,6 @@ func (p Plan) linkwise(t task) (layerlinks.Config, error) {
 	refuse(p.Solver == "ridge", "solver must be adam, adamw or sgd", p.Solver, "no closed form scores pairs")
 	refuse(p.LocalSteps > 1, "local_steps must be 1", p.LocalSteps, "each round draws new pairs, of which all peers' gradients are summed")
 	refuse(p.Neighbours > 0, "neighbours must be 0", p.Neighbours, "aggregates cross once")
-	refuse(p.WarmStart, "warm_start must be false", true, "no regression has links for targets")
 	refuse(!p.KeepLast, "keep_last must be true", false, "a decoder is kept for the last layer alone")
 	refuse(p.Updates != "float32", "updates must be float32", p.Updates, "gradients are summed exactly")
 	c := layerlinks.Config{Config: of.Config, PCAPasses: of.PCAPasses, Sums: of.Sums}

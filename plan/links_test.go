@@ -31,7 +31,6 @@ func TestLinksLayerByLayer(t *testing.T) {
 		"link_holdout: [0.1]":       "link_holdout must be two fractions",
 		"link_holdout: [0.7, 0.7]":  "less than 1 together",
 		"inductive: true":           "inductive must be false",
-		"warm_start: true":          "warm_start must be false",
 		"metric: accuracy":          "metric",
 		"exchange: cover":           "exchange must be halo or auto",
 		"negatives: 0":              "negatives",

@@ -120,9 +120,6 @@ type Plan struct {
 	Rounds int `yaml:"rounds" to:"Rounds" when:"solver=adam,adamw,sgd" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
 	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
 	LocalSteps int `yaml:"local_steps" to:"LocalSteps" when:"mode=retexo solver=adam,adamw,sgd" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
-	// Whether a layer is initialised by the ridge regression of the labels on its input, which takes one sum
-	// over the peers: one direction for each class, the other columns random. It replaces some rounds.
-	WarmStart bool `yaml:"warm_start" to:"WarmStart" when:"mode=retexo solver=adam,adamw,sgd model=linear" default:"false" help:"layers initialised by ridge regression"`
 	// Learning rate before the schedule.
 	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"solver=adam,adamw,sgd" default:"0.01" bounds:"(0, )" help:"learning rate"`
 	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the default it is 0.005 where a

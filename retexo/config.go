@@ -48,9 +48,6 @@ type Config struct {
 	// EnoughLabels is from how many training labels on no weight decays, whatever Optimizer.Decay says; 0: never.
 	EnoughLabels int `json:"enough_labels,omitempty"`
 
-	// WarmStart begins each layer from the ridge regression of the labels on its input.
-	WarmStart bool `json:"warm_start,omitempty"`
-
 	KeepLast bool `json:"keep_last,omitempty"` // the model has all layers, even if it validates better without the last ones
 }
 
@@ -143,8 +140,6 @@ func (c Config) Validate() error {
 	fault(len(c.Spec.Layers) == 0, "layers must be at least 1 (got 0)")
 	for i, l := range c.Spec.Layers {
 		conv, ok := nn.ConvolutionNamed(l.Conv)
-		fault(ok && c.WarmStart && !conv.ClosedForm, "model must be %s with warm_start (got %s in layers[%d]): no other has a closed form to begin from",
-			strings.Join(nn.Convolutions(func(c nn.Convolution) bool { return c.ClosedForm }), " or "), l.Conv, i)
 		fault(ok && !conv.LayerWise, "model must be one that can be trained layer by layer (got %s in layers[%d]): it is trained end to end only", l.Conv, i)
 	}
 	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers at every local step; use norm (of each row)")
@@ -154,7 +149,6 @@ func (c Config) Validate() error {
 	fault(comm.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
 	fault(c.UpdateBits(1) < 0, "updates must be auto, int16, int8, int4 or empty (got %q)", c.Updates)
 	fault(c.Updates != "" && c.Solver == "ridge", "updates must be empty with solver ridge (got %s): its sums stay exact", c.Updates)
-	fault(c.WarmStart && c.Solver == "ridge", "warm_start must be false with solver ridge: its layers are the closed form")
 	return errors.Join(errs...)
 }
 

@@ -180,7 +180,7 @@ func (alone) Reduce(context.Context, *comm.Contribution) (r comm.Reduced, err er
 func TestLostPeer(t *testing.T) {
 	g := toy{sparse: true}.graph(t)
 	trained := configOf(t, g, Design{Model: "sage", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 2})
-	trained.Inductive, trained.WarmStart, trained.Rounds = true, true, 3
+	trained.Inductive, trained.Rounds = true, 3
 	solved := configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 2})
 	solved.Solver = "ridge"
 	for kind := doHello; kind < doFinish; kind++ {

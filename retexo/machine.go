@@ -24,7 +24,6 @@ const (
 	doApply                   // make the round's sum the next parameters; with Keep, remember those it started from first
 	doSync                    // take the parameters of peer From; they differ somewhere
 	doEvaluate                // validate the last parameters of the stage
-	doWarm                    // begin the stage's layer from a closed form
 	doSolve                   // sum the Gram matrix, solve for each penalty, validate each
 	doChoose                  // take solution Choice
 	doFreeze                  // take the best parameters; compute the rows the next stage sees; sum the test counts
@@ -32,7 +31,7 @@ const (
 )
 
 var kindNames = [...]string{"hello", "count labels", "restore", "project", "prepare", "exchange", "aggregate", "round", "apply", "sync",
-	"evaluate", "warm start", "solve", "choose", "freeze", "finish"}
+	"evaluate", "solve", "choose", "freeze", "finish"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -73,7 +72,7 @@ type event struct {
 //	hello ─┬ restore ────────────────────────────────────────────────── round …
 //	       └ count labels ─ (project) ─ freeze 0 ─┐
 //	┌─────────────────────────────────────────────┘
-//	└ (exchange ─ aggregate)×hops ─ (warm start) ─ (round ─ apply | round ─ sync)×rounds ─ evaluate ─ freeze ─ next stage … finish
+//	└ (exchange ─ aggregate)×hops ─ (round ─ apply | round ─ sync)×rounds ─ evaluate ─ freeze ─ next stage … finish
 type machine struct {
 	config  Config
 	frozen  []bool               // by stage: the aggregate is computed once
@@ -83,7 +82,6 @@ type machine struct {
 	waiting bool // next has been handed out
 	choice  int  // ridge: the solution to take
 	synced  int  // syncs since the last round that committed
-	warm    bool // the stage's layer has begun from its closed form
 }
 
 // newMachine returns the machine of peer rank of size. frozen says of each layer whether its aggregate can be
@@ -150,9 +148,6 @@ func (m *machine) decide(e event) (ready, error) {
 		return m.resume(), nil
 	case doProject, doSolve, doSync:
 		return m.agreed(), nil
-	case doWarm:
-		m.warm = true
-		return m.round(), nil
 	case doPrepare:
 		return m.enter(1, 0), nil
 	case doExchange:
@@ -185,7 +180,6 @@ func (m *machine) decide(e event) (ready, error) {
 
 // finished goes on behind a stage whose parameters are final.
 func (m *machine) finished(stage int) ready {
-	m.warm = false
 	m.at = train.Position{Stage: stage + 1, BestRound: -1}
 	switch {
 	case m.at.Stage == m.config.Stages():
@@ -249,9 +243,6 @@ func (m *machine) train() ready {
 }
 
 func (m *machine) round() ready {
-	if m.config.WarmStart && m.at.Stage > 0 && m.at.Round == 0 && !m.warm {
-		return do(work{Kind: doWarm, Stage: m.at.Stage})
-	}
 	if m.at.Round >= m.config.Rounds {
 		return do(work{Kind: doEvaluate, Stage: m.at.Stage, Round: m.at.Round})
 	}

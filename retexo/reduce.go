@@ -15,8 +15,7 @@ const (
 	ofRound      = "round"
 	ofValidation = "validation"
 	ofEquations  = "normal equations" // ridge
-	ofWarmStart  = "normal equations of a warm start"
-	ofSolutions  = "solutions" // their validation
+	ofSolutions  = "solutions"        // their validation
 	ofStage      = "finished stage"
 	ofMoved      = "finished model" // of moved logits
 )

@@ -22,13 +22,9 @@ func (t *Trainer) costs() (all []linear.Cost) {
 	if spec.Encoder.Kind == "pca" {
 		all = append(all, linear.ComponentsCost(spec.Features, spec.Encoder.Components(spec.Classes), t.config.PCAPasses))
 	}
-	penalties := len(t.config.Lambdas)
-	if t.config.Solver != "ridge" {
-		penalties = 1
-	}
-	if t.config.Solver == "ridge" || t.config.WarmStart {
+	if t.config.Solver == "ridge" {
 		for _, l := range t.model.Layers {
-			all = append(all, linear.RidgeCost(columns(l), spec.Classes, penalties))
+			all = append(all, linear.RidgeCost(columns(l), spec.Classes, len(t.config.Lambdas)))
 		}
 	}
 	return all
@@ -88,7 +84,7 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 		return err
 	}
 	st := t.stage
-	sums, z, y, err := t.equations(ctx, t.id(ofEquations, w), w.Stage, 0)
+	sums, z, y, err := t.equations(ctx, t.id(ofEquations, w), w.Stage)
 	if err != nil {
 		return err
 	}
@@ -122,8 +118,8 @@ func (t *Trainer) solve(ctx context.Context, w work, e *event) error {
 }
 
 // equations returns the sums of the normal equations from the layer's input to the labels, over the training nodes of all
-// peers, whose numbers travel as so many bits (comm.Contribution.Bits), and this peer's rows of both.
-func (t *Trainer) equations(ctx context.Context, id comm.ReduceID, stage, bits int) (sums []float32, z, y mat.Dense, err error) {
+// peers, and this peer's rows of both.
+func (t *Trainer) equations(ctx context.Context, id comm.ReduceID, stage int) (sums []float32, z, y mat.Dense, err error) {
 	st, most := t.stage, math.Inf(1)
 	z = st.design(st.train)
 	if enc := t.config.Spec.Encoder; stage == 1 && enc.Classes == nil && (enc.Kind == "pca" || enc.L1Norm || enc.L2Norm) {
@@ -131,7 +127,7 @@ func (t *Trainer) equations(ctx context.Context, id comm.ReduceID, stage, bits i
 	}
 	y, weight := linear.Targets(st.train.labels, st.weight)
 	known := linear.NewJoint(t.labels.Classes, t.labels.Labelled, st.train.labels, st.weight)
-	known.All, known.Bits = true, bits
+	known.All = true
 	sums, err = known.SumEquations(ctx, t.reducer, id, z, y, weight, most)
 	return sums, z, y, err
 }

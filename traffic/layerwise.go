@@ -147,11 +147,6 @@ func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric, wide int64,
 		l.counts("validation counts of each penalty", 1, int64(len(c.Lambdas))*metric, int64(len(c.Lambdas))*wide)
 		return
 	}
-	if what := "ZᵀZ and ZᵀY, from which " + name + " begins"; c.WarmStart && k > 0 && updates == "float32" {
-		l.sum(what, 1, d*(d+1)/2+d*classes, 0)
-	} else if c.WarmStart && k > 0 {
-		l.parts(what, 1, d*(d+1)/2+d*classes, 2, "int16")
-	}
 	params, trained := int64(0), layer.Params()
 	if layer.Head != nil {
 		trained = append(trained, layer.Head.Params()...)

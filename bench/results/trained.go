@@ -16,7 +16,7 @@ var AboutTrained = page.About{
 	Name:  "trained",
 	Title: "Trained layers in few bytes",
 	Text: `Validation metric and bytes of layers that are trained in rounds, beside Retexo's own setting. Test
-nodes are read only for Retexo's row, the row with a warm start and the last row. The metric is accuracy
+nodes are read only for Retexo's row and the last row. The metric is accuracy
 in %, AUC for tolokers; MB are 10⁶ bytes that all peers send.`,
 }
 
@@ -53,7 +53,6 @@ var oneByOne = []string{
 	"5 local steps", "--local-steps=5 --rounds=30 --eval-every=1",
 	"up to 60 rounds, patience 5", "--rounds=60 --patience=5",
 	"10 local steps", "--rounds=15 --patience=0 --local-steps=10",
-	"warm start", "--warm-start",
 }
 
 // trainedSteps are the steps of each data set, the fastest data set first.
@@ -65,8 +64,7 @@ var trainedSteps = []steps{
 	cheaper("amazon-computers", "--encoder=pca:128 --hidden=256 --lr=0.01 --decay=0.0005 --rounds=150 --eval-every=4",
 		"rows, updates int8, sums int16", "--rows=int8 --compress=zstd --sums=int16 --updates=int8",
 		"5 local steps", "--local-steps=5 --rounds=30 --eval-every=1",
-		"updates int4", "--updates=int4",
-		"warm start", "--warm-start"),
+		"updates int4", "--updates=int4"),
 }
 
 // printTrained prints each step's validation, its difference to the reference's own setting over the same runs, and bytes.
@@ -104,7 +102,7 @@ func (o options) printTrained(ctx context.Context, p *page.Page, b *book) error 
 				reference = s
 			}
 			test := ""
-			if k == 0 || e.Name == "warm start" || k == len(all)-1 {
+			if k == 0 || k == len(all)-1 {
 				test = s.test()
 			}
 			halo, reduce, control := s.bytes()

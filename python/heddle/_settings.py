@@ -194,14 +194,6 @@ class Settings(TypedDict, total=False):
     Optimiser steps between two reductions; 1 yields the model of training on pooled data.
     """
 
-    warm_start: bool
-    """Layers initialised by ridge regression.
-
-    Whether a layer is initialised by the ridge regression of the labels on its input, which takes
-    one sum over the peers: one direction for each class, the other columns random. It replaces some
-    rounds.
-    """
-
     lr: float
     """Learning rate.
 

@@ -53,7 +53,7 @@ func numbersJoint(labelled float64, own graph.Labels) Joint {
 // neighbours may be longer than these.
 const MostSquare = 64
 
-// SumEquations returns the equations (equations, Ridge) of the rows of z and y of all peers, in one reduction, in k.Bits. Rows of z
+// SumEquations returns the equations (equations, Ridge) of the rows of z and y of all peers, in one reduction. Rows of z
 // that are longer than most, squared, are made shorter first, all but the constant in their last column.
 func (k Joint) SumEquations(ctx context.Context, r comm.Reducer, id comm.ReduceID, z, y hmat.Dense, weight []float32, most float64) ([]float32, error) {
 	shorten(z, most)
@@ -61,10 +61,7 @@ func (k Joint) SumEquations(ctx context.Context, r comm.Reducer, id comm.ReduceI
 	if err != nil {
 		return nil, err
 	}
-	c := &comm.Contribution{ID: id, Update: slices.Clone(own), Bits: k.Bits}
-	if k.Bits > 0 {
-		c.Parts = []int{len(own) - z.Cols*y.Cols, z.Cols * y.Cols}
-	}
+	c := &comm.Contribution{ID: id, Update: slices.Clone(own)}
 	if k.All {
 		c.UpdateLimit = k.equationsLimit(z.Cols, most)
 	}

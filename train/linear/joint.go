@@ -17,7 +17,6 @@ type Joint struct {
 	Squares   []float64 // [C] Σ w·y² of all peers
 	Exclusive bool      // the targets of each row add up to 1
 	Numbers   bool      // the targets are numbers, and those of all rows add up to 0
-	Bits      int       // in which a number of the equations travels (comm.Contribution.Bits); 0: float32
 	All       bool      // the rows are those of all peers that were counted; else what the sums say of them is believed
 
 	RestWeight float64   // Weight of all peers but this one
