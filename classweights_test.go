@@ -32,7 +32,7 @@ func TestClassWeights(t *testing.T) {
 	same := fmt.Sprintf("class_weights: [usual=%.9g, dear=%.9g]", total/2/counts[0], total/2/counts[1])
 	for _, settings := range []string{
 		"mode: fullbatch\nmodel: gcn\nrounds: 5", "mode: standalone\nmodel: gcn\nrounds: 5", "encoder: raw\nrounds: 5",
-		"encoder: raw\nsolver: ridge\nlayers: 1", "mode: minibatch\nmodel: sage\nrounds: 3", "preset: frugal\nmin_class: 1",
+		"mode: minibatch\nmodel: sage\nrounds: 3", "preset: frugal\nmin_class: 1",
 	} {
 		t.Run(strings.ReplaceAll(settings, "\n", " "), func(t *testing.T) {
 			t.Parallel()

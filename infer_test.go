@@ -87,7 +87,6 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 		{"model: gcn; encoder: raw; hidden: 12; rounds: 8; exchange: cover; residual: true; keep_last: true", true, 0, 1e-4},
 		{"model: gcn; encoder: pca:16; hidden: 12; rounds: 8; rows: int8; keep_last: true", true, 0, 0},
 		{"model: gcn; encoder: pca:16; hidden: 12; rounds: 8; inductive: true", false, 0, 1e-4},
-		{"preset: frugal-pca; encoder: pca:8; hops: 3", true, 0, 1e-4},
 		{"preset: frugal; class_target: labels; rows: float32; coarse_rows: false", false, 0, 1e-4},
 		{"preset: frugal; class_target: residual; rows: float32; coarse_rows: false", false, 0, 1e-4},
 		{"preset: frugal; class_target: residual; rounds_alone: 2; rows: float32; coarse_rows: false", false, 0, 1e-4},

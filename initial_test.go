@@ -142,8 +142,7 @@ func TestInitRefused(t *testing.T) {
 		shards[0].Encoding = nil
 	}
 	for text, want := range map[string]string{
-		"preset: frugal":     "init applies only to solver adam, adamw or sgd (got solver ridge)",
-		"preset: frugal-pca": "init applies only to solver adam, adamw or sgd (got solver ridge)",
+		"preset: frugal": "init applies only to solver adam, adamw or sgd (got solver ridge)",
 	} {
 		q, err := ReadPlan([]byte(text+"\ninit: "+strings.Repeat("ab", 32)), nil, nil)
 		if err == nil {

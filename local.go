@@ -95,7 +95,7 @@ type Local struct {
 	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
 	Ledger  dp.Ledger      // of what runs spent of the data set, whose name is the shards'; without Path none is kept
 
-	stop func(Event, train.Result) bool // see peer
+	tried bool // by preset auto: what is to be warned of is said of the chosen plan
 }
 
 // Train trains with a peer for each shard. Peer r keeps its checkpoints in directory peer-r of
@@ -135,7 +135,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	all, ctx := errgroup.WithContext(ctx)
 	for r, own := range l.Shards {
 		all.Go(func() (err error) {
-			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(own), stop: l.stop, init: l.Init, embed: l.Embed}
+			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(own), init: l.Init, embed: l.Embed}
 			if r == 0 { // the parts together are one data set, of which each edge is released once
 				one.spend = spend
 			}
@@ -173,7 +173,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 		sum.add(r)
 		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
-	if sum.Link = network; l.stop == nil {
+	if sum.Link = network; !l.tried {
 		sum.warn(l.OnEvent)
 	}
 	return sum, nil

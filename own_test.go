@@ -19,7 +19,7 @@ import (
 // reports, neighbours at other sites counted; a site that is done has the same predictions when it starts again.
 func TestOwnPredictions(t *testing.T) {
 	for _, settings := range []string{
-		"preset: frugal", "model: gcn\nrounds: 20", "encoder: mlp\nlayers: 1\nrounds: 10", "preset: frugal-pca\nencoder: pca:8",
+		"preset: frugal", "model: gcn\nrounds: 20", "encoder: mlp\nlayers: 1\nrounds: 10",
 		"mode: fullbatch\nrounds: 20", "preset: auto\nbudget: 1", "model: sage\nrounds: 10",
 	} {
 		p := read(t, settings+"\npolicy: random\ntransport: memory")

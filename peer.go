@@ -63,12 +63,11 @@ type peer struct {
 
 	final *figures.Exchange // of all trainers of this process; made with the first one
 
-	stop func(Event, train.Result) bool // session.Stoppable's, with what was measured so far; nil: never
 }
 
 // trainer is a trainer with what it trains.
 type trainer struct {
-	session.Stoppable
+	session.Trainer
 	model    func() (*nn.Model, error) // once the model is final
 	config   any
 	metric   eval.Metric
@@ -87,10 +86,10 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if all, ok := r.(*leafSums); ok && t.beyond != nil {
 		t.beyond(all)
 	}
-	if err := t.Stoppable.Run(ctx, g, r); err != nil {
+	if err := t.Trainer.Run(ctx, g, r); err != nil {
 		return err
 	}
-	if _, stopped := t.Stopped(); stopped || t.final == nil {
+	if t.final == nil {
 		return nil
 	}
 	m, err := t.model()
@@ -114,9 +113,6 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 
 // sent is what this peer sent in a run that has ended.
 func (t *trainer) sent() comm.Counts {
-	if sent, stopped := t.Stopped(); stopped {
-		return sent
-	}
 	if t.final == nil {
 		return t.measured().Sent
 	}
@@ -181,7 +177,7 @@ func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
 		return nil, input(err)
 	}
 	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
-	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed, LastRound: c.LastRound()}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed, LastRound: c.LastRound()}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if c.Links != nil {
 		one.ranks = t.Ranks
 	}
@@ -203,7 +199,7 @@ func (p *peer) sampled(m *session.Member) (*trainer, error) {
 		return nil, input(err)
 	}
 	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
-	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed, LastRound: c.LastRound()}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed, LastRound: c.LastRound()}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if c.Links != nil {
 		one.ranks = t.Ranks
 	}
@@ -225,7 +221,7 @@ func (p *peer) linkwise(m *session.Member) (*trainer, error) {
 		return nil, input(err)
 	}
 	t.Checkpoints, t.OnEvent = p.store, m.Note
-	return &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden, ranks: t.Ranks}, nil
+	return &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden, ranks: t.Ranks}, nil
 }
 
 // closedForm trains in rounds of class means.
@@ -250,7 +246,7 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 	if t.Leaves = p.plan.Leaves > 0; t.Leaves {
 		t.Checkpoints = nil // sums are kept in place of states: leaf.Journal
 	}
-	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, draw: labels.Draw{Seed: c.Seed}, measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if p.plan.LeafEdges {
 		one.beyond = func(n closedform.Neighbours) { t.Beyond = n }
 	}
@@ -271,15 +267,8 @@ func (p *peer) layerwise(m *session.Member) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	one := &trainer{Stoppable: session.Stoppable{Trainer: t}, model: t.Model, config: c, metric: c.Metric, draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
-	if p.stop != nil {
-		one.Stop = func(e Event) bool { return p.stop(e, t.Result()) }
-	}
-	t.Checkpoints, t.KeepHidden = p.store, p.embed
-	t.OnEvent = func(e Event) {
-		one.Note(e)
-		m.Note(e)
-	}
+	one := &trainer{Trainer: t, model: t.Model, config: c, metric: c.Metric, draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
 	return one, nil
 }
 
@@ -316,7 +305,6 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 			return nil, err
 		}
 	}
-	_, r.stopped = t.Stopped()
 	r.Peers = []Traffic{{Name: p.name, Counts: r.Sent, Wire: u.Wire, Messages: u.Messages}}
 	took := time.Duration(u.Seconds * float64(time.Second))
 	r.Seconds, r.Waited, r.Load = u.Seconds, u.Waited.Seconds(), netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Total()}

@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/links"
-	"github.com/heddle-gnn/heddle/tune"
 )
 
 // Event reports what happened in a run: the end of a round or a stage, a failure, a warning.
@@ -71,7 +70,6 @@ type Result struct {
 
 	Runs []*Result // of a plan with several, by seed, this one among them, the others without hidden rows; nil: there was one
 
-	stopped    bool   // before its end
 	unmeasured string // why there are no figures; empty: there are, or nobody tried
 }
 
@@ -106,7 +104,7 @@ func (r *Result) Total() (sum Traffic) {
 // shares of all nodes: validation nodes that were drawn by class have other shares, and say less of them after the move
 // than before.
 func (r *Result) Validated() float64 {
-	if before := tune.BestOf([]train.StageResult{r.Final()}); r.Metric == "accuracy" && before > r.Val {
+	if before := bestOf([]train.StageResult{r.Final()}); r.Metric == "accuracy" && before > r.Val {
 		return before
 	}
 	return r.Val
@@ -230,4 +228,17 @@ func finite(x float64) float64 {
 		return 0
 	}
 	return x
+}
+
+// bestOf is the best validation metric in the rounds of stages; NaN: nothing was validated.
+func bestOf(stages []train.StageResult) float64 {
+	best := math.NaN()
+	for _, s := range stages {
+		for _, q := range s.Curve {
+			if !(q.Val <= best) {
+				best = q.Val
+			}
+		}
+	}
+	return best
 }

@@ -17,7 +17,6 @@ func TestSentAsDisclosed(t *testing.T) {
 		most        float64 // the bound of all sites is at most so many times the bytes that they send
 		node, fresh float64 // numbers of a node; −1: not looked at
 	}{
-		{"preset: frugal-pca; encoder: pca:8; hops: 3; exchange: halo", true, 1.25, 24, 8},
 		{"rounds: 4; model: sage; encoder: pca:16; hidden: 12; exchange: halo; keep_last: true", true, 1.25, 28, 28},
 		{"rounds: 4; model: gcn; encoder: pca:16+classes; hidden: 12; exchange: halo; keep_last: true", true, 1.25, 3*4*7 + 23 + 12, 3*7 + 23 + 12},
 		{"rounds: 4; model: sage; encoder: pca:16+classes; hidden: 12; rows: int8; sums: auto", false, 2.5, 3*4*7 + 23 + 12, 3*7 + 23 + 12},

@@ -37,14 +37,6 @@ func tuned(ctx context.Context, all []plan.Candidate, t tune.Trials[*Result]) (*
 	return r, nil
 }
 
-// stopOf returns what ends a run by candidate i, c, that is hopeless.
-func stopOf(c plan.Candidate, between *tune.Contest, i int) func(Event, train.Result) bool {
-	return func(e Event, measured train.Result) bool {
-		last := len(measured.Stages) - 1
-		return between.Hopeless(i, tune.BestOf(measured.Stages[last:]), e.Round+1, c.Plan.Layers-e.Stage)
-	}
-}
-
 // ofCandidates passes on what candidates report: without test figures, which nobody sees before the choice is made, and
 // each warning once, since most candidates have it.
 func ofCandidates(onEvent func(Event)) func(Event) {
@@ -65,11 +57,7 @@ func ofCandidates(onEvent func(Event)) func(Event) {
 
 // verdict is what became of a candidate whose run gave r and for which all peers sent so many bytes.
 func (r *Result) verdict(sent int64) tune.Verdict {
-	v := tune.Verdict{Val: r.Validated(), Sent: sent, Seconds: r.Seconds}
-	if r.stopped {
-		v.Ended, v.Val = "stopped: its validation stayed behind the best", tune.BestOf(r.Stages)
-	}
-	return v
+	return tune.Verdict{Val: r.Validated(), Sent: sent, Seconds: r.Seconds}
 }
 
 // tune trains by the candidates of l's plan.
@@ -94,7 +82,7 @@ func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, erro
 	event := ofCandidates(l.OnEvent)
 	one := func(ctx context.Context, i int) (*Result, error) {
 		return Local{Plan: all[i].Plan, Shards: l.Shards, State: tune.StateOf(l.State, all[i].Name), OnEvent: event, Embed: l.Embed,
-			stop: stopOf(all[i], between, i)}.Train(ctx)
+			tried: true}.Train(ctx)
 	}
 	r, err := tuned(ctx, all, tune.Trials[*Result]{Contest: between, State: l.State, OnEvent: l.OnEvent,
 		Do: func(ctx context.Context, i int) (*Result, tune.Verdict, error) {
@@ -132,9 +120,7 @@ func (a *seat) tune(ctx context.Context) (*Result, error) {
 	}
 	m := &tune.Member{State: a.State, Extent: contest.Extent(a.plan, a.Shard, all), OnEvent: a.keeper.Event}
 	peerOf := func(i int) *peer {
-		one := a.peer(all[i].Plan, tune.StateOf(a.State, all[i].Name))
-		one.stop = stopOf(all[i], m.Contest, i)
-		return one
+		return a.peer(all[i].Plan, tune.StateOf(a.State, all[i].Name))
 	}
 	m.New = func(i int, one *session.Member) (session.Trainer, func() int64, error) {
 		t, err := peerOf(i).trainer(one)

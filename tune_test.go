@@ -11,10 +11,12 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/plan/contest"
+	"github.com/heddle-gnn/heddle/traffic"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/tune"
 )
@@ -45,18 +47,17 @@ func contested(t *testing.T, peers int, given string) Local {
 	return Local{Plan: p, Shards: shards, OnEvent: func(Event) {}}
 }
 
-// few are three candidates: two in closed form, and one in rounds.
+// few are three candidates.
 func few(t *testing.T, p Plan) (all []plan.Candidate) {
 	t.Helper()
 	for _, c := range p.Candidates() {
-		if slices.Contains([]string{"own-rows", "classes", "gat"}, c.Name) {
+		if slices.Contains([]string{"own-rows", "classes", "residual"}, c.Name) {
 			all = append(all, c)
 		}
 	}
 	if len(all) != 3 {
 		t.Fatalf("%d candidates, must be 3", len(all))
 	}
-	all[2].Plan.Rounds = 40
 	return all
 }
 
@@ -105,7 +106,7 @@ func parametersOf(r *Result) (digests []uint32) {
 // plan gives by itself.
 func TestTuneIsDeterministic(t *testing.T) {
 	for _, peers := range []int{1, 2, 4} {
-		l := contested(t, peers, "goal: accuracy")
+		l := contested(t, peers, "")
 		memory := l.mustTune(t, few(t, l.Plan))
 		l.Plan.Transport = "libp2p"
 		network := l.mustTune(t, few(t, l.Plan))
@@ -135,7 +136,7 @@ func TestTuneIsDeterministic(t *testing.T) {
 // TestTuneResumes: after an interruption in any candidate, no finished one is trained again, and the contest comes to the
 // same end.
 func TestTuneResumes(t *testing.T) {
-	whole := contested(t, 2, "goal: accuracy\ncheckpoint_every: 5")
+	whole := contested(t, 2, "")
 	all := few(t, whole.Plan)
 	want := whole.mustTune(t, all)
 	for _, c := range []struct {
@@ -143,8 +144,8 @@ func TestTuneResumes(t *testing.T) {
 		stop func(Event) bool
 	}{
 		{in: "classes", stop: func(e Event) bool { return e.Kind == train.CandidateBegin }},
-		{in: "gat", stop: func(e Event) bool { return e.Kind == train.RoundEnd && e.Round == 7 }},
-		{in: "gat", stop: func(e Event) bool { return e.Kind == train.CandidateEnd }},
+		{in: "residual", stop: func(e Event) bool { return e.Kind == train.RoundEnd && e.Round == 1 }},
+		{in: "residual", stop: func(e Event) bool { return e.Kind == train.CandidateEnd }},
 	} {
 		l := whole
 		l.State = t.TempDir()
@@ -190,13 +191,13 @@ func TestTuneResumes(t *testing.T) {
 func TestTuneKeepsItsBudget(t *testing.T) {
 	before := 0
 	for _, budget := range []string{"0.7", "5", "30"} {
-		l := contested(t, 4, "goal: accuracy\nbudget: "+budget)
+		l := contested(t, 4, "budget: "+budget)
 		r := l.mustTune(t, l.Plan.Candidates()) // those of few features, too
 		tried, sent := 0, int64(0)
 		for _, a := range r.Tried {
 			if sent += a.Sent; a.Sent > 0 {
 				tried++
-			} else if !strings.HasPrefix(a.Ended, "over the budget") && !strings.HasPrefix(a.Ended, "not needed") && !strings.HasPrefix(a.Ended, "the same as") &&
+			} else if !strings.HasPrefix(a.Ended, "over the budget") && !strings.HasPrefix(a.Ended, "the same as") &&
 				!strings.HasPrefix(a.Ended, "not worth its bytes: its 512 random features") {
 				t.Errorf("%s MB: %s is %q", budget, a.Name, a.Ended)
 			}
@@ -219,13 +220,8 @@ func TestTuneKeepsItsBudget(t *testing.T) {
 // TestLimits: no run without a failure sends more than its limit, and the limit of one that no patience ends is near.
 func TestLimits(t *testing.T) {
 	for given, most := range map[string]float64{
-		"preset: frugal-pca\nencoder: pca:8":                                          1.5,
-		"preset: frugal-pca\nencoder: pca:8\nrows: int8\ncompress: zstd\nsums: int16": 1.5,
-		"preset: frugal-pca\nencoder: pca:8\nrows: int4\nsums: int8":                  1.5,
-		"preset: frugal-pca\nmodel: sage\nencoder: pca:8\nmetric: auc":                1.5,
 		"preset: frugal":                 1.9, // sums cross in place of rows
 		"preset: frugal\nexchange: halo": 1.8,
-		"preset: frugal\nclass_target: residual\nencoder: classes+pca:4":                 3, // validation ends the rounds early
 		"preset: frugal\nclass_target: labels\ninductive: true\nmetric: macro-f1":        4,
 		"rounds: 6\nencoder: raw\nhidden: 16":                                            6, // sparse rows are taken for dense
 		"model: sage\nrounds: 6\nencoder: mlp\nlayer_output: logits\nhidden: 16":         1.5,
@@ -248,7 +244,7 @@ func TestLimits(t *testing.T) {
 			for _, s := range l.Shards[1:] {
 				size = size.Plus(contest.Extent(l.Plan, s, nil))
 			}
-			limit, err := contest.Limit(l.Plan, l.Shards[0], size)
+			limit, err := limitOf(l.Plan, l.Shards[0], size)
 			sent := r.Total()
 			if err != nil || sent.Total() > limit || float64(limit) > most*float64(sent.Total())+1 {
 				t.Errorf("%d peers, %q: sent %d bytes (%+v), at most %d: %v", peers, given, sent.Total(), sent.Counts, limit, err)
@@ -257,54 +253,36 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestTuneGoesOnAfterAFailure: a candidate that fails is reported, and the others go on.
-func TestTuneGoesOnAfterAFailure(t *testing.T) {
-	l := contested(t, 2, "goal: accuracy")
+// limitOf is contest.Limit, and what layer-wise training sends at most.
+func limitOf(p Plan, own *shard.Shard, e tune.Extent) (int64, error) {
+	if p.InClosedForm() {
+		return contest.Limit(p, own, e)
+	}
+	c, err := p.Layerwise(own)
+	if err != nil {
+		return 0, err
+	}
+	labelled := int64(e.Counts(own.Labels.Kind(), p.Seed).Labelled)
+	l, err := traffic.Layerwise(c, traffic.Members{Peers: int(e.Peers), Nodes: e.Nodes, Train: labelled, Secure: p.Secure(int(e.Peers))})
+	return l.Bytes(e.Peers, e.Halo), err
+}
+
+// TestTuneWithoutChoice: where no candidate can be trained the error says why.
+func TestTuneWithoutChoice(t *testing.T) {
+	l := contested(t, 2, "")
 	all := few(t, l.Plan)
-	all[2].Plan.LR, all[2].Plan.Solver = 1e30, "sgd"
-	var ended []string
-	l.OnEvent = func(e Event) {
-		if e.Kind == train.CandidateEnd {
-			ended = append(ended, e.Text)
-		}
-	}
-	r := l.mustTune(t, all)
-	if a := r.Tried[2]; !strings.HasPrefix(a.Ended, "failed: ") || !strings.Contains(a.Ended, "diverged") || a.Chosen || a.Val == a.Val {
-		t.Errorf("a candidate that diverges: %+v", a)
-	}
-	if len(ended) != 3 || ended[0] != "" || !strings.Contains(ended[2], "diverged") {
-		t.Errorf("candidates ended with %q", ended)
-	}
 	for i := range all {
 		all[i].Fault = errors.New("not today")
 	}
-	if _, err := l.contest(t.Context(), all); err == nil || !strings.Contains(err.Error(), "gat: not today") {
+	if _, err := l.contest(t.Context(), all); err == nil || !strings.Contains(err.Error(), "residual: not today") {
 		t.Errorf("%v, must say that none was trained", err)
-	}
-}
-
-// TestTuneStops: a candidate that cannot become the best ends early at all peers, and what it sent is counted.
-func TestTuneStops(t *testing.T) {
-	l := contested(t, 2, "goal: accuracy")
-	all := few(t, l.Plan)
-	all[2].Plan.Rounds, all[2].Plan.Patience, all[2].Plan.LR, all[2].Plan.Layers = 200, 0, 1e-9, 1
-	rounds := 0
-	l.OnEvent = func(e Event) {
-		if e.Kind == train.RoundEnd && e.StageName != "closed form" {
-			rounds++
-		}
-	}
-	r := l.mustTune(t, all)
-	a := r.Tried[2]
-	if !strings.HasPrefix(a.Ended, "stopped") || a.Chosen || rounds != 30 || !(a.Val < choice(t, r).Val) || a.Sent <= 0 || a.Sent >= a.Limit/2 {
-		t.Errorf("after %d rounds %+v, must say that it is stopped after 30 of 200", rounds, a)
 	}
 }
 
 // TestNoTestFigureBeforeTheChoice: events of candidates have validation figures only; the result has the test figure of
 // the choice.
 func TestNoTestFigureBeforeTheChoice(t *testing.T) {
-	l := contested(t, 2, "goal: accuracy")
+	l := contested(t, 2, "")
 	stages := 0
 	l.OnEvent = func(e Event) {
 		if e.Kind == train.StageEnd {
@@ -321,7 +299,7 @@ func TestNoTestFigureBeforeTheChoice(t *testing.T) {
 
 // TestTuneEndsWithItsContext: no candidate begins after the context has ended.
 func TestTuneEndsWithItsContext(t *testing.T) {
-	l := contested(t, 2, "goal: accuracy")
+	l := contested(t, 2, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	after := 0
 	l.OnEvent = func(e Event) {
@@ -363,11 +341,10 @@ func TestAutoWithoutFeatures(t *testing.T) {
 	}
 }
 
-// TestAutoNeedsValidation: without a node that validates there is no choice, and the error names a preset that needs none
-// and works.
-func TestAutoNeedsValidation(t *testing.T) {
+// TestAutoNeedsLabels: where nothing validates, or most classes have too few training nodes, the error names ways out.
+func TestAutoNeedsLabels(t *testing.T) {
 	l := contested(t, 2, "")
-	for labelled, preset := range map[int]string{1: "frugal-pca", 5: "frugal"} { // of each class
+	for labelled, says := range map[int]string{1: "fewer than 5 training nodes (min_class): label more nodes, set min_class lower", 5: "(got 0)"} { // of each class
 		g := dataset.Sites(dataset.SitesConfig{Nodes: 300}, rng.New(1))
 		training := make([]int, g.Labels.Classes)
 		for i, class := range g.Labels.Class {
@@ -379,27 +356,13 @@ func TestAutoNeedsValidation(t *testing.T) {
 		}
 		_, err := Train(t.Context(), g, l.Plan)
 		var fault *InputError
-		if !errors.As(err, &fault) || !strings.Contains(err.Error(), "(got 0)") || !strings.Contains(err.Error(), "use preset "+preset+",") {
-			t.Errorf("%d labels a class: %v, must be preset %s", labelled, err, preset)
+		if !errors.As(err, &fault) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%d labels a class: %v, must say %q", labelled, err, says)
 		}
-		one := Defaults(Plan{Preset: preset})
-		one.Peers, one.Transport, one.Policy = 2, "memory", "random"
+		one := Defaults(Plan{Preset: "frugal"})
+		one.Peers, one.Transport, one.Policy, one.MinClass = 2, "memory", "random", min(labelled, one.MinClass)
 		if _, err := Train(t.Context(), g, one); err != nil {
-			t.Errorf("%d labels a class, preset %s: %v", labelled, preset, err)
-		}
-	}
-}
-
-// TestSpareCandidates: where most classes have too few labels for class means, other closed forms are tried; else not.
-func TestSpareCandidates(t *testing.T) {
-	for least, spare := range map[int]bool{5: false, 1000: true} {
-		l := contested(t, 2, fmt.Sprint("min_class: ", least))
-		r := l.mustTune(t, l.Plan.Candidates())
-		for _, a := range r.Tried {
-			switch classes := a.Plan.InClosedForm(); {
-			case a.Name == "pca64" && (a.Ended == "") != spare, classes && spare && !strings.Contains(a.Ended, "fewer than 1000"):
-				t.Errorf("min_class %d: %s is %q", least, a.Name, a.Ended)
-			}
+			t.Errorf("%d labels a class, preset frugal: %v", labelled, err)
 		}
 	}
 }

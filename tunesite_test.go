@@ -55,7 +55,7 @@ func (j *joined) join(ctx context.Context) ([]*Result, []error) {
 
 // TestSitesTune: sites make the choice that one process makes, and have its model.
 func TestSitesTune(t *testing.T) {
-	l := contested(t, 3, "goal: accuracy\nbudget: 5")
+	l := contested(t, 3, "budget: 5")
 	want, err := l.Train(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestSitesTune(t *testing.T) {
 // TestSitesTuneAfterARestart: a site that is stopped in the middle of the contest and starts again finds the others, which
 // wait, and all come to the same end; when all are done, none needs another one to return its model.
 func TestSitesTuneAfterARestart(t *testing.T) {
-	l := contested(t, 3, "goal: accuracy\nbudget: 5")
+	l := contested(t, 3, "budget: 5")
 	want, err := l.Train(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -92,14 +92,14 @@ func TestStored(t *testing.T) {
 func TestJudge(t *testing.T) {
 	own := parts(t)[0]
 	policy := admission.Policy{Encoders: []string{"raw", "mlp", "pca", "classes"}, LayerOutputs: []string{"hidden"}, Solvers: []string{"ridge", "adam"}, MinMembers: 2}
-	one := of(t, "preset: frugal-pca\nencoder: pca:16", own)
+	one := of(t, "model: gcn\nlayers: 1\nencoder: pca:16", own)
 	share := one.PerStored(16)
 	policy.MaxNumbers = share
 	if err := one.Judge(policy); err != nil {
 		t.Errorf("16 numbers for each of %d values: %v", one.Median(), err)
 	}
 	policy.MaxNumbers = share * 0.99
-	one = of(t, "preset: frugal-pca\nencoder: pca:16", own)
+	one = of(t, "model: gcn\nlayers: 1\nencoder: pca:16", own)
 	if err := one.Judge(policy); err == nil || !strings.HasPrefix(err.Error(), "policy.max_numbers: ") {
 		t.Errorf("one number too many: %v", err)
 	}

@@ -58,9 +58,6 @@ func (p *run) closedForm(ctx context.Context, m *closed.Form) (mat.Dense, error)
 				}
 				add(before)
 			}
-		} else if r == 0 && m.Proj != nil {
-			z = graph.Columns([]graph.Features{{Dense: closed.Times(x, m.Proj.Value)}, {Dense: z}}).Dense
-			own = z
 		}
 		hops := spec.HopsOf(r)
 		for k := range hops + 1 {
@@ -96,9 +93,6 @@ func (p *run) newHop(ctx context.Context, spec closed.Layout, view train.GraphVi
 	for r := spec.Alone; r < spec.Alone+2; r++ {
 		width := spec.Width(classes)
 		each += spec.LogitHopsOf(r) * p.sender.RowLen(width)
-		if r == 0 {
-			width += spec.Components
-		}
 		each += spec.Hops * p.sender.RowLen(width)
 	}
 	crossing := train.Crossing{Most: mostCrossing}

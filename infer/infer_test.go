@@ -173,7 +173,6 @@ func specs(t *testing.T) map[string]nn.Spec {
 		"class means":  {Rounds: 3, Hops: 2, LeaveOut: true},
 		"residuals":    {Rounds: 3, Hops: 2, AllHops: true, Degree: true, Mean: true, LogitHops: 2, Residual: true, Random: 9},
 		"left out":     {Rounds: 2, Hops: 1, Residual: true, LeaveOut: true},
-		"components":   {Rounds: 2, Hops: 2, Components: 4},
 		"features":     {Rounds: 1},
 		"coarse means": {Rounds: 2, Hops: 2, Coarse: 6},
 		"own exact":    {Rounds: 2, Hops: 2, AllHops: true, Coarse: 6, OwnExact: true},

@@ -32,11 +32,6 @@ var presetCandidates = []struct {
 	{"all-hops", "preset=frugal hops_kept=all random_features=128 withhold_few=true", narrow},
 	{"labels", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128", usual},
 	{"residual-wide", "preset=frugal class_target=residual class_rounds=5 random_features=512 withhold_few=true", manyLabels},
-	{"pca64", "preset=frugal-pca encoder=pca:64 hops=2", spare},
-	{"pca128", "preset=frugal-pca", spare},
-	{"gcn", "model=gcn encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8", trained},
-	{"sage", "model=sage encoder=pca:16+classes hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8", trained},
-	{"gat", "model=gat encoder=pca:64 hidden=64 lr=0.01 decay=0.0005 local_steps=5 rounds=40 patience=8", trained},
 }
 
 // kind says when a candidate is tried.
@@ -48,8 +43,6 @@ const (
 	wide                   // in the same way, of more features only, where it says which targets rows are made of
 	usual                  // in the same way; chosen unless another is better by more than a standard error
 	manyLabels             // in the same way, where training nodes are many beside its random features
-	spare                  // in closed form, where none of those above gives a model: in most classes too few nodes have a label
-	trained                // in rounds, where that may pay
 )
 
 // mostNarrow is how many features a node may have for rows of several plans to be sent, of any targets (package closedform
@@ -60,7 +53,7 @@ const mostNarrow = 64
 // those that a plan of preset auto may set.
 var (
 	commonSettings = []string{"seed", "threshold", "balanced", "class_weights", "inductive", "metric", "min_class"}
-	autoSettings   = append([]string{"mode", "preset", "budget", "goal"}, commonSettings...)
+	autoSettings   = append([]string{"mode", "preset", "budget"}, commonSettings...)
 	chosenGroups   = []string{"model", "training", "links", "closed form", "privacy"}
 )
 
@@ -70,12 +63,10 @@ type Candidate struct {
 	Plan Plan
 	Sets string // of model and training, as "preset=frugal hops=4"
 
-	Usual   bool   // chosen unless another validates better by more than a standard error
-	Target  string // of class means that many features are told by: "labels" or "residual"; empty: not such a plan
-	Many    bool   // tried only where training nodes are many beside its random features
-	Spare   bool   // tried only where no simpler candidate gives a model
-	Trained bool   // its layers are trained in rounds
-	Fault   error  // why the data, or the site, rules it out; nil: nothing does
+	Usual  bool   // chosen unless another validates better by more than a standard error
+	Target string // of class means that many features are told by: "labels" or "residual"; empty: not such a plan
+	Many   bool   // tried only where training nodes are many beside its random features
+	Fault  error  // why the data, or the site, rules it out; nil: nothing does
 
 	kind kind
 }
@@ -92,7 +83,7 @@ func (c Candidate) fitTo(t task) (Candidate, error) {
 		return c, fmt.Errorf("rows of several plans tell too much of %d features", t.Features)
 	case !many && c.kind == wide:
 		return c, errors.New("the others may all send rows")
-	case many && c.Plan.InClosedForm() && c.kind != spare:
+	case many:
 		c.Target = c.Plan.ClassTarget
 		if c.kind == closedForm { // of its target it alone sends rows of nodes with few values
 			c = c.ofAllNodes()
@@ -128,14 +119,14 @@ func (p Plan) Candidates() (all []Candidate) {
 		}
 		q.Members = p.Members
 		all = append(all, Candidate{Name: c.name, Plan: *q, Sets: c.settings, Usual: c.kind == usual,
-			Many: c.kind == manyLabels, Spare: c.kind == spare, Trained: c.kind == trained, kind: c.kind})
+			Many: c.kind == manyLabels, kind: c.kind})
 	}
 	return all
 }
 
 // ofOwnResiduals is c where nodes have numbers or several classes: own rows alone have no means of labels there.
 func (c Candidate) ofOwnResiduals() Candidate {
-	if c.Plan.Encoder.Kind == "classes" && c.Plan.Hops == 0 {
+	if c.Plan.Hops == 0 {
 		c.Plan.ClassTarget = Auto
 		c.Sets = strings.Replace(c.Sets, " class_target=labels", "", 1)
 	}
@@ -198,7 +189,7 @@ func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 		return id, errors.Join(errs...)
 	}
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s %v\n", p.Goal, p.Budget)
+	fmt.Fprintf(&text, "%v\n", p.Budget)
 	_, err = p.fitting(t, func(q Plan) ([32]byte, error) {
 		id, err := q.identify(t)
 		if err == nil {
@@ -210,12 +201,9 @@ func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 }
 
 // CandidatesFor returns the candidates of p with the faults that own, one of the parts, shows. If there is none to try,
-// the error says why. A plan by which rows would hold all features is one that a user has to ask for.
+// the error says why.
 func (p Plan) CandidatesFor(own *shard.Shard) ([]Candidate, error) {
 	return p.fitting(p.taskOf(own), func(q Plan) ([32]byte, error) {
-		if features := own.X.Cols(); q.Encoder.K >= features && features > 0 {
-			return [32]byte{}, fmt.Errorf("its rows would hold all %d features, in %d components", features, q.Encoder.K)
-		}
 		id, _ := q.Identify(own)
 		return id, q.Check([]*shard.Shard{own})
 	})

@@ -32,8 +32,6 @@ func (p Plan) classColumns(t task) (c *closedform.Config, why string) {
 		return nil, "the nodes have no features"
 	case p.Inductive:
 		return nil, "with inductive the graphs of training and of prediction would each need their own"
-	case p.Solver == "ridge":
-		return nil, "solver ridge has its own closed form"
 	}
 	c = &closedform.Config{Seed: p.Seed, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: p.metric(t), RowNorm: p.rowNorm(t),
 		Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4, HopsKept: "all", Random: 128, Shrink: 3, MinClass: p.MinClass,

@@ -24,7 +24,6 @@ func TestClassColumns(t *testing.T) {
 		{"encoder: pca:7+classes", numbers, "one class each"},
 		{"encoder: pca:7+classes", many, "up to 50 classes (got 51)"},
 		{"encoder: pca:7+classes\ninductive: true", data, "inductive"},
-		{"encoder: pca:7+classes\nsolver: ridge\nlayers: 1", data, "solver ridge"},
 	} {
 		p := read(t, c.given, nil)
 		with, err := p.layerwise(c.data)
@@ -58,7 +57,6 @@ func TestDecayOfManyLabels(t *testing.T) {
 		"encoder: raw":                  0,
 		"preset: retexo":                0,
 		"inductive: true":               0, // components alone
-		"solver: ridge\nlayers: 1":      0,
 		"encoder: pca:7+classes\nlr: 1": enoughLabels,
 	} {
 		c, err := read(t, given, nil).layerwise(task{Features: 30, Classes: 4})

@@ -196,11 +196,10 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	refuse(q.Epsilon == 0 && q.Delta != Defaults(q).Delta, "delta applies only with epsilon (got %g)", q.Delta)
 	refuse(q.Exchange == "cover", "exchange must be halo or auto with encoder classes (got cover)")
 	c := closedform.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.rowNorm(t),
-		Hops: q.Hops}
+		Hops: q.Hops, Lambdas: closedform.Lambdas()}
 	if t.Numbered {
 		c.Adjacent = min(t.Features, closed.MostAdjacent)
 	}
-	c.Components = min(q.Encoder.K, c.Inputs())
 	q.fill(&c)
 	if q.Leaves > 0 {
 		q.fitLeaves(&c, &errs)
@@ -250,7 +249,7 @@ func (p Plan) classWeights(t task, errs *faults) []float32 {
 		errs.add("class_weights must be empty where nodes have numbers (got %s)", strings.Join(p.ClassWeights, ","))
 		return nil
 	case t.Kind == target.Several && p.Solver == "ridge":
-		errs.add("class_weights must be empty with solver ridge where a node may have several classes (got %s)", strings.Join(p.ClassWeights, ","))
+		errs.add("class_weights must be empty with encoder classes where a node may have several classes (got %s)", strings.Join(p.ClassWeights, ","))
 		return nil
 	}
 	weights, given := slices.Repeat([]float32{1}, t.Classes), make([]bool, t.Classes)
@@ -338,9 +337,9 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 		errs.add("norm must be layer in mode retexo (got %s): the statistics of batch sum rows of all peers at every "+
 			"step, and here only updates travel", q.Norm)
 	}
-	if q.Solver == "ridge" && q.Layers != 1 {
-		errs.add("layers must be 1 with solver ridge (got %d)", q.Layers)
-		q.Layers = 1
+	if q.Solver == "ridge" {
+		errs.add("solver must be adam, adamw or sgd with encoder %s (got ridge): ridge is the closed form of encoder classes", q.Encoder)
+		q.Solver = "adam"
 	}
 	if q.Encoder.Kind == "pca" {
 		q.Encoder.K = min(q.Encoder.K, t.Features)
@@ -356,11 +355,8 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	c := retexo.Defaults(spec)
 	c.Optimizer = optim.Config{} // betas are those that the optimiser takes for zero
 	q.fill(&c)
-	c.Lambdas, c.ClassWeights = q.penalties(t), q.classWeights(t, &errs)
+	c.ClassWeights = q.classWeights(t, &errs)
 	c.Metric, c.Solver, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Solver, q.Rounds*q.LocalSteps
-	if q.Solver == "ridge" {
-		c.Optimizer, c.Schedule = optim.Config{}, optim.Schedule{}
-	}
 	c.Rows = q.coding()
 	if c.Classes, c.WithoutClasses = columns, without; columns != nil && q.Decay == Defaults(Plan{}).Decay {
 		c.EnoughLabels = enoughLabels

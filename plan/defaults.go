@@ -1,11 +1,8 @@
 package plan
 
 import (
-	"slices"
-
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // Defaults returns the default settings for the Mode, Preset, Task, Model and Solver of ask; its other
@@ -45,10 +42,6 @@ func Defaults(ask Plan) Plan {
 		p.endToEnd()
 	}
 	given(&p.Solver, ask.Solver)
-	if p.Solver == "ridge" {
-		p.Dropout = 0 // its closed form has none
-		p.Encoder.Classes = false
-	}
 	return p
 }
 
@@ -63,12 +56,7 @@ func (p *Plan) preset() {
 		// docs/adr/0040-rounds-of-class-means.md
 		p.Encoder, p.Solver, p.Dropout, p.RowNorm = Encoder{Kind: "classes"}, "ridge", 0, Auto
 		p.Layers, p.Hops = 1, 2
-		p.Rows, p.Sums, p.Lambdas = "int8", "auto", closedform.Lambdas()
-	case "frugal-pca":
-		// Simplified graph convolution (Wu et al., ICML 2019) on projected rows, tuned in
-		// docs/measurements/results.md.
-		p.Layers, p.Hops, p.Dropout, p.Solver, p.RowNorm = 1, 4, 0, "ridge", "l1"
-		p.Encoder.Classes = false
+		p.Rows, p.Sums = "int8", "auto"
 	case Auto:
 		p.Rows, p.Sums, p.Updates = "int8", "auto", "auto"
 	}
@@ -117,14 +105,6 @@ func (p Plan) rowNorm(t task) string {
 		return "none"
 	}
 	return "l2"
-}
-
-// penalties returns those that p tries in a regression of one layer of t.
-func (p Plan) penalties(t task) []float64 {
-	if t.Kind == target.Numbers && slices.Equal(p.Lambdas, Defaults(Plan{}).Lambdas) {
-		return slices.Concat([]float64{1e-5, 1e-4, 1e-3}, p.Lambdas)
-	}
-	return p.Lambdas
 }
 
 // instead changes a setting that has the usual value.

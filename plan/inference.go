@@ -91,7 +91,7 @@ func (p Plan) judgedBy(s nn.Spec) Plan {
 	q.Hops = max(q.Hops, s.Encoder.Hops)
 	switch {
 	case s.Closed != nil:
-		q.Encoder, q.Hops, q.Solver = Encoder{Kind: "classes", K: s.Closed.Components}, s.Closed.Hops, "ridge"
+		q.Encoder, q.Hops, q.Solver = Encoder{Kind: "classes"}, s.Closed.Hops, "ridge"
 		q.ClassRounds, q.LeaveOneOut = s.Closed.Rounds, strconv.FormatBool(s.Closed.LeaveOut)
 	case s.Encoder.Kind == "sign":
 		q.Encoder.Kind = "raw"

@@ -36,7 +36,7 @@ func (p Plan) Judged() admission.Plan {
 		j.Rows = "float32" // whatever is set: whole numbers
 		j.Epsilon, j.Delta = p.Epsilon, p.Delta
 	}
-	if p.Encoder.K > 0 && p.Encoder.Kind != "embedding" {
+	if p.Encoder.Kind == "pca" {
 		j.Passes = p.PCAPasses
 	}
 	if c, _ := p.classColumns(task{Classes: 2}); c != nil { // whatever the data
@@ -49,10 +49,8 @@ func (p Plan) Judged() admission.Plan {
 	case p.InClosedForm():
 		// The plan does not say how many features there are: as many as have the most rounds.
 		j.Rounds = closedform.Config{Features: math.MaxInt, ClassRounds: p.ClassRounds, Alone: p.RoundsAlone, Hops: p.Hops,
-			Components: p.Encoder.K, Epsilon: p.Epsilon}.MostRounds()
+			Epsilon: p.Epsilon}.MostRounds()
 		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
-	case p.Solver == "ridge":
-		j.Rounds = 1
 	}
 	return j
 }

@@ -33,7 +33,7 @@ func (p Plan) fitLeaves(c *closedform.Config, errs *faults) {
 	if c.Target == closedform.Auto {
 		c.Target = "labels"
 	}
-	if c.Random != 0 || c.Components != 0 {
+	if c.Random != 0 {
 		errs.add("random_features must be -1 or 0 and encoder must be classes with leaves (got %d and %s): a phone would send megabytes",
 			c.Random, p.Encoder)
 	}

@@ -18,7 +18,7 @@ func TestLinksLayerByLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for settings, must := range map[string]string{
-		"solver: ridge\nlayers: 1":  "solver must be adam, adamw or sgd",
+		"solver: ridge":             "solver must be adam, adamw or sgd",
 		"preset: frugal":            "task",
 		"encoder: mlp":              "task",
 		"preset: auto":              "preset auto",

@@ -42,20 +42,15 @@ type Plan struct {
 	// the same at one peer.
 	Mode string `yaml:"mode" group:"model" default:"retexo" choices:"retexo, fullbatch, minibatch, standalone" rule:"policy.modes" help:"training algorithm"`
 	// Settings to start from: frugal has rounds of class means in closed form and sends the fewest
-	// bytes, frugal-pca solves one linear layer on principal components, retexo has the settings of the
-	// Retexo paper. Other settings override those of the preset. auto trains by several plans, one after the other,
+	// bytes, retexo has the settings of the Retexo paper. Other settings override those of the preset. auto trains by several plans, one after the other,
 	// and takes the best by validation; of model and training only seed, threshold, balanced,
 	// inductive, metric and min_class may be set with it. It is the default of a plan in mode retexo that sets nothing
 	// else of model and training, and no epsilon.
-	Preset string `yaml:"preset" when:"mode=retexo" choices:"frugal, frugal-pca, retexo, auto" help:"settings to start from"`
+	Preset string `yaml:"preset" when:"mode=retexo" choices:"frugal, retexo, auto" help:"settings to start from"`
 	// Megabytes that all peers together may send for all plans that preset auto tries, frame headers
 	// included, with or without a unit: 50, 50MB, 1.5GB, 900kB. What is sent again after a failure comes
 	// on top.
 	Budget Megabytes `yaml:"budget" when:"preset=auto" default:"50" bounds:"(0, )" help:"MB that all plans tried may send together"`
-	// Which plans preset auto tries. accuracy tries all that the budget allows; bytes leaves out those
-	// that are trained in rounds where their gain could hardly be told from chance: a fifth of the
-	// validation errors of the best plan so far is at most a standard error.
-	Goal string `yaml:"goal" when:"preset=auto" default:"bytes" choices:"bytes, accuracy" help:"plans that preset auto tries: cheap ones, or all"`
 	// Every random choice follows from the seed: the same seed gives the same model.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: what the labels of nodes are (auto), or links, which are edges that the graph may
@@ -68,14 +63,14 @@ type Plan struct {
 	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
 	// Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K
 	// keeps their K leading components, mlp trains a hidden layer, classes maps them to one column a
-	// class in each of a few rounds of class means, classes+pca:K to K components as well. With
+	// class in each of a few rounds of class means. With
 	// pca:K+classes trained layers see K components and, where each node has one of at most 50 classes,
 	// the logits that three rounds of class means give it; other plans than inductive false
 	// and solver adam, adamw or sgd leave these out, and the log says so. Modes fullbatch, minibatch and
 	// standalone take raw. In fullbatch and standalone, embedding:K maps features to K columns, and each
 	// node without features has a row of K numbers that its peer alone learns and holds; for a node
 	// without such a row, as one that comes later, the bias of the map stands in.
-	Encoder Encoder `yaml:"encoder" default:"pca:128+classes" rule:"policy.encoders" help:"raw, mlp, pca:K[+classes], classes[+pca:K], embedding:K"`
+	Encoder Encoder `yaml:"encoder" default:"pca:128+classes" rule:"policy.encoders" help:"raw, mlp, pca:K[+classes], classes, embedding:K"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
 	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
 	// Number of graph layers. End to end, a linear layer follows them for a numeric target, except with appnp, sign and mlp.
@@ -114,7 +109,7 @@ type Plan struct {
 	// Weight of the neighbours when labels spread in Correct & Smooth.
 	SmoothAlpha float32 `yaml:"smooth_alpha" when:"correct_smooth" default:"0.8" bounds:"[0, 1)" help:"spread of labels in Correct & Smooth"`
 
-	// Optimiser; ridge solves each layer in closed form, in one round, in mode retexo only.
+	// Optimiser; ridge is the closed form of encoder classes, and of nothing else.
 	Solver string `yaml:"solver" group:"training" default:"adam" choices:"adam, adamw, sgd, ridge" rule:"policy.solvers" help:"optimiser"`
 	// Maximum number of rounds of a layer; in modes fullbatch, minibatch and standalone, of epochs.
 	Rounds int `yaml:"rounds" to:"Rounds" when:"solver=adam,adamw,sgd" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
@@ -130,15 +125,12 @@ type Plan struct {
 	Momentum float32 `yaml:"momentum" to:"Optimizer.Momentum" when:"solver=sgd" default:"0" bounds:"[0, 1)" help:"momentum"`
 	// How the learning rate falls over the steps.
 	Schedule string `yaml:"schedule" to:"Schedule.Kind" when:"solver=adam,adamw,sgd" default:"constant" choices:"constant, linear, cosine" help:"schedule of the learning rate"`
-	// Probability that a value of a layer's input is left out of a step. Solver ridge has no dropout. Of task links it
+	// Probability that a value of a layer's input is left out of a step. Of task links it
 	// is by default 0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is trained
 	// end to end for a numeric target of nodes with features, 0 takes the place of the default.
 	Dropout float32 `yaml:"dropout" when:"solver=adam,adamw,sgd" default:"0.3" bounds:"[0, 1)" help:"dropout probability"`
 	// Probability that an attention weight is left out of a step.
 	AttentionDropout float32 `yaml:"attention_dropout" when:"model=attention" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
-	// Penalties among which the validation nodes choose. A numeric target has 0.00001, 0.0001 and 0.001 before those
-	// of the default: numbers may be as good as known.
-	Lambdas []float64 `yaml:"lambdas" to:"Lambdas" when:"solver=ridge" default:"0.01,0.03,0.1,0.3,1,3,10,30,100" bounds:"(0, )" help:"penalties to choose from, ascending"`
 	// Whether the model has all layers, even if it validates better without the last ones. Otherwise it
 	// ends with the layer that validates best.
 	KeepLast bool `yaml:"keep_last" to:"KeepLast" when:"mode=retexo" help:"all layers, even if fewer validate better"`
@@ -150,7 +142,7 @@ type Plan struct {
 	// Whether a class is weighted by the inverse of its fraction of the training labels.
 	Balanced bool `yaml:"balanced" to:"Balanced" help:"equal weight of all classes"`
 	// What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. Of nodes with several
-	// classes it is the weight of the class's own decision, which solver ridge and encoder classes do not read. On a command line it may be a file, of lines
+	// classes it is the weight of the class's own decision, which encoder classes does not read. On a command line it may be a file, of lines
 	// CLASS,WEIGHT.
 	ClassWeights []string `yaml:"class_weights" default:"" help:"weights of classes, CLASS=WEIGHT, or a file of them"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
@@ -159,7 +151,7 @@ type Plan struct {
 	// next layer reads, is computed from all.
 	Neighbours int `yaml:"neighbours" to:"Neighbours" when:"mode=retexo encoder=raw,pca,mlp" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
 	// Passes over the features in which encoder pca finds its components.
-	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"mode=retexo encoder=pca,classes" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
+	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"mode=retexo encoder=pca" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
 	// Rounds without a better validation metric after which a layer, or training, ends; 0: never.
 	Patience int `yaml:"patience" to:"Patience" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
 	// Rounds from one validation to the next.
@@ -393,8 +385,6 @@ func (e Encoder) String() string {
 		return fmt.Sprintf("pca:%d+classes", e.K)
 	case e.Kind == "pca" || e.Kind == "embedding":
 		return fmt.Sprintf("%s:%d", e.Kind, e.K)
-	case e.Kind == "classes" && e.K > 0:
-		return fmt.Sprintf("classes+pca:%d", e.K)
 	}
 	return e.Kind
 }
@@ -405,17 +395,17 @@ func (e Encoder) MarshalText() ([]byte, error) { return []byte(e.String()), nil 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (e *Encoder) UnmarshalText(text []byte) error {
 	kind, components, _ := strings.Cut(string(text), ":")
-	if kind == "pca" || kind == "classes+pca" || kind == "embedding" {
+	if kind == "pca" || kind == "embedding" {
 		components, beside := strings.CutSuffix(components, "+classes")
 		if k, err := strconv.Atoi(components); err == nil && k >= 1 && !(beside && kind != "pca") {
-			*e = Encoder{Kind: strings.TrimSuffix(kind, "+pca"), K: k, Classes: beside}
+			*e = Encoder{Kind: kind, K: k, Classes: beside}
 			return nil
 		}
 	} else if s := string(text); s == "raw" || s == "mlp" || s == "classes" {
 		*e = Encoder{Kind: s}
 		return nil
 	}
-	return fmt.Errorf("must be raw, mlp, classes, or pca:K, pca:K+classes, classes+pca:K or embedding:K with K at least 1 (got %q)", text)
+	return fmt.Errorf("must be raw, mlp, classes, or pca:K, pca:K+classes or embedding:K with K at least 1 (got %q)", text)
 }
 
 // Task is what a model predicts. Kind is auto or links. Relations are those whose edges are predicted, each as NAME or NAME=REVERSE;

@@ -101,15 +101,12 @@ func everyPlan(f func(p Plan)) {
 			f(Defaults(Plan{Mode: "minibatch", Model: model}))
 		}
 	}
-	for _, preset := range []string{"retexo", "frugal", "frugal-pca", "auto"} {
+	for _, preset := range []string{"retexo", "frugal", "auto"} {
 		f(Defaults(Plan{Preset: preset}))
 	}
 	for _, solver := range []string{"adamw", "sgd"} {
 		f(Defaults(Plan{Solver: solver}))
 	}
-	ridge := Defaults(Plan{Solver: "ridge"})
-	ridge.Layers = 1
-	f(ridge)
 }
 
 // TestDefaults: what a mode, a model, a preset and a solver start from is sound, and comes back from its text.
@@ -213,13 +210,12 @@ func TestUnread(t *testing.T) {
 		{"fetch: nonsense", "fetch applies only to mode fullbatch (got mode retexo)"},
 		{"alpha: 7", "alpha applies only to model appnp (got model gcn)"},
 		{"attention_dropout: 9", "attention_dropout applies only to model gat"},
-		{"lambdas: [-1]", "lambdas applies only to solver ridge (got solver adam)"},
 		{"momentum: 0.9", "momentum applies only to solver sgd (got solver adam)"},
 		{"sums: int8\nencoder: raw", "sums applies only to encoder pca or classes (got encoder raw)"},
-		{"solver: ridge\nlayers: 1\nupdates: int8", "updates applies only to solver adam, adamw or sgd (got solver ridge)"},
-		{"pca_passes: 2\nencoder: raw", "pca_passes applies only to encoder pca or classes (got encoder raw)"},
-		{"solver: ridge\nlayers: 1\ndropout: 0.3", "dropout applies only to solver adam, adamw or sgd (got solver ridge)"},
-		{"solver: ridge\nlayers: 1\nrounds: 3", "rounds applies only to solver adam, adamw or sgd (got solver ridge)"},
+		{"preset: frugal\nupdates: int8", "updates applies only to solver adam, adamw or sgd (got solver ridge)"},
+		{"pca_passes: 2\nencoder: raw", "pca_passes applies only to encoder pca (got encoder raw)"},
+		{"preset: frugal\ndropout: 0.3", "dropout applies only to solver adam, adamw or sgd (got solver ridge)"},
+		{"preset: frugal\nrounds: 3", "rounds applies only to solver adam, adamw or sgd (got solver ridge)"},
 		{"correct_alpha: 0.5\nmode: standalone", "correct_alpha applies only with correct_smooth (got correct_smooth 0)"},
 		{"mode: fullbatch\nneighbours: 4", "neighbours applies only to mode retexo (got mode fullbatch)"},
 		{"mode: fullbatch\npreset: frugal", "preset applies only to mode retexo (got mode fullbatch)"},
@@ -234,8 +230,7 @@ func TestUnread(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.given, err, c.want)
 		}
 	}
-	read(t, "boundary: exact\nfetch: auto\nalpha: 0\nlambdas: [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100]\n", nil)
-	read(t, "", map[string]string{"solver": "ridge", "layers": "1"}) // as it stands
+	read(t, "boundary: exact\nfetch: auto\nalpha: 0\n", nil)
 }
 
 // TestAllFaultsAtOnce: one reading tells all.
@@ -321,7 +316,7 @@ func leaves(at string, v reflect.Value, to map[string]string) {
 // TestEveryFieldHasASetting: a field of a trainer's configuration that no setting changes is one that somebody forgot here.
 func TestEveryFieldHasASetting(t *testing.T) {
 	// What data decide, what papers fix, and what stays of a trainer that the program does not offer.
-	fixed := []string{"Task", "Features", "Adjacent", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns", "Spec.Decoder.Width", "Spec.Decoder.Relations"}
+	fixed := []string{"Lambdas", "Task", "Features", "Adjacent", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns", "Spec.Decoder.Width", "Spec.Decoder.Relations"}
 	data := task{Features: 30, Classes: 4, Relations: 6}
 	if c, err := Defaults(Plan{Preset: "frugal"}).closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
 		t.Errorf("nodes without features must have 30 columns (got %d): %v", c.Adjacent, err)
@@ -420,7 +415,7 @@ func TestClassWeights(t *testing.T) {
 		{"class_weights: [d=3, b=c=0.5]\nmode: standalone", "", named, []float32{1, 0.5, 3}},
 		{"class_weights: [2=4]\npreset: frugal", "", numbered, []float32{1, 1, 4}},
 		{"class_weights: [d=3]\nmode: fullbatch", "", several, []float32{1, 1, 3}},
-		{"class_weights: [d=3]\nsolver: ridge\nlayers: 1", "solver ridge where a node may have several classes", several, nil},
+		{"class_weights: [d=3]\npreset: frugal", "encoder classes where a node may have several classes", several, nil},
 		{"class_weights: [d=3]\nmode: minibatch", "where nodes have numbers", numbers, nil},
 		{"class_weights: [e=3]\nmode: fullbatch", `classes of the data, such as "a" (got "e")`, named, nil},
 		{"class_weights: [3=3]\nmode: fullbatch", `classes 0 to 2 (got "3")`, numbered, nil},

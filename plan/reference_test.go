@@ -120,7 +120,6 @@ func defaultsOf(s Setting) string {
 	end := Defaults(Plan{Mode: "fullbatch"})
 	other("with preset retexo", Defaults(Plan{Preset: "retexo"}), plain)
 	other("with preset frugal", Defaults(Plan{Preset: "frugal"}), plain)
-	other("with solver ridge", Defaults(Plan{Solver: "ridge"}), plain)
 	for _, model := range nn.Convolutions(func(c nn.Convolution) bool { return c.LayerWise }) {
 		other("with model "+model, Defaults(Plan{Model: model}), plain)
 	}

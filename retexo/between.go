@@ -124,7 +124,7 @@ func (t *Trainer) freeze(ctx context.Context, w work) error {
 		return nil
 	}
 	st := t.stage
-	if !w.Keep && st.slab != nil {
+	if !w.Keep {
 		st.swap()
 	}
 	if err := t.measure(ctx, w); err != nil {

@@ -77,16 +77,6 @@ func updateBytes(c Config, m *nn.Model) int {
 	}
 	for k := first; k <= len(s.Layers); k++ {
 		counts += 2 * metric // validation and test of the finished stage
-		if c.Solver == "ridge" {
-			l := s.Layers[k-1]
-			d := l.In + 1
-			if l.Conv == "sage" {
-				d += l.In
-			}
-			floats += d*(d+1)/2 + d*s.Classes
-			counts += len(c.Lambdas) * metric
-			continue
-		}
 		if c.Updates == "" {
 			floats += c.Rounds * parameters(s, k)
 		} else { // and a magnitude of each tensor
@@ -218,16 +208,6 @@ func TestBytesEqualTheFormulas(t *testing.T) {
 					}
 				}
 			}
-		}
-	}
-	for _, model := range []string{"gcn", "sage"} {
-		for _, sums := range []string{"", "int16", "int8"} {
-			t.Run(model+"-ridge-"+sums, func(t *testing.T) {
-				g := toy{}.graph(t)
-				c := unmoved(configOf(t, g, Design{Model: model, Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2}))
-				c.Solver, c.Sums, c.PCAPasses = "ridge", sums, 2
-				checkBytes(t, c, g, cut(t, g, "random", 3))
-			})
 		}
 	}
 }

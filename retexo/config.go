@@ -8,9 +8,7 @@ package retexo
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/nn"
@@ -26,11 +24,10 @@ import (
 type Config struct {
 	train.Config
 
-	LocalSteps int       `json:"local_steps"` // optimizer steps between two reductions; at least 1. 1 is exact data-parallel training
-	Solver     string    `json:"solver"`      // "adam", "adamw", "sgd" (then Optimizer.Name is the same), or "ridge": closed form, one round
-	Lambdas    []float64 `json:"lambdas"`     // ridge: penalties to try, ascending, each > 0, in units of the Gram matrix's mean diagonal
-	Neighbours int       `json:"neighbours"`  // in-edges of a node that a layer trains on, drawn in each round; 0: all
-	PCAPasses  int       `json:"pca_passes"`  // encoder pca: products with the Gram matrix; at least 1
+	LocalSteps int    `json:"local_steps"` // optimizer steps between two reductions; at least 1. 1 is exact data-parallel training
+	Solver     string `json:"solver"`      // "adam", "adamw", "sgd"; Optimizer.Name is the same
+	Neighbours int    `json:"neighbours"`  // in-edges of a node that a layer trains on, drawn in each round; 0: all
+	PCAPasses  int    `json:"pca_passes"`  // encoder pca: products with the Gram matrix; at least 1
 
 	// Sums is the number format in which parts of the encoder's sums travel: "int16", "int8", "auto" (int16), or
 	// empty for float32.
@@ -59,7 +56,7 @@ func Defaults(spec nn.Spec) Config {
 			Optimizer: optim.Config{Name: "adam", LR: 0.01, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 5e-4},
 			Schedule:  optim.Schedule{Kind: "constant"}, Exchange: "auto",
 		},
-		LocalSteps: 1, Solver: "adam", Lambdas: []float64{0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100}, PCAPasses: 1,
+		LocalSteps: 1, Solver: "adam", PCAPasses: 1,
 	}
 }
 
@@ -98,7 +95,7 @@ func (c Config) rounds(k int) int {
 
 // LastRound reports whether all layers are taken as they are after their last round.
 func (c Config) LastRound() bool {
-	return c.Config.LastRound() && c.KeepLast && c.Solver != "ridge"
+	return c.Config.LastRound() && c.KeepLast
 }
 
 // Draw says which nodes validate if none are marked for it.
@@ -107,7 +104,7 @@ func (c Config) Draw() labels.Draw { return labels.Draw{Seed: c.Seed, LastRound:
 // headsBefore is how many values the heads have of the stages before k whose hidden rows travel. The model goes without
 // them unless it ends there.
 func (c Config) headsBefore(k int) (n int) {
-	if c.Spec.LayerOutput == nn.Logits || c.Solver == "ridge" {
+	if c.Spec.LayerOutput == nn.Logits {
 		return 0
 	}
 	if c.Spec.Encoder.Kind == "mlp" && k > 0 {
@@ -148,38 +145,16 @@ func (c Config) Validate() error {
 		"classes must be given with the encoder's columns of classes, without inductive")
 	fault(comm.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
 	fault(c.UpdateBits(1) < 0, "updates must be auto, int16, int8, int4 or empty (got %q)", c.Updates)
-	fault(c.Updates != "" && c.Solver == "ridge", "updates must be empty with solver ridge (got %s): its sums stay exact", c.Updates)
 	return errors.Join(errs...)
 }
 
 func (c Config) validateSolver() error {
-	if c.Solver != "ridge" {
-		if !slices.Contains([]string{"adam", "adamw", "sgd"}, c.Solver) {
-			return fmt.Errorf("solver must be adam, adamw, sgd or ridge (got %q)", c.Solver)
-		}
-		errs := []error{c.Optimizer.Validate(), c.Schedule.Validate()}
-		if c.Optimizer.Name != c.Solver {
-			errs = append(errs, fmt.Errorf("optimizer must be the solver %q (got %q)", c.Solver, c.Optimizer.Name))
-		}
-		return errors.Join(errs...)
+	if !slices.Contains([]string{"adam", "adamw", "sgd"}, c.Solver) {
+		return fmt.Errorf("solver must be adam, adamw or sgd (got %q)", c.Solver)
 	}
-	var errs []error
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	fault(len(c.Lambdas) == 0, "lambdas must have at least one penalty (got none)")
-	for _, l := range c.Lambdas {
-		fault(!(l > 0 && l <= math.MaxFloat64), "lambdas must be finite and above 0 (got %g)", l)
-	}
-	fault(!slices.IsSorted(c.Lambdas), "lambdas must be ascending (got %v)", c.Lambdas)
-	fault(c.Spec.Encoder.Kind == "mlp", "encoder must be raw or pca with solver ridge (got mlp): it has no closed form")
-	for i, l := range c.Spec.Layers {
-		conv, _ := nn.ConvolutionNamed(l.Conv)
-		fault(l.Out != c.Spec.Classes || l.Norm || l.Act != "" || l.Residual || len(l.Head) > 0 || l.Dropout > 0 || !conv.ClosedForm,
-			"layers[%d] must be %s with %d outputs (the classes) and without norm, activation, residual, dropout or head: ridge solves nothing else", i,
-			strings.Join(nn.Convolutions(func(c nn.Convolution) bool { return c.ClosedForm }), " or "), c.Spec.Classes)
+	errs := []error{c.Optimizer.Validate(), c.Schedule.Validate()}
+	if c.Optimizer.Name != c.Solver {
+		errs = append(errs, fmt.Errorf("optimizer must be the solver %q (got %q)", c.Solver, c.Optimizer.Name))
 	}
 	return errors.Join(errs...)
 }

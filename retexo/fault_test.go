@@ -77,20 +77,17 @@ func TestPlansMustAgree(t *testing.T) {
 
 // TestNoTrainingNode refuses a graph that has none; one peer without any is TestUpdatesAreWeightedByTrainingNodes.
 func TestNoTrainingNode(t *testing.T) {
-	for _, solver := range []string{"adam", "ridge"} {
-		g := toy{}.graph(t)
-		for i, s := range g.Split {
-			if s == graph.Train {
-				g.Split[i] = graph.None
-			}
+	g := toy{}.graph(t)
+	for i, s := range g.Split {
+		if s == graph.Train {
+			g.Split[i] = graph.None
 		}
-		c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
-		c.Solver = solver
-		_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 3), netsim.New(3, netsim.Config{}).Transports(), nil)
-		for rank, err := range errs {
-			if err == nil || !strings.Contains(err.Error(), "no peer has a training node") {
-				t.Errorf("%s, peer %d: %v", solver, rank, err)
-			}
+	}
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 3), netsim.New(3, netsim.Config{}).Transports(), nil)
+	for rank, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "no peer has a training node") {
+			t.Errorf("peer %d: %v", rank, err)
 		}
 	}
 }
@@ -98,28 +95,25 @@ func TestNoTrainingNode(t *testing.T) {
 // TestNothingToValidate trains where no node is for validation and no class has a training node to spare: the last state
 // is taken, and a warning says so.
 func TestNothingToValidate(t *testing.T) {
-	for _, solver := range []string{"adam", "ridge"} {
-		g := toy{}.graph(t)
-		for i := range g.Split {
-			g.Split[i] = graph.None
-			if i < g.Labels.Classes { // a node of each class
-				g.Split[i] = graph.Train
-			}
+	g := toy{}.graph(t)
+	for i := range g.Split {
+		g.Split[i] = graph.None
+		if i < g.Labels.Classes { // a node of each class
+			g.Split[i] = graph.Train
 		}
-		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
-		c.Solver = solver
-		said := make([]string, 2)
-		r := mustTrain(t, c, cut(t, g, "random", 2), func(rank int, tr *Trainer) {
-			on(tr, train.Warning, func(e train.Event) { said[rank] += e.Text })
-		})
-		for rank, text := range said {
-			if !strings.Contains(text, "too few to hold some out") {
-				t.Errorf("%s: peer %d said %q", solver, rank, text)
-			}
+	}
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	said := make([]string, 2)
+	r := mustTrain(t, c, cut(t, g, "random", 2), func(rank int, tr *Trainer) {
+		on(tr, train.Warning, func(e train.Event) { said[rank] += e.Text })
+	})
+	for rank, text := range said {
+		if !strings.Contains(text, "too few to hold some out") {
+			t.Errorf("peer %d said %q", rank, text)
 		}
-		if s := r.result[0].Final(); s.Val == s.Val || s.Test == s.Test || solver == "adam" && s.BestRound != c.Rounds {
-			t.Errorf("%s: %+v, want the last round and no metrics", solver, s)
-		}
+	}
+	if s := r.result[0].Final(); s.Val == s.Val || s.Test == s.Test || s.BestRound != c.Rounds {
+		t.Errorf("%+v, want the last round and no metrics", s)
 	}
 }
 
@@ -181,17 +175,12 @@ func TestLostPeer(t *testing.T) {
 	g := toy{sparse: true}.graph(t)
 	trained := configOf(t, g, Design{Model: "sage", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 2})
 	trained.Inductive, trained.Rounds = true, 3
-	solved := configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 2})
-	solved.Solver = "ridge"
 	for kind := doHello; kind < doFinish; kind++ {
-		if kind == doRestore || kind == doAggregate || kind == doApply || kind == doChoose {
+		if kind == doRestore || kind == doAggregate || kind == doApply {
 			continue // nothing travels
 		}
 		t.Run(kind.String(), func(t *testing.T) {
 			c := trained
-			if kind == doSolve {
-				c = solved
-			}
 			lost := 2
 			if kind == doSync {
 				lost = 0 // whose parameters the others are about to take
@@ -503,12 +492,12 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
-// TestUnlikeProcessors lets one peer round the components and the solution apart, as an unlike processor would: it takes
+// TestUnlikeProcessors lets one peer round the components apart, as an unlike processor would: it takes
 // the others', and the model is the same bits on all.
 func TestUnlikeProcessors(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2})
-	c.Solver = "ridge"
+	c.Rounds = 3
 	shards := cut(t, g, "random", 3)
 	whole, err := runAll(context.Background(), c, shards, nil)
 	if err != nil {
@@ -529,7 +518,7 @@ func TestUnlikeProcessors(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameModels(t, append([]*nn.Model{whole.models[0]}, r.models...))
-	if synced != [3]int{0, 2, 0} {
-		t.Errorf("parameters replaced %v times, want peer 1's alone: components and solution", synced)
+	if synced != [3]int{0, 1, 0} {
+		t.Errorf("parameters replaced %v times, want peer 1's components alone", synced)
 	}
 }

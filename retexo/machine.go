@@ -24,14 +24,12 @@ const (
 	doApply                   // make the round's sum the next parameters; with Keep, remember those it started from first
 	doSync                    // take the parameters of peer From; they differ somewhere
 	doEvaluate                // validate the last parameters of the stage
-	doSolve                   // sum the Gram matrix, solve for each penalty, validate each
-	doChoose                  // take solution Choice
 	doFreeze                  // take the best parameters; compute the rows the next stage sees; sum the test counts
 	doFinish                  // the model is trained; it is final when all peers have saved it
 )
 
 var kindNames = [...]string{"hello", "count labels", "restore", "project", "prepare", "exchange", "aggregate", "round", "apply", "sync",
-	"evaluate", "solve", "choose", "freeze", "finish"}
+	"evaluate", "freeze", "finish"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -39,7 +37,7 @@ func (k kind) String() string { return kindNames[k] }
 type work struct {
 	Kind              kind
 	Stage, Hop, Round int
-	From, Choice      int
+	From              int
 	Peer              int // sync: the lowest rank that holds other parameters than peer From
 	Seq               uint64
 	Eval              bool // round: look at the validation nodes too
@@ -61,8 +59,7 @@ type event struct {
 	Val       float64             // round with Eval, evaluate: the metric over all validation labels; NaN: there are none
 	ValLoss   float64             // the same: mean loss
 	Digests   []uint32            // round, evaluate: of each peer's parameters, by rank
-	Labels    float64             // count labels: training labels of all peers; solve: validation labels
-	Vals      []float64           // solve: the metric of each penalty; NaN: no validation labels
+	Labels    float64             // count labels: training labels of all peers
 }
 
 // machine is the protocol of one peer: which work comes next, and what is decided from the sums that all peers see.
@@ -80,7 +77,6 @@ type machine struct {
 	at      train.Position
 	next    ready
 	waiting bool // next has been handed out
-	choice  int  // ridge: the solution to take
 	synced  int  // syncs since the last round that committed
 }
 
@@ -128,10 +124,6 @@ func (m *machine) Step(e event) error {
 }
 
 func (m *machine) decide(e event) (ready, error) {
-	if e.Work.Kind == doSolve { // the choice stands, whoever's solutions are taken
-		m.choice = m.config.Metric.Strongest(e.Vals, e.Labels)
-		m.at.Best, m.at.BestRound = e.Vals[m.choice], 0
-	}
 	if from, peer, ok := differs(e.Digests); ok {
 		return m.sync(from, peer)
 	}
@@ -146,7 +138,7 @@ func (m *machine) decide(e event) (ready, error) {
 	case doRestore:
 		m.at = *e.Position
 		return m.resume(), nil
-	case doProject, doSolve, doSync:
+	case doProject, doSync:
 		return m.agreed(), nil
 	case doPrepare:
 		return m.enter(1, 0), nil
@@ -170,8 +162,6 @@ func (m *machine) decide(e event) (ready, error) {
 	case doEvaluate:
 		keep := m.at.Improve(m.config.Metric, e.Work.Round, e.Val, e.ValLoss)
 		return do(work{Kind: doFreeze, Stage: w.Stage, Keep: keep}), nil
-	case doChoose:
-		return do(work{Kind: doFreeze, Stage: w.Stage, Keep: true}), nil
 	case doFreeze:
 		return m.finished(w.Stage), nil
 	}
@@ -221,9 +211,6 @@ func (m *machine) resume() ready {
 	if m.at.Stage == m.config.Stages() {
 		return do(work{Kind: doFinish})
 	}
-	if m.config.Solver == "ridge" {
-		return do(work{Kind: doSolve, Stage: m.at.Stage})
-	}
 	return m.round()
 }
 
@@ -235,9 +222,6 @@ func (m *machine) enter(stage, hop int) ready {
 // train begins the rounds of the stage at hand; its rows are in place, which is worth a checkpoint.
 func (m *machine) train() ready {
 	r := m.round()
-	if m.config.Solver == "ridge" {
-		r = do(work{Kind: doSolve, Stage: m.at.Stage})
-	}
 	r.Save = true
 	return r
 }
@@ -266,13 +250,10 @@ func (m *machine) sync(from, peer int) (ready, error) {
 	return do(work{Kind: doSync, Stage: m.at.Stage, Round: m.at.Round, From: from, Peer: peer}), nil
 }
 
-// agreed goes on where all peers hold the same: a round is run (again), what was solved in one go is taken as it is.
+// agreed goes on where all peers hold the same: a round is run (again), components are taken as they are.
 func (m *machine) agreed() ready {
-	switch {
-	case m.at.Stage == 0 && m.config.Spec.Encoder.Kind == "pca":
+	if m.at.Stage == 0 && m.config.Spec.Encoder.Kind == "pca" {
 		return do(work{Kind: doFreeze})
-	case m.config.Solver == "ridge":
-		return do(work{Kind: doChoose, Stage: m.at.Stage, Choice: m.choice})
 	}
 	return m.round()
 }

@@ -22,7 +22,7 @@ var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; read the 
 //
 //	peers N [key=value …]   N machines of one plan; keys are those of plan below
 //	alter R key=value       machine R gets another plan
-//	step [key=value …]      all report their work done: val, valloss, labels, digests, vals, checkpoints, at (a position)
+//	step [key=value …]      all report their work done: val, valloss, labels, digests, checkpoints, at (a position)
 //	run [N]                 step until the machines finish, or N times, with nothing to report
 //	ready                   say what is asked for
 func TestTranscripts(t *testing.T) {
@@ -134,9 +134,6 @@ func newScripted(t *testing.T, args map[string]string, rank, size int) (*machine
 	c.Patience, c.EvalEvery, c.Checkpoint = number(t, get("patience", "0")), number(t, get("every", "1")), number(t, get("checkpoint", "0"))
 	_, c.Inductive = args["inductive"]
 	c.Seed = uint64(number(t, get("seed", "1")))
-	if c.Solver = get("solver", "adam"); c.Solver == "ridge" {
-		c.Lambdas = []float64{0.1, 1, 10}
-	}
 	frozen := make([]bool, len(spec.Layers))
 	for i, l := range spec.Layers {
 		layer, err := nn.NewLayer("layer", l, 1)
@@ -159,10 +156,6 @@ func (s *script) step(t *testing.T, args map[string]string) string {
 			e.ValLoss = real(t, v)
 		case "labels":
 			e.Labels = real(t, v)
-		case "vals":
-			for _, x := range strings.Split(v, ",") {
-				e.Vals = append(e.Vals, real(t, x))
-			}
 		case "digests":
 			for _, x := range strings.Split(v, ",") {
 				e.Digests = append(e.Digests, uint32(number(t, x)))
@@ -226,16 +219,13 @@ func (r ready) String() string {
 		s = fmt.Sprintf("stage %d hop %d: %s", w.Stage, w.Hop, s)
 	case doRound, doApply, doSync, doEvaluate:
 		s = fmt.Sprintf("stage %d round %d: %s", w.Stage, w.Round, s)
-	case doSolve, doChoose, doFreeze:
+	case doFreeze:
 		s = fmt.Sprintf("stage %d: %s", w.Stage, s)
 	case doRestore:
 		s += fmt.Sprintf(" %d", w.Seq)
 	}
 	if w.Kind == doSync {
 		s += fmt.Sprintf(" from %d", w.From)
-	}
-	if w.Kind == doChoose {
-		s += fmt.Sprintf(" %d", w.Choice)
 	}
 	if w.Eval {
 		s += ", eval"

@@ -14,8 +14,6 @@ const (
 	ofComponents = "components"                    // their digests
 	ofRound      = "round"
 	ofValidation = "validation"
-	ofEquations  = "normal equations" // ridge
-	ofSolutions  = "solutions"        // their validation
 	ofStage      = "finished stage"
 	ofMoved      = "finished model" // of moved logits
 )

@@ -79,17 +79,6 @@ func TestNoiseLeavesDigestsAlone(t *testing.T) {
 			})
 		}
 	}
-	for _, encoder := range []string{"raw", "pca"} {
-		t.Run("ridge, "+encoder, func(t *testing.T) {
-			c := configOf(t, g, Design{Model: "sage", Encoder: encoder, Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2})
-			c.Solver = "ridge"
-			r, err := trainNoisily(t, c, cut(t, g, "random", 3), noises(t, 3, 1e-6), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sameModels(t, r.models)
-		})
-	}
 }
 
 // TestNoiseAndInterruption interrupts noisy runs and goes on from checkpoints: rounds that are done again have other

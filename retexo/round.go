@@ -32,7 +32,7 @@ func (t *Trainer) begin(k int) error {
 	} else {
 		st.layer, st.head = t.model.Layers[k-1], t.model.Layers[k-1].Head
 	}
-	if st.head == nil && k < len(t.model.Layers) && t.config.Solver != "ridge" {
+	if st.head == nil && k < len(t.model.Layers) {
 		// A stage whose hidden rows travel trains under a head of its own, which is thrown away with it.
 		st.head = rows.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 	}
@@ -44,9 +44,6 @@ func (t *Trainer) begin(k int) error {
 	st.val = newBatch(t.full, st.layer, t.shard, graph.Val)
 	st.test = newBatch(t.full, st.layer, t.shard, graph.Test)
 	t.stage = st
-	if t.config.Solver == "ridge" {
-		return nil
-	}
 	params := st.layer.Params()
 	if st.head != nil {
 		params = append(params, st.head.Params()...)
@@ -160,7 +157,7 @@ func (t *Trainer) enter(k int) error {
 // goOn puts the parameters and the optimiser that wait for the stage in place.
 func (t *Trainer) goOn() error {
 	s, st := t.pending, t.stage
-	if t.pending = nil; s == nil || st.slab == nil {
+	if t.pending = nil; s == nil {
 		return nil
 	}
 	if len(s.Slab) != len(st.slab.Value) {
@@ -182,7 +179,7 @@ func (t *Trainer) apply(w work) {
 // that it announced and near this peer's own.
 func (t *Trainer) sync(ctx context.Context, w work) error {
 	held := t.held(w)
-	if st := t.stage; st != nil && st.slab != nil {
+	if st := t.stage; st != nil {
 		if err := st.undo(t.config); err != nil {
 			return err
 		}
@@ -214,14 +211,11 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 	return nil
 }
 
-// held returns what all peers hold alike at this point of the run: components, solutions, or parameters and, where they
+// held returns what all peers hold alike at this point of the run: components, or parameters and, where they
 // all take the same steps, the optimiser's moments. The first of them is what digests are of.
 func (t *Trainer) held(w work) [][]float32 {
-	switch {
-	case w.Stage == 0 && t.model.Encoder.Proj != nil:
+	if w.Stage == 0 && t.model.Encoder.Proj != nil {
 		return [][]float32{t.model.Encoder.Proj.W.Value.Data}
-	case t.config.Solver == "ridge":
-		return [][]float32{t.stage.solved}
 	}
 	all := [][]float32{t.stage.slab.Value}
 	if t.config.LocalSteps == 1 {

@@ -82,21 +82,6 @@ func TestCora(t *testing.T) {
 	}
 }
 
-// TestFrugal is one linear layer over two hops of principal components, solved in one round.
-func TestFrugal(t *testing.T) {
-	g := cora(t)
-	c := config(t, g, Design{Model: "gcn", Encoder: "pca", Components: 128, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2})
-	c.Solver = "ridge"
-	r, err := runAll(context.Background(), c, cut(t, g, "random", 4), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%+v, bytes %+v", r.result[0].Final(), r.bytes)
-	if acc := r.result[0].Final().Test; acc < 0.80 {
-		t.Errorf("test accuracy %.3f, want that of a graph convolution at least", acc)
-	}
-}
-
 // TestSameForAnyPeers holds the loss curve to 1e-4 for 1, 2, 4 and 7 peers and unlike partitions, of which the long form tries
 // both with each number of peers.
 func TestSameForAnyPeers(t *testing.T) {

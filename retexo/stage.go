@@ -20,8 +20,8 @@ type stage struct {
 	layer *nn.Layer
 	head  rows.Operator // turns hidden rows into logits; nil: they are the logits
 	slab  *tape.FlatParams
-	opt   *optim.Optimizer // nil: ridge
-	best  []float32        // the best state's parameters
+	opt   *optim.Optimizer
+	best  []float32 // the best state's parameters
 
 	train, val, test batch
 	drawer           *drawer // nil: training reads all edges
@@ -30,8 +30,6 @@ type stage struct {
 	count            float64            // labels in the sum of updates
 	weight           []float32          // of each class, or nil
 	most             float64            // of them
-	solutions        []mat.Dense        // ridge: one a penalty, all of them in solved
-	solved           []float32
 
 	// Updates in fixed point: what rounding left out of this peer's updates so far. The round at
 	// hand leaves its own in round.Residual, which takes its place when the round is applied.

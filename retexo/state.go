@@ -36,7 +36,7 @@ func (t *Trainer) state() recovery.Snapshot {
 	if s.At.Stage == t.config.Stages() || s.At.Round == 0 && s.At.BestRound < 0 {
 		return s // the model is trained, or a stage begins, which it does alike everywhere
 	}
-	if st := t.stage; st != nil && st.slab != nil {
+	if st := t.stage; st != nil {
 		s.Slab, s.Best = st.slab.Value, st.best
 		s.Steps, s.Moments = st.opt.State()
 	}

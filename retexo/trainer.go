@@ -258,10 +258,6 @@ func (t *Trainer) do(ctx context.Context, w work) (e event, err error) {
 		err = t.sync(ctx, w)
 	case doEvaluate:
 		err = t.evaluate(ctx, w, &e)
-	case doSolve:
-		err = t.solve(ctx, w, &e)
-	case doChoose:
-		t.stage.choose(w.Choice)
 	case doFreeze:
 		err = t.freeze(ctx, w)
 	}

@@ -53,9 +53,6 @@ func (l *sending) classRounds(c closedform.Config, residual bool) {
 	if c.Inductive {
 		l.rows("whether a node is held out, and its degree without such nodes", 1, 2, false, exactly)
 	}
-	if c.Components > 0 {
-		l.components(int64(c.PCAPasses), features, int64(c.Components), sums)
-	}
 	spec := c.Layout(residual)
 	columns := 1
 	for r := range spec.Rounds {
@@ -67,7 +64,7 @@ func (l *sending) classRounds(c closedform.Config, residual bool) {
 		l.parts(what, 1, features*int64(wide), int64(wide), means)
 		l.sum("training nodes of each class", 1, 0, int64(c.Classes))
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
-		l.columnRows(spec.HopsOf(r), views, firstWidth(r, wide, c.Components), c.Rows)
+		l.columnRows(spec.HopsOf(r), views, wide, c.Rows)
 		if spec.Sums(r) {
 			l.rows("soft labels of the node, of which readers use sums with noise", 1, c.Classes, true, exactly)
 		}
@@ -109,14 +106,6 @@ func (l *sending) moves(first, second, likelihoods int64) {
 func (l *sending) penalties(c closedform.Config) {
 	counts, wide := c.Compared()
 	l.counts("validation counts of each penalty", 1, columnSets*int64(counts)+1, columnSets*int64(wide))
-}
-
-// firstWidth is the width of a round's rows, of which those of the first have the components beside.
-func firstWidth(round, wide, components int) int {
-	if round == 0 {
-		return wide + components
-	}
-	return wide
 }
 
 // logitRows adds the logits of the round before r, and their aggregates. Beside the columns that they are made of they tell

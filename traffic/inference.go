@@ -50,7 +50,7 @@ func (l *sending) closedColumns(c infer.Config, spec closed.Layout, classes int)
 	l.wanted(c.Exchange)
 	for r := range spec.Rounds {
 		wide := spec.Width(classes)
-		l.columnRows(spec.HopsOf(r), 1, firstWidth(r, wide, spec.Components), c.Rows)
+		l.columnRows(spec.HopsOf(r), 1, wide, c.Rows)
 		l.logitRows(spec, r, 1, wide, c.Rows)
 	}
 }

@@ -118,10 +118,9 @@ func (l *sending) components(passes, features, k int64, format string) {
 func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric, wide int64, updates string) {
 	layer, classes := m.Encoder.Layer, int64(c.Spec.Classes)
 	name := train.StageName(k)
-	var width int64 // of the layer's input
 	if k > 0 {
 		spec := c.Spec.Layers[k-1]
-		layer, width = m.Layers[k-1], int64(spec.In)
+		layer = m.Layers[k-1]
 		// Sparse rows cross as they are, and the degrees of both views beside them.
 		degrees := spec.Conv == "gcn" && k == 1 && c.Spec.Encoder.Kind == "raw"
 		for hop := range max(spec.Hops, 1) {
@@ -137,15 +136,6 @@ func (l *sending) stage(c retexo.Config, m *nn.Model, k int, metric, wide int64,
 			}
 			l.rows(what, times, spec.In, hop == 0, c.Rows)
 		}
-	}
-	d := width + 1
-	if self, nbr, ok := layer.Maps(); ok && self != nil && nbr != nil {
-		d = 2*width + 1 // own row and aggregate
-	}
-	if c.Solver == "ridge" {
-		l.sum("ZᵀZ and ZᵀY of "+name, 1, d*(d+1)/2+d*classes, 0)
-		l.counts("validation counts of each penalty", 1, int64(len(c.Lambdas))*metric, int64(len(c.Lambdas))*wide)
-		return
 	}
 	params, trained := int64(0), layer.Params()
 	if layer.Head != nil {

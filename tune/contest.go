@@ -19,42 +19,18 @@ var (
 	ErrForeign = errors.New("it is of another plan")
 )
 
-const (
-	// gain is the fraction of the wrong answers of the best closed form that training in rounds may be expected to put
-	// right. Up to 9 % were measured (docs/measurements/candidates.md); with more, rows of components would leave the sites of
-	// small sets, where validation cannot tell the gain.
-	gain = 0.05
-	// layerGain is the fraction of the wrong answers that each layer to come may put right before a candidate is given
-	// up: more than the largest one measured, 29 %.
-	layerGain = 0.4
-	// forBytes is the most that the validation metric may lose for fewer bytes: half a point.
-	forBytes = 0.005
-	// warmup is the rounds of a stage before which no candidate is given up.
-	warmup = 30
-)
+// forBytes is the most that the validation metric may lose for fewer bytes: half a point.
+const forBytes = 0.005
 
 // Entrant is what is known of a way to train before it is tried.
 type Entrant struct {
-	Name    string
-	Plan    string // text that tells its plan from others
-	Spare   bool   // tried only where no candidate before it gives a model
-	Usual   bool   // chosen unless another is better by more than a standard error
-	Target  string // of its rows: those of one target alone are sent; empty: whatever others send
-	Own     bool   // sends no rows
-	Trained bool   // in rounds; false: in closed form
-	Limit   int64  // bytes that all peers send at most
-	Barred  string // why it cannot be tried; empty: it can
-}
-
-// turn orders candidates: closed forms, then spare ones, then those in rounds.
-func (e Entrant) turn() int {
-	switch {
-	case e.Trained:
-		return 2
-	case e.Spare:
-		return 1
-	}
-	return 0
+	Name   string
+	Plan   string // text that tells its plan from others
+	Usual  bool   // chosen unless another is better by more than a standard error
+	Target string // of its rows: those of one target alone are sent; empty: whatever others send
+	Own    bool   // sends no rows
+	Limit  int64  // bytes that all peers send at most
+	Barred string // why it cannot be tried; empty: it can
 }
 
 // Verdict is what became of a candidate.
@@ -73,30 +49,28 @@ type Contest struct {
 	Verdicts []Verdict // by candidate
 
 	metric         eval.Metric
-	goal           string // "bytes": what is trained in rounds is tried only where validation could show its gain
 	budget, labels int64
 	candidates     []Entrant
-	order          []int // in which candidates are tried: by turn, then usual ones, then by bytes, then as given
+	order          []int // in which candidates are tried: usual ones, then by bytes, then as given
 	next           int   // of order
 	spent          int64
-	least          []float64 // by candidate: what it must be able to reach; −Inf: anything
 }
 
 // New returns the contest of candidates, of which an earlier one is simpler. All of them together may send so many
 // bytes as budget says; labels is the number of labels in the validation nodes of all peers. More of the metric is better, and
 // it is 1 at most.
-func New(metric eval.Metric, goal string, budget, labels int64, candidates []Entrant) (*Contest, error) {
+func New(metric eval.Metric, budget, labels int64, candidates []Entrant) (*Contest, error) {
 	if labels < 1 {
 		return nil, errors.New("validation nodes with labels must be at least 1 (got 0): candidates are chosen by them")
 	}
-	c := &Contest{metric: metric, goal: goal, budget: budget, labels: labels, candidates: candidates}
+	c := &Contest{metric: metric, budget: budget, labels: labels, candidates: candidates}
 	for i, one := range candidates {
-		c.order, c.least = append(c.order, i), append(c.least, math.Inf(-1))
+		c.order = append(c.order, i)
 		c.Verdicts = append(c.Verdicts, Verdict{Val: math.NaN(), Error: math.NaN(), Limit: one.Limit, Ended: one.Barred})
 	}
 	slices.SortStableFunc(c.order, func(a, b int) int {
 		x, y := candidates[a], candidates[b]
-		return cmp.Or(cmp.Compare(x.turn(), y.turn()), cmp.Compare(c.early(y), c.early(x)), cmp.Compare(x.Limit, y.Limit))
+		return cmp.Or(cmp.Compare(c.early(y), c.early(x)), cmp.Compare(x.Limit, y.Limit))
 	})
 	return c, nil
 }
@@ -122,9 +96,6 @@ func (c *Contest) Next() (i int, ok bool) {
 		}
 		if c.Verdicts[i].Ended == "" {
 			c.next++
-			if best, val := c.best(); best >= 0 {
-				c.least[i] = val - c.Verdicts[best].Error
-			}
 			return i, true
 		}
 	}
@@ -133,21 +104,11 @@ func (c *Contest) Next() (i int, ok bool) {
 
 // refused says why a candidate is not worth a try; empty: it is.
 func (c *Contest) refused(one Entrant) string {
-	best, val := c.best()
-	if best >= 0 && one.Spare {
-		return "not needed: class means gave a model"
-	}
 	if name := c.instead(one); name != "" {
 		return fmt.Sprintf("rows of one target alone are sent: the one of %s, by what it validates", name)
 	}
 	if left := c.budget - c.spent; one.Limit > left {
 		return fmt.Sprintf("over the budget: it sends at most %s, and %s are left", megabytes(one.Limit), megabytes(max(left, 0)))
-	}
-	if best >= 0 && one.Trained && c.goal == "bytes" {
-		if expected, chance := gain*(1-val), c.Verdicts[best].Error; expected <= chance {
-			return fmt.Sprintf("not worth its bytes: the gain to expect, %.1f points, is within a standard error of validation, %.1f",
-				100*expected, 100*chance)
-		}
 	}
 	return ""
 }
@@ -210,15 +171,6 @@ func (c *Contest) best() (at int, val float64) {
 		}
 	}
 	return at, val
-}
-
-// Hopeless reports whether candidate i is to be given up while it is trained: val is its best validation metric after so
-// many rounds of a stage, with so many layers to come. It is where the most that it may still reach, a standard error and
-// layerGain of the wrong answers for each layer to come, is below the metric of the candidate that was the best when this one
-// began, less a standard error.
-func (c *Contest) Hopeless(i int, val float64, rounds, layers int) bool {
-	wrong := 1 - min(val+c.standardError(val), 1)
-	return rounds >= warmup && 1-wrong*math.Pow(1-layerGain, float64(layers)) < c.least[i]
 }
 
 // Choice returns the candidate that is chosen: a usual one within a standard error of the best, which the validation

@@ -17,8 +17,7 @@ type Trials[R any] struct {
 	State   string // directory in which each candidate has one of its name (StateOf); empty: nothing is kept
 	OnEvent func(train.Event)
 
-	// Do trains by candidate i until it has a model, or is to be given up (Contest.Hopeless), and returns what became of
-	// it. An error for which Lost holds, or after the end of ctx, ends the contest; any other one is what became of the
+	// Do trains by candidate i until it has a model, and returns what became of it. An error for which Lost holds, or after the end of ctx, ends the contest; any other one is what became of the
 	// candidate.
 	Do   func(ctx context.Context, i int) (R, Verdict, error)
 	Lost func(error) bool
@@ -132,17 +131,4 @@ func (e Entrant) keep(state string, v Verdict) error {
 		return err
 	}
 	return (&checkpoint.Store{Dir: StateOf(state, e.Name)}).KeepNote(verdictNote, b)
-}
-
-// BestOf is the best validation metric in the rounds of stages; NaN: nothing was validated.
-func BestOf(stages []train.StageResult) float64 {
-	best := math.NaN()
-	for _, s := range stages {
-		for _, q := range s.Curve {
-			if !(q.Val <= best) {
-				best = q.Val
-			}
-		}
-	}
-	return best
 }

@@ -43,7 +43,6 @@ const sage = "sage of preset auto"
 // settings begin with the old one, which shows in each run that the attacks work.
 var settings = []setting{
 	{"pca:128, sums in the clear (old)", map[string]string{"encoder": "pca:128", "rounds": "1", "secure_sums": "off"}},
-	{"frugal-pca", map[string]string{"preset": "frugal-pca"}},
 	{"frugal, coarse_rows: false", map[string]string{"preset": "frugal", "coarse_rows": "false"}},
 	{"frugal (default)", map[string]string{"preset": "frugal"}},
 	{"frugal, rounds_alone: 0", map[string]string{"preset": "frugal", "rounds_alone": "0"}},

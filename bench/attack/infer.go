@@ -142,7 +142,7 @@ func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph)
 	p.Table("data set %s", "setting %s", "members, by the margin: AUC %s", "found %s", "members, by shadow models: AUC %s", "found %s",
 		"edges: AUC %s", "training labels off rows %s", "degrees: rank correlation %s", "exact %s")
 	for _, g := range all {
-		settings := []string{"preset=frugal", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128", "preset=frugal-pca"}
+		settings := []string{"preset=frugal", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128"}
 		if b.trained {
 			settings = append(settings, "encoder=pca:128+classes", "encoder=pca:128", "encoder=pca:128 layer_output=logits")
 		}

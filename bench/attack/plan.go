@@ -134,7 +134,7 @@ func attacked(p plan.Plan, own *shard.Shard) (all []plan.Candidate, err error) {
 	candidates, err := p.CandidatesFor(own)
 	kinds := make(map[string]bool)
 	for _, c := range candidates {
-		kind := fmt.Sprint(c.Plan.Encoder.Kind, c.Plan.Encoder.K > 0, c.Trained, c.Plan.Hops > 0)
+		kind := fmt.Sprint(c.Plan.Encoder.Kind, c.Plan.Hops > 0)
 		if c.Fault == nil && !kinds[kind] {
 			kinds[kind] = true
 			all = append(all, c)

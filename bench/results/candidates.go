@@ -25,7 +25,6 @@ that all peers send.`,
 var passedOver = []string{
 	"--preset=frugal --class-rounds=1",
 	"--preset=frugal --hops=4",
-	"--preset=frugal --encoder=classes+pca:16 --class-target=labels --hops=4 --hops-kept=all --random-features=128",
 	"--preset=frugal --hops=4 --hops-kept=last --random-features=256",
 	"--preset=frugal --hops=3 --hops-kept=last --random-features=256",
 	"--preset=frugal --hops=4 --hops-kept=last --random-features=128",
@@ -39,10 +38,6 @@ var passedOver = []string{
 	"--preset=frugal --class-target=labels --hops=4 --hops-kept=all --random-features=128",
 	"--preset=frugal --class-target=residual --random-features=512",
 	"--preset=frugal --class-target=residual --hops=4",
-	"--preset=frugal --encoder=classes+pca:16",
-	"--preset=frugal-pca --encoder=pca:16 --hops=2",
-	"--preset=frugal-pca --encoder=pca:64 --hops=4",
-	"--preset=frugal-pca --encoder=pca:128 --hops=2",
 	"--mode=retexo --model=gcn --encoder=pca:64 --hidden=256 --patience=50 --rows=int8 --sums=auto --updates=int16",
 	"--mode=retexo --model=sage --encoder=pca:64 --hidden=64 --patience=50 --rows=int8 --sums=auto --updates=int16",
 }
@@ -68,7 +63,7 @@ func candidatesOf() (all []*candidate, err error) {
 	for _, c := range heddle.Defaults(heddle.Plan{Preset: "auto"}).Candidates() {
 		e := experiment{Name: c.Name, Plan: c.Plan}
 		e.Peers, e.Policy = 4, "random"
-		all = append(all, &candidate{e, !c.Trained, c.Usual, !c.Spare && !c.Many, map[string]summary{}})
+		all = append(all, &candidate{e, true, c.Usual, !c.Many, map[string]summary{}})
 	}
 	for _, flags := range passedOver {
 		e, err := planned("`"+flags+"`", "cora", flags)

@@ -30,7 +30,7 @@ func TestPayments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := ridge(16, 2)
+	e := quick()
 	e.Data, e.Labels = "cora", 1
 	alone, pooled, skewed := e, e, e
 	alone.Alone, pooled.Pooled, skewed.Skew = true, true, dirichlet03

@@ -119,14 +119,6 @@ var ways = []way{
 		e, err := planned("frugal", data, plan)
 		return row{experiment: e}, err
 	}},
-	{"pca, ridge", func(data, _ string) (row, error) {
-		r := row{experiment: ridge(128, 4)}
-		r.grid = each(func(e *experiment) { e.Hops = 2 }, func(e *experiment) { e.Hops = 4 })
-		if data == "tolokers" {
-			r.Encoder = pca(10)
-		}
-		return r, nil
-	}},
 	{"trained layer by layer", func(data, _ string) (row, error) { return trained(data), nil }},
 	{"Retexo's own setting", func(data, _ string) (row, error) {
 		i := slices.IndexFunc(ownChoices, func(c ownChoice) bool { return c.data == data })

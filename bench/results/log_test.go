@@ -12,12 +12,19 @@ import (
 	"github.com/heddle-gnn/heddle/internal/realdata"
 )
 
+// quick is a layer over 16 components, trained in a few rounds.
+func quick() experiment {
+	e := base("quick", "retexo", "gcn")
+	e.Encoder, e.Layers, e.Hops, e.RowNorm, e.Rounds, e.LR = pca(16), 1, 2, "l1", 30, 0.05
+	return e
+}
+
 // A run that is in the log is not made again; a line that a killed program left behind is passed
 // over, and so is a run of another plan.
 func TestFinishedRunsAreKept(t *testing.T) {
 	root := filepath.Dir(realdata.Dir(t, "cora"))
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
-	e := ridge(16, 2)
+	e := quick()
 	e.Data = "cora"
 	first, err := openBook(path, root, 1)
 	if err != nil {
@@ -91,11 +98,11 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := base("unsound", "retexo", "gcn")
-	e.Data, e.Solver = "cora", "ridge"
+	e.Data, e.Solver = "cora", "ridge" // of encoder classes alone
 	for range 2 {
 		var reason refusal
 		if _, err = b.run(t.Context(), e, 1); !errors.As(err, &reason) {
-			t.Fatalf("two layers must be refused with solver ridge (got %v)", err)
+			t.Fatalf("trained layers must be refused with solver ridge (got %v)", err)
 		}
 	}
 	if len(b.done) != 1 || b.done[0].Refused == "" {

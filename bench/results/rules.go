@@ -49,7 +49,7 @@ var rules = []rule{
 
 // contested is the choice of a contest without a limit of bytes.
 func contested(entrants []tune.Entrant, ran []record, labels int64) int {
-	c, err := tune.New("accuracy", "bytes", math.MaxInt64, labels, entrants)
+	c, err := tune.New("accuracy", math.MaxInt64, labels, entrants)
 	if err != nil {
 		return -1
 	}

@@ -228,15 +228,6 @@ func rowNorms() []func(*experiment) {
 // pca is an encoder of k principal components.
 func pca(k int) heddle.Encoder { return heddle.Encoder{Kind: "pca", K: k} }
 
-// ridge is one linear layer over k principal components, solved in one round.
-func ridge(k, hops int) experiment {
-	e := experiment{Name: fmt.Sprintf("layer-wise, pca:%d, %d hops, ridge", k, hops)}
-	e.Plan = heddle.Defaults(heddle.Plan{Solver: "ridge"})
-	e.Encoder, e.Layers, e.Hops, e.RowNorm, e.Rows = pca(k), 1, hops, "l1", "float32"
-	e.Metric, e.Exchange, e.Peers, e.Policy = "accuracy", "halo", 4, "random"
-	return e
-}
-
 // reference is Retexo's own setting: raw features, two layers of 256, 200 rounds each, one local
 // step.
 func reference(model string) experiment {
@@ -257,15 +248,10 @@ func citation(string) (rows []row) {
 		e.RowNorm = "l1"
 		rows = append(rows, row{experiment: e, grid: grid})
 	}
-	return append(rows, row{experiment: ridge(128, 4)})
+	return rows
 }
 
 func curve(string) (rows []row) {
-	for _, k := range []int{16, 32, 64, 96, 128} {
-		for _, hops := range []int{2, 4, 5} {
-			rows = append(rows, row{experiment: ridge(k, hops)})
-		}
-	}
 	for _, local := range []int{1, 10} {
 		e := base(fmt.Sprintf("layer-wise, pca:64, gcn 64, %d local steps", local), "retexo", "gcn")
 		e.Encoder, e.RowNorm, e.LocalSteps, e.Rounds, e.Dropout = pca(64), "l1", local, 200/local, 0.3
@@ -330,8 +316,7 @@ func everything(data string) (rows []row) {
 			rows = append(rows, row{experiment: e, grid: grid})
 		}
 	}
-	f := fix(ridge(components, 4))
-	return append(rows, row{experiment: f, grid: each(func(e *experiment) { e.Hops = 2 }, func(e *experiment) { e.Hops = 4 })})
+	return rows
 }
 
 func featureless(string) (rows []row) {

@@ -47,10 +47,9 @@ func TestCandidatesAreSound(t *testing.T) {
 
 // The setting of a row repeats it: only what differs from the defaults is named.
 func TestSetting(t *testing.T) {
-	e := ridge(64, 2)
+	e := quick()
 	e.Data = "cora"
-	want := "--data cora --encoder=pca:64 --layers=1 --hops=2 --row-norm=l1 --solver=ridge --metric=accuracy " +
-		"--exchange=halo --peers=4 --policy=random"
+	want := "--data cora --encoder=pca:16 --layers=1 --hops=2 --row-norm=l1 --rounds=30 --lr=0.05"
 	if got := e.setting(); got != want {
 		t.Errorf("setting must be\n%s (got\n%s)", want, got)
 	}

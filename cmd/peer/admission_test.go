@@ -460,17 +460,15 @@ func TestApproveAuto(t *testing.T) {
 	}
 	must(t, append([]string{"plan", "--preset", "auto", "--budget", "7", "--out", f.at("plan.yaml")}, members...)...)
 	policy := string(contents(t, f.at("policy.yaml")))
-	f.policy(t, strings.Replace(policy, "[classes]", "[classes, pca:64]", 1))
 	args := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--identity", f.at("north.key"), "-o", f.at("auto.json")}
 	out := must(t, args...)
-	for _, want := range []string{"together send at most 7 MB", "\n  pca64 ", "encoder=pca:64", "\n  not pca128 ", "\n  not gcn ", "policy.solvers",
-		"int8     3 numbers               logits of the node in the round before", "64 numbers              input of layer 1"} {
+	for _, want := range []string{"together send at most 7 MB", "\n  own-rows ", "\n  labels ", "int8     3 numbers               logits of the node in the round before"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q, must contain %q", out, want)
 		}
 	}
 	f.policy(t, strings.Replace(policy, "ridge", "sgd", 1))
-	refuse(t, 2, []string{"own-rows", "gcn", "policy.solvers"}, args...)
+	refuse(t, 2, []string{"own-rows", "policy.solvers"}, args...)
 }
 
 // TestPeerIDs: the admission package and libp2p read the same key from an ID.

@@ -92,7 +92,6 @@ func TestUsage(t *testing.T) {
 		{"train --data D --fetch nonsense", []string{"fetch applies only to mode fullbatch (got mode retexo)"}},
 		{"train --data D --alpha 7", []string{"alpha applies only to model appnp (got model gcn)"}},
 		{"train --data D --attention-dropout 9", []string{"attention_dropout applies only to model gat", "(got model gcn)"}},
-		{"train --data D --lambdas=-1", []string{"lambdas applies only to solver ridge (got solver adam)"}},
 		{"train --data D --peer-timeout 3s", []string{"--peer-timeout"}},
 		{"train --data /nonexistent", []string{"/nonexistent"}},
 		{"train --shards /nonexistent", []string{"/nonexistent"}},
@@ -148,7 +147,7 @@ func TestSettingsFiles(t *testing.T) {
 		"model: gcn\nrouns: 3\n":             {"file.yaml", "[2:1]", `"rouns"`},
 		"model: gcn\nrounds: three\n":        {"file.yaml", "[2:9]", `"three"`, "an integer"},
 		"lr: [1]\n":                          {"file.yaml", "[1:5]", "a number"},
-		"lambdas: 3\n":                       {"file.yaml", "[1:10]", "sequence is expected"},
+		"fanouts: 3\n":                       {"file.yaml", "[1:10]", "sequence is expected"},
 		"balanced: 3\n":                      {"file.yaml", "[1:11]", "true or false"},
 		"peer_timeout: 5\n":                  {"file.yaml", "[1:15]", "5", "30s"},
 		"peer_timeout: soon\n":               {"file.yaml", "soon"},
@@ -157,7 +156,7 @@ func TestSettingsFiles(t *testing.T) {
 		"rounds: [1\n":                       {"file.yaml"},
 		"peers:\n- name: a\n":                {"file.yaml"},
 		"seed: -1\n":                         {"file.yaml", "[1:7]"},
-		"lambdas: !0 &a\n0\n":                {"file.yaml", "must not have anchors"}, // the library panics on it
+		"fanouts: !0 &a\n0\n":                {"file.yaml", "must not have anchors"}, // the library panics on it
 		"model: gcn\nlayers: 0\nrounds: 0\n": {"layers must be", "rounds must be"},
 	} {
 		refuse(t, 2, want, "train", "--data", sites(t), "--config", write(t, text))
@@ -168,10 +167,10 @@ func TestSettingsFiles(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	c := newTrain()
-	if err := c.ParseFlags([]string{"--hops", "3", "--lambdas", "5,6"}); err != nil {
+	if err := c.ParseFlags([]string{"--hops", "3"}); err != nil {
 		t.Fatal(err)
 	}
-	j, _, err := cli.LoadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nlambdas: [1]\nseed: 7\npeers: 2\n"), flags.Given(c.Flags()), nil)
+	j, _, err := cli.LoadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nseed: 7\npeers: 2\n"), flags.Given(c.Flags()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +180,6 @@ func TestPrecedence(t *testing.T) {
 	equal(t, "seed, of the file", j.Seed, 7)
 	equal(t, "peers, of the file", j.Peers, 2)
 	equal(t, "hops, of the flag", j.Hops, 3)
-	equal(t, "lambdas, of the flag", fmt.Sprint(j.Lambdas), "[5 6]")
 	equal(t, "policy, of nobody", j.Policy, "auto")
 }
 

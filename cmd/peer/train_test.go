@@ -30,8 +30,6 @@ func mustTrain(t *testing.T, out string, args ...string) string {
 	switch {
 	case slices.Contains(args, "frugal"):
 		settings = []string{"-q"}
-	case slices.Contains(args, "frugal-pca"):
-		settings = slices.DeleteFunc(slices.Clone(quick), func(a string) bool { return slices.Contains(ofRounds, a) })
 	}
 	return must(t, slices.Concat([]string{"train", "-o", out}, settings, args)...)
 }
@@ -204,7 +202,7 @@ func TestPredict(t *testing.T) {
 	for name, args := range map[string][]string{
 		"gcn":        {"--peers", "3"},
 		"frugal":     {"--peers", "3", "--preset", "frugal", "--rows", "float32"},
-		"frugal-pca": {"--peers", "3", "--preset", "frugal-pca", "--encoder", "pca:16"},
+		"pca":        {"--peers", "3", "--encoder", "pca:16", "--layers", "1"},
 		"gat":        {"--peers", "2", "--model", "gat"},
 		"mlp":        {"--peers", "2", "--model", "sage", "--encoder", "mlp", "--layer-output", "logits"},
 		"standalone": {"--mode", "standalone", "--encoder", "raw"},

@@ -428,8 +428,6 @@ class ClassMeans:
                 for _ in range(s.get("logit_hops", 0)):
                     before = adj.sum(before)
                     columns.append(before)
-            elif r == 1 and s.get("components"):
-                z = np.hstack([self.x @ t["encoder.proj.weight"], z])
             hops = 0 if alone else s["hops"]
             for k in range(hops + 1):  # (22)
                 z = adj.sum(z) if k else z

@@ -21,13 +21,12 @@ import (
 // class, aggregates these over some hops, and its head makes logits of the columns of all rounds so
 // far. The logits of the last round are the model's.
 type Layout struct {
-	Adjacent   int  `json:"adjacent,omitempty"`   // columns for a node's neighbours in place of features (AdjacencyRows); 0: nodes have features
-	Rounds     int  `json:"rounds"`               // ≥ 1; each maps the features to a column a class
-	Components int  `json:"components,omitempty"` // of the features, columns of the first round
-	Hops       int  `json:"hops"`                 // aggregations of the columns, ≥ 0
-	Mean       bool `json:"mean,omitempty"`       // aggregate as graph.Mean, else as graph.GCN
-	AllHops    bool `json:"all_hops,omitempty"`   // keep the columns of hops 0 to Hops, else those of the last hop
-	Degree     bool `json:"degree,omitempty"`     // a column log(1 + degree) in the first round
+	Adjacent int  `json:"adjacent,omitempty"` // columns for a node's neighbours in place of features (AdjacencyRows); 0: nodes have features
+	Rounds   int  `json:"rounds"`             // ≥ 1; each maps the features to a column a class
+	Hops     int  `json:"hops"`               // aggregations of the columns, ≥ 0
+	Mean     bool `json:"mean,omitempty"`     // aggregate as graph.Mean, else as graph.GCN
+	AllHops  bool `json:"all_hops,omitempty"` // keep the columns of hops 0 to Hops, else those of the last hop
+	Degree   bool `json:"degree,omitempty"`   // a column log(1 + degree) in the first round
 	// Columns of the first round that are a node's own features, standardised, which no hop aggregates: all features, or 0.
 	OwnFeatures int  `json:"own_features,omitempty"`
 	LogitHops   int  `json:"logit_hops,omitempty"`  // aggregations of the logits of the round before, each of them columns
@@ -74,9 +73,7 @@ func (s Layout) Faults(features int) (all []error) {
 	if s.Adjacent < 0 || s.Adjacent > MostAdjacent {
 		bad("adjacent must be 0 to %d (got %d)", MostAdjacent, s.Adjacent)
 	}
-	if features = s.Inputs(features); s.Components < 0 || s.Components > features {
-		bad("components must be 0 to the %d features (got %d)", features, s.Components)
-	}
+	features = s.Inputs(features)
 	if s.OwnFeatures != 0 && (s.OwnFeatures != features || s.Adjacent > 0) {
 		bad("own_features must be 0 or, without adjacent, the %d features (got %d)", features, s.OwnFeatures)
 	}
@@ -98,11 +95,11 @@ func (s Layout) Faults(features int) (all []error) {
 	if s.RandomEach < 0 || s.RandomEach > maxRandom {
 		bad("random_each must be 0 to %d (got %d)", maxRandom, s.RandomEach)
 	}
-	if s.Alone < 0 || s.Alone > maxRounds || s.Alone > 0 && (s.Own > 0 || s.Components > 0) {
-		bad("rounds_alone must be 0 to %d, and 0 with own_rounds or components (got %d)", maxRounds, s.Alone)
+	if s.Alone < 0 || s.Alone > maxRounds || s.Alone > 0 && s.Own > 0 {
+		bad("rounds_alone must be 0 to %d, and 0 with own_rounds (got %d)", maxRounds, s.Alone)
 	}
-	if s.OwnExact && (!s.AllHops || s.LogitHops > 0 || s.Components > 0 || s.Adjacent > 0) {
-		bad("own_exact must be false without all_hops, or with logit_hops, components or adjacent (got true)")
+	if s.OwnExact && (!s.AllHops || s.LogitHops > 0 || s.Adjacent > 0) {
+		bad("own_exact must be false without all_hops, or with logit_hops or adjacent (got true)")
 	}
 	if s.Unconnected && s.Rounded() {
 		bad("unconnected must be false with coarse or withhold_few (got true)")
@@ -165,9 +162,6 @@ func (s Layout) Columns(r, classes int) int {
 	if s.AllHops {
 		kept = s.HopsOf(r) + 1
 	}
-	if r == 0 {
-		n += s.Components
-	}
 	n *= kept
 	if s.Sums(r) {
 		n += sumColumns(classes)
@@ -186,7 +180,6 @@ func (s Layout) Columns(r, classes int) int {
 // Weights calls matrix with the shape of every weight matrix of a model.
 func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
 	features = s.Inputs(features)
-	matrix(features, s.Components)
 	matrix(2, s.OwnFeatures)
 	d := 0
 	for r := range s.Rounds {
@@ -200,7 +193,6 @@ func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
 // Form is a model of a Layout.
 type Form struct {
 	Spec  Layout
-	Proj  *tape.Param   // F×Components; nil: none
 	Own   *tape.Param   // 2×F: mean and 1/deviation of the features, with OwnFeatures; nil: none
 	Means []*tape.Param // [Rounds] F×Width
 	Heads []*Head       // [Rounds]
@@ -217,9 +209,6 @@ type Form struct {
 func New(s Layout, features, classes int, key rng.Key) *Form {
 	m := &Form{Spec: s}
 	features = s.Inputs(features)
-	if s.Components > 0 {
-		m.Proj = tape.NewParam("encoder.proj.weight", features, s.Components, 0)
-	}
 	if s.OwnFeatures > 0 {
 		m.Own = tape.NewParam("encoder.own", 2, features, 0)
 	}
@@ -268,9 +257,6 @@ func (m *Form) UpTo(rounds int) *Form {
 
 // Params returns all parameters.
 func (m *Form) Params() (all []*tape.Param) {
-	if m.Proj != nil {
-		all = append(all, m.Proj)
-	}
 	if m.Own != nil {
 		all = append(all, m.Own)
 	}
@@ -510,9 +496,6 @@ func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 				before = hop(before)
 				add(before)
 			}
-		} else if m.Proj != nil {
-			z = graph.Columns([]graph.Features{{Dense: Times(x, m.Proj.Value)}, {Dense: z}}).Dense
-			own = z
 		}
 		hops := m.Spec.HopsOf(r)
 		for k := range hops + 1 {

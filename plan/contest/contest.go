@@ -21,20 +21,12 @@ import (
 func Limit(p plan.Plan, own *shard.Shard, e tune.Extent) (int64, error) {
 	labelled := e.Counts(own.Labels.Kind(), p.Seed).Labelled
 	members := traffic.Members{Peers: int(e.Peers), Nodes: e.Nodes, Train: int64(labelled), Secure: p.Secure(int(e.Peers)), Cuts: p.Threshold != ""}
-	if p.InClosedForm() {
-		c, err := p.ClosedForm(own)
-		if err != nil {
-			return 0, err
-		}
-		residual := c.Residual(labelled, float64(e.Nodes))
-		return traffic.ClassMeans(c, members, residual).Bytes(e.Peers, e.Halo), nil
-	}
-	c, err := p.Layerwise(own)
+	c, err := p.ClosedForm(own)
 	if err != nil {
 		return 0, err
 	}
-	l, err := traffic.Layerwise(c, members)
-	return l.Bytes(e.Peers, e.Halo), err
+	residual := c.Residual(labelled, float64(e.Nodes))
+	return traffic.ClassMeans(c, members, residual).Bytes(e.Peers, e.Halo), nil
 }
 
 // Extent is what one peer adds to the extent of a contest between candidates.
@@ -50,13 +42,13 @@ func Extent(p plan.Plan, own *shard.Shard, all []plan.Candidate) tune.Extent {
 
 // Entrant is what a contest knows of c.
 func Entrant(c plan.Candidate) tune.Entrant {
-	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Spare: c.Spare, Usual: c.Usual, Trained: c.Trained, Target: c.Target, Own: c.Plan.Hops == 0}
+	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Usual: c.Usual, Target: c.Target, Own: c.Plan.Hops == 0}
 }
 
 // perFeature is how many training nodes a random feature takes: with fewer, a plan of many of them is not worth its bytes.
 const perFeature = 10
 
-// fits returns why c, in closed form, is not to be tried where so many of all nodes have a label. Of plans that come to the
+// fits returns why c is not to be tried where so many of all nodes have a label. Of plans that come to the
 // same there only the first is: same has the names of those before c.
 func fits(c plan.Candidate, own *shard.Shard, labelled, nodes float64, same map[[32]byte]string) error {
 	config, err := c.Plan.ClosedForm(own)
@@ -89,8 +81,11 @@ func New(p plan.Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*t
 			small++
 		}
 	}
-	fewLabels := e.Peers > 1 && 2*small > len(counts.Classes) // one peer needs no more than a node of each
-	same := map[[32]byte]string{}                             // names of candidates in closed form, by what their settings come to with these labels
+	if e.Peers > 1 && 2*small > len(counts.Classes) { // one peer needs no more than a node of each
+		return nil, fmt.Errorf("preset auto: most classes have fewer than %d training nodes (min_class): label more nodes, set min_class lower, "+
+			"or choose a method by name, such as model sage or mode fullbatch", p.MinClass)
+	}
+	same := map[[32]byte]string{} // names of candidates, by what their settings come to with these labels
 	for i, c := range all {
 		list[i] = Entrant(c)
 		if e.Halo == 0 { // no row crosses, so none tells more beside another
@@ -100,10 +95,7 @@ func New(p plan.Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*t
 		if err == nil && e.Barred[i] > 0 {
 			err = errors.New("another site does not allow it")
 		}
-		if err == nil && c.Plan.InClosedForm() && fewLabels {
-			err = fmt.Errorf("most classes have fewer than %d training nodes (min_class)", p.MinClass)
-		}
-		if err == nil && c.Plan.InClosedForm() {
+		if err == nil {
 			err = fits(c, own, counts.Labelled, float64(e.Nodes), same)
 		}
 		if err == nil {
@@ -117,13 +109,9 @@ func New(p plan.Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*t
 	if own.Labels.Kind() == target.Numbers {
 		metric = "r2"
 	}
-	c, err := tune.New(metric, p.Goal, int64(math.Round(float64(p.Budget)*1e6)), int64(counts.Validating()), list)
+	c, err := tune.New(metric, int64(math.Round(float64(p.Budget)*1e6)), int64(counts.Validating()), list)
 	if err != nil {
-		instead := "frugal"
-		if fewLabels {
-			instead = "frugal-pca"
-		}
-		return nil, fmt.Errorf("preset auto: %w; add some, or use preset %s, which needs none", err, instead)
+		return nil, fmt.Errorf("preset auto: %w; add some, or use preset frugal, which needs none", err)
 	}
 	return c, nil
 }

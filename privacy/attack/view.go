@@ -184,7 +184,7 @@ func (a *View) bag(i, k int) *Bag {
 
 // grid returns the sender's rounding of column c of round r, of a row of k values: components are not coarse.
 func (a *View) grid(r, c, k int) float64 {
-	if a.Raw.Sparse == nil || r == 0 && c < a.Form.Spec.Components {
+	if a.Raw.Sparse == nil {
 		return 0
 	}
 	return a.Form.Spec.Grid(a.Raw.Cols(), k)
@@ -192,13 +192,7 @@ func (a *View) grid(r, c, k int) float64 {
 
 // maps returns the map of column c of round r and the column that it is of it: components come before class means.
 func (a *View) maps(r, c int) (mat.Dense, int) {
-	if r > 0 {
-		return a.Form.Means[r].Value, c
-	}
-	if k := a.Form.Spec.Components; c >= k {
-		return a.Form.Means[0].Value, c - k
-	}
-	return a.Form.Proj.Value, c
+	return a.Form.Means[r].Value, c
 }
 
 // Value is that of each of a bag's k columns, as the encoder sees them.
@@ -218,11 +212,6 @@ func (a *View) encoded(row mat.Dense) mat.Dense {
 func (a *View) own(i, r, c int) (part, scale float64) {
 	if a.Soft == nil || a.Form.Spec.Residual {
 		return 0, 1
-	}
-	if r == 0 {
-		if c -= a.Form.Spec.Components; c < 0 {
-			return 0, 1
-		}
 	}
 	return a.Form.OwnPart(r, c, a.Soft[r].At(i, c)), float64(a.Form.Counts[r].Value.At(1, c))
 }

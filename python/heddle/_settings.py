@@ -16,15 +16,15 @@ class Settings(TypedDict, total=False):
     same at one peer.
     """
 
-    preset: Literal["frugal", "frugal-pca", "retexo", "auto"]
+    preset: Literal["frugal", "retexo", "auto"]
     """Settings to start from.
 
     Settings to start from: frugal has rounds of class means in closed form and sends the fewest
-    bytes, frugal-pca solves one linear layer on principal components, retexo has the settings of the
-    Retexo paper. Other settings override those of the preset. auto trains by several plans, one
-    after the other, and takes the best by validation; of model and training only seed, threshold,
-    balanced, inductive, metric and min_class may be set with it. It is the default of a plan in mode
-    retexo that sets nothing else of model and training, and no epsilon.
+    bytes, retexo has the settings of the Retexo paper. Other settings override those of the preset.
+    auto trains by several plans, one after the other, and takes the best by validation; of model and
+    training only seed, threshold, balanced, inductive, metric and min_class may be set with it. It
+    is the default of a plan in mode retexo that sets nothing else of model and training, and no
+    epsilon.
     """
 
     budget: float | str
@@ -33,14 +33,6 @@ class Settings(TypedDict, total=False):
     Megabytes that all peers together may send for all plans that preset auto tries, frame headers
     included, with or without a unit: 50, 50MB, 1.5GB, 900kB. What is sent again after a failure
     comes on top.
-    """
-
-    goal: Literal["bytes", "accuracy"]
-    """Plans that preset auto tries: cheap ones, or all.
-
-    Which plans preset auto tries. accuracy tries all that the budget allows; bytes leaves out those
-    that are trained in rounds where their gain could hardly be told from chance: a fifth of the
-    validation errors of the best plan so far is at most a standard error.
     """
 
     seed: int
@@ -67,17 +59,17 @@ class Settings(TypedDict, total=False):
     """
 
     encoder: str
-    """Raw, mlp, pca:K[+classes], classes[+pca:K], embedding:K.
+    """Raw, mlp, pca:K[+classes], classes, embedding:K.
 
     Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K keeps
     their K leading components, mlp trains a hidden layer, classes maps them to one column a class in
-    each of a few rounds of class means, classes+pca:K to K components as well. With pca:K+classes
-    trained layers see K components and, where each node has one of at most 50 classes, the logits
-    that three rounds of class means give it; other plans than inductive false and solver adam, adamw
-    or sgd leave these out, and the log says so. Modes fullbatch, minibatch and standalone take raw.
-    In fullbatch and standalone, embedding:K maps features to K columns, and each node without
-    features has a row of K numbers that its peer alone learns and holds; for a node without such a
-    row, as one that comes later, the bias of the map stands in.
+    each of a few rounds of class means. With pca:K+classes trained layers see K components and,
+    where each node has one of at most 50 classes, the logits that three rounds of class means give
+    it; other plans than inductive false and solver adam, adamw or sgd leave these out, and the log
+    says so. Modes fullbatch, minibatch and standalone take raw. In fullbatch and standalone,
+    embedding:K maps features to K columns, and each node without features has a row of K numbers
+    that its peer alone learns and holds; for a node without such a row, as one that comes later, the
+    bias of the map stands in.
     """
 
     layer_output: Literal["hidden", "logits"]
@@ -179,7 +171,7 @@ class Settings(TypedDict, total=False):
     solver: Literal["adam", "adamw", "sgd", "ridge"]
     """Optimiser.
 
-    Optimiser; ridge solves each layer in closed form, in one round, in mode retexo only.
+    Optimiser; ridge is the closed form of encoder classes, and of nothing else.
     """
 
     rounds: int
@@ -224,23 +216,15 @@ class Settings(TypedDict, total=False):
     dropout: float
     """Dropout probability.
 
-    Probability that a value of a layer's input is left out of a step. Solver ridge has no dropout.
-    Of task links it is by default 0.5 with decoder dot where nodes have features, else 0. Where a
-    model without typed edges is trained end to end for a numeric target of nodes with features, 0
-    takes the place of the default.
+    Probability that a value of a layer's input is left out of a step. Of task links it is by default
+    0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is
+    trained end to end for a numeric target of nodes with features, 0 takes the place of the default.
     """
 
     attention_dropout: float
     """Dropout probability of attention weights.
 
     Probability that an attention weight is left out of a step.
-    """
-
-    lambdas: list[float]
-    """Penalties to choose from, ascending.
-
-    Penalties among which the validation nodes choose. A numeric target has 0.00001, 0.0001 and 0.001
-    before those of the default: numbers may be as good as known.
     """
 
     keep_last: bool
@@ -270,8 +254,8 @@ class Settings(TypedDict, total=False):
     """Weights of classes, CLASS=WEIGHT, or a file of them.
 
     What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. Of
-    nodes with several classes it is the weight of the class's own decision, which solver ridge and
-    encoder classes do not read. On a command line it may be a file, of lines CLASS,WEIGHT.
+    nodes with several classes it is the weight of the class's own decision, which encoder classes
+    does not read. On a command line it may be a file, of lines CLASS,WEIGHT.
     """
 
     inductive: bool

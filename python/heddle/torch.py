@@ -433,8 +433,6 @@ class _ClassMeans:
                 for _ in range(s.get("logit_hops", 0)):
                     before = adj.sum(before)
                     columns.append(before)
-            elif r == 1 and s.get("components"):
-                z = torch.cat([self.x @ p("encoder.proj.weight"), z], 1)
             hops = 0 if alone else s["hops"]
             for k in range(hops + 1):  # (22)
                 z = adj.sum(z) if k else z

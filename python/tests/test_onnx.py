@@ -110,7 +110,7 @@ class Files(unittest.TestCase):
     def test_layer_wise(self):
         graph = told(edge_weight=1 + np.arange(small().edge_index.shape[1]) % 5)
         for inputs, plan in (
-            (EDGES, {"preset": "frugal-pca"}),
+            (EDGES, {"encoder": "pca:8", "layers": 1, "rounds": 3}),
             (EDGES + " labels train_mask", {"rounds": 3, "keep_last": True}),
             (EDGES, {"rounds": 3, "keep_last": True, "model": "sage", "encoder": "mlp", "layer_output": "logits"}),
             (EDGES + " labels train_mask", {"rounds": 3, "keep_last": True, "model": "gin", "hops": 2, "row_norm": "l2"}),
@@ -131,7 +131,6 @@ class Files(unittest.TestCase):
             ("inductive, own part left out", rows, own + " held_out sparse", {"inductive": True, "leave_one_out": "true", "class_target": "labels"}),
             ("private edges", rows, None, {"epsilon": 4}),  # noise decides what the model reads
             ("several classes", several, " sparse", {}),
-            ("components", rows, " sparse", {"encoder": "classes+pca:4"}),
         ):
             with self.subTest(name):
                 self.same(of, inputs if inputs is None else EDGES + inputs, preset="frugal", **plan)

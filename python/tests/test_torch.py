@@ -95,7 +95,6 @@ class Modules(unittest.TestCase):
             ("inductive", rows, {"inductive": True}),
             ("private edges", rows, {"epsilon": 4}),
             ("several classes", several, {}),
-            ("components", rows, {"encoder": "classes+pca:4"}),
             ("one round", rows, {"class_rounds": 1, "leave_one_out": "true"}),
             ("no features", told(x=None), {}),
         ):
@@ -122,7 +121,7 @@ class Modules(unittest.TestCase):
     def test_what_stands_around_layers(self):
         graph = told()
         for plan in (
-            {"preset": "frugal-pca"},
+            {"encoder": "pca:8", "layers": 1, "rounds": 3},
             {"encoder": "mlp", "layer_output": "logits", "model": "sage", "rounds": 3, "keep_last": True, "row_norm": "l1", "residual": True},
             {"encoder": "raw", "model": "gin", "hops": 2, "rounds": 3, "keep_last": True},
             {"mode": "fullbatch", "norm": "batch", "rounds": 3, "residual": True},

@@ -82,7 +82,7 @@ func several(g *graph.Graph) *graph.Graph {
 // plain returns a configuration in which nothing is rounded.
 func plain(g *graph.Graph) Config {
 	c := Config{Seed: 3, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Metric: "accuracy", RowNorm: "l2",
-		Target: Auto, LeaveOut: Auto, Hops: 2, HopsKept: Auto, Random: -1, Shrink: 3, MinClass: 5, PCAPasses: 1,
+		Target: Auto, LeaveOut: Auto, Hops: 2, HopsKept: Auto, Random: -1, Shrink: 3, MinClass: 5,
 		Lambdas: []float64{1e-3, 1e-2, 0.1, 1}, Sums: "float32", Exchange: Auto}
 	if g.Labels.Multi() {
 		c.Task, c.Metric = "multi", "micro-f1"
@@ -216,10 +216,10 @@ var variants = map[string]func() (*graph.Graph, Config){
 		c.Random, c.LeaveOut = 0, "true"
 		return g, c
 	},
-	"components, all hops": func() (*graph.Graph, Config) {
+	"all hops": func() (*graph.Graph, Config) {
 		g := communities(300, 12)
 		c := plain(g)
-		c.Components, c.HopsKept = 4, "all"
+		c.HopsKept = "all"
 		return g, c
 	},
 	"no hops": func() (*graph.Graph, Config) {
@@ -239,7 +239,7 @@ var variants = map[string]func() (*graph.Graph, Config){
 		g := communities(300, 3)
 		g.X = graph.Identity(g.N())
 		c := plain(g)
-		c.Adjacent, c.Components, c.Target, c.Random = 200, 3, "labels", 0
+		c.Adjacent, c.Target, c.Random = 200, "labels", 0
 		return g, c
 	},
 	"several classes": func() (*graph.Graph, Config) {

@@ -38,20 +38,18 @@ type Config struct {
 	Classes  int         `json:"classes"` // C: classes, or columns of numbers
 	Metric   eval.Metric `json:"metric"`  // by which validation nodes choose
 
-	Components  int     `json:"components"` // principal components beside the class means, in the first round
-	RowNorm     string  `json:"row_norm"`   // of the features: "none", "l1" or "l2"
-	Target      string  `json:"target"`     // "labels": class means of soft labels; "residual"; Auto
-	LeaveOut    string  `json:"leave_out"`  // whether a node's row goes without its own part of the sums: "true", "false" or Auto
-	ClassRounds int     `json:"rounds"`     // at most; 0: Auto
-	Hops        int     `json:"hops"`       // of the columns
-	HopsKept    string  `json:"hops_kept"`  // "last", "all" or Auto
-	Random      int     `json:"random"`     // random features of each head; −1: Auto
-	Shrink      float64 `json:"shrink"`     // of the variances, in units of their mean
-	Coarse      bool    `json:"coarse"`     // whether rows of nodes with few values are rounded: closed.Layout.Coarsen
-	Alone       int     `json:"alone"`      // first rounds without hops; −1: Auto
-	WithholdFew bool    `json:"withhold"`   // no rows of nodes with few values: closed.Layout.WithholdFew
-	MinClass    int     `json:"min_class"`  // a class of fewer training nodes sends no mean in the first round
-	PCAPasses   int     `json:"pca_passes"`
+	RowNorm     string  `json:"row_norm"`  // of the features: "none", "l1" or "l2"
+	Target      string  `json:"target"`    // "labels": class means of soft labels; "residual"; Auto
+	LeaveOut    string  `json:"leave_out"` // whether a node's row goes without its own part of the sums: "true", "false" or Auto
+	ClassRounds int     `json:"rounds"`    // at most; 0: Auto
+	Hops        int     `json:"hops"`      // of the columns
+	HopsKept    string  `json:"hops_kept"` // "last", "all" or Auto
+	Random      int     `json:"random"`    // random features of each head; −1: Auto
+	Shrink      float64 `json:"shrink"`    // of the variances, in units of their mean
+	Coarse      bool    `json:"coarse"`    // whether rows of nodes with few values are rounded: closed.Layout.Coarsen
+	Alone       int     `json:"alone"`     // first rounds without hops; −1: Auto
+	WithholdFew bool    `json:"withhold"`  // no rows of nodes with few values: closed.Layout.WithholdFew
+	MinClass    int     `json:"min_class"` // a class of fewer training nodes sends no mean in the first round
 
 	Lambdas   []float64 `json:"lambdas"` // penalties to choose from, ascending
 	Balanced  bool      `json:"balanced"`
@@ -72,7 +70,7 @@ type Config struct {
 // Auto, as a setting of a Config, leaves the choice to the labels of all peers.
 const Auto = "auto"
 
-// Lambdas are the default penalties, in half decades; the columns have variance 1. They are written out, as math.Pow gives other
+// Lambdas are the penalties of every plan, in half decades; the columns have variance 1. They are written out, as math.Pow gives other
 // last bits on other processors, and peers compare them.
 func Lambdas() []float64 {
 	return []float64{1e-05, 3.162277660168379e-05, 0.0001, 0.00031622776601683794, 0.001, 0.003162277660168379, 0.01, 0.03162277660168379,
@@ -99,10 +97,9 @@ func (c Config) Validate() error {
 	fault(c.Random < -1, "random_features must be at least -1 (got %d)", c.Random)
 	fault(!(c.Shrink > 0 && c.Shrink <= math.MaxFloat32), "shrink must be above 0 (got %g)", c.Shrink)
 	fault(c.Alone < -1 || c.Alone >= maxRounds, "rounds_alone must be -1 (auto) to %d (got %d)", maxRounds-1, c.Alone)
-	fault(c.Alone > 0 && (c.Hops == 0 || c.Epsilon > 0 || c.Components > 0), "rounds_alone must be 0 without hops, and with epsilon or components (got %d)", c.Alone)
+	fault(c.Alone > 0 && (c.Hops == 0 || c.Epsilon > 0), "rounds_alone must be 0 without hops, and with epsilon (got %d)", c.Alone)
 	fault(c.Alone > 0 && c.ClassRounds > 0 && c.ClassRounds <= c.Alone, "class_rounds must be more than the %d rounds_alone (got %d)", c.Alone, c.ClassRounds)
 	fault(c.MinClass < 1, "min_class must be at least 1 (got %d)", c.MinClass)
-	fault(c.Components > 0 && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
 	fault(len(c.Lambdas) == 0 || !slices.IsSorted(c.Lambdas), "lambdas must be ascending, at least one (got %v)", c.Lambdas)
 	for _, l := range c.Lambdas {
 		fault(!(l > 0 && l <= math.MaxFloat64), "lambdas must be finite and above 0 (got %g)", l)
@@ -238,7 +235,7 @@ const (
 // spec returns the model of so many rounds, or of the number that the target has by default (0).
 func (c Config) spec(residual bool, rounds int) nn.Spec {
 	residual = residual || c.numbers()
-	s := closed.Layout{Numbers: c.numbers(), Adjacent: c.Adjacent, Components: c.Components, Rounds: rounds, Random: max(c.Random, 0),
+	s := closed.Layout{Numbers: c.numbers(), Adjacent: c.Adjacent, Rounds: rounds, Random: max(c.Random, 0),
 		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi", Alone: c.alone(residual), WithholdFew: c.WithholdFew}
 	s.TrainLead = s.LeaveOut && !residual && c.Classes > 1
 	if c.numbers() && c.Adjacent == 0 && c.Features <= mostOwn {
@@ -273,7 +270,7 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 			s.Coarse = s.Rounds * s.Width(c.Classes) // logits are made of all
 		}
 	}
-	s.OwnExact = s.Coarse > 0 && s.Hops > 0 && s.AllHops && s.LogitHops == 0 && s.Components+s.Adjacent == 0
+	s.OwnExact = s.Coarse > 0 && s.Hops > 0 && s.AllHops && s.LogitHops == 0 && s.Adjacent == 0
 	return nn.Spec{Task: c.Task, Features: c.Features, Classes: c.Classes, LayerOutput: nn.Hidden, Closed: &s,
 		Encoder: nn.EncoderSpec{Kind: "closed", Out: c.Classes, L1Norm: c.RowNorm == "l1", L2Norm: c.RowNorm == "l2"}}
 }
@@ -300,7 +297,7 @@ func (c Config) usualRounds(residual bool) int {
 // alone returns how many first rounds use a node's own features only. After them logits cross with residuals, and no columns:
 // those of four rounds named 14 features of a hundred on facebook-pages. Of few features logits say too little of neighbours.
 func (c Config) alone(residual bool) int {
-	few := !residual || c.numbers() || c.Features <= mostOwn || c.Hops == 0 || c.Components > 0
+	few := !residual || c.numbers() || c.Features <= mostOwn || c.Hops == 0
 	if few || c.Alone >= 0 || c.Epsilon > 0 {
 		return max(c.Alone, 0)
 	}

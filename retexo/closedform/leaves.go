@@ -22,8 +22,8 @@ func (t *Trainer) fitsLeaves() error {
 	switch {
 	case !t.Leaves:
 		return nil
-	case c.Random != 0 || c.Components != 0:
-		return errors.New("random_features and components must be 0 with leaves: their sums are too large for a phone")
+	case c.Random != 0:
+		return errors.New("random_features must be 0 with leaves: its sums are too large for a phone")
 	case c.Epsilon > 0:
 		return errors.New("epsilon must be 0 with leaves: nobody sees the parts of a sum")
 	case c.numbers():

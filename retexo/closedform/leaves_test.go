@@ -337,7 +337,6 @@ func TestLeavesRefuse(t *testing.T) {
 	g := communities(90, 4)
 	for want, change := range map[string]func(*Config, *Trainer){
 		"random_features": func(c *Config, _ *Trainer) { c.Random = 8 },
-		"components":      func(c *Config, _ *Trainer) { c.Components = 2 },
 		"checkpoints":     func(_ *Config, t *Trainer) { t.Checkpoints = &checkpoint.Store{} },
 	} {
 		c := leavesConfig(g, "labels")

@@ -130,10 +130,6 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 		}
 	}
 	z = form.Spec.Coarsen(r, t.x, own)
-	if r == 0 && form.Proj != nil {
-		z = graph.Columns([]graph.Features{{Dense: closed.Times(t.x, form.Proj.Value)}, {Dense: z}}).Dense
-		own = z
-	}
 	return own, z, nil
 }
 
@@ -320,9 +316,6 @@ func (t *Trainer) agreeHop(ctx context.Context, s *sight) (err error) {
 	for r := spec.Alone; r < min(spec.Rounds, spec.Alone+2); r++ {
 		width := spec.Width(t.config.Classes)
 		each += spec.LogitHopsOf(r) * t.sender.RowLen(width)
-		if r == 0 {
-			width += t.config.Components
-		}
 		each += spec.Hops * t.sender.RowLen(width)
 	}
 	crossing := train.Crossing{Most: mostCrossing}

@@ -315,7 +315,7 @@ func (t *Trainer) leastClass() float64 {
 	return float64(t.config.MinClass)
 }
 
-// statistics sums what the maps need of the features: their moments by column, and components.
+// statistics sums what the maps need of the features: their moments by column.
 func (t *Trainer) statistics(ctx context.Context) error {
 	t.means = linear.NewMeans(t.x)
 	present, asks := t.present(), t.asksForEdges()
@@ -348,14 +348,6 @@ func (t *Trainer) statistics(ctx context.Context) error {
 		return err
 	}
 	t.agreeMeans()
-	if t.config.Components > 0 {
-		v, err := linear.Components(ctx, t.reducer, t.id("products with the Gram matrix", 0, 0), t.x.Select(present), t.rest.Rows,
-			t.config.Components, t.config.PCAPasses, t.bits(), t.key.FoldString("pca"))
-		if err != nil {
-			return err
-		}
-		t.model.Closed.Proj.Value.CopyFrom(v)
-	}
 	return nil
 }
 

@@ -77,7 +77,7 @@ func (run *Run) rowsOf(ctx context.Context, victim int, e Effort) (all []Finding
 		}
 	case kind == "mlp" && run.Plan.LayerOutput == "hidden":
 		r, err = run.HiddenRows(ctx, victim, e.Rows)
-	case run.Model.Closed != nil && run.Model.Closed.Spec.Components == 0 && run.Model.Closed.Spec.Own == 0 && run.Plan.Hops > 0:
+	case run.Model.Closed != nil && run.Model.Closed.Spec.Own == 0 && run.Plan.Hops > 0:
 		if r, err = run.ClassRows(ctx, victim, recorded.Effort{Rows: e.Rows, Tries: e.Tries}); err != nil {
 			return nil, err
 		}

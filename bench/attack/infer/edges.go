@@ -85,7 +85,7 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 			}
 			return rows[:1], rows[1:], nil
 		}
-		if form.Spec.Components > 0 || form.Spec.Hops+form.Spec.LogitHops == 0 {
+		if form.Spec.Hops+form.Spec.LogitHops == 0 {
 			return nil, nil, ErrNothing
 		}
 		rows, err := run.Rows(victim, form.Spec.Width(run.Shards[0].Labels.Classes))

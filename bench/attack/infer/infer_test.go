@@ -174,13 +174,6 @@ func TestLeaks(t *testing.T) {
 			{"training labels of a site", "distance of the distribution", 0.04, 0.2},
 			{"labels of a site", "distance of the distribution", 0.1, 0.3},
 		},
-		"preset=frugal-pca": {
-			{"membership, by the margin", "AUC", 0.55, 0.72},
-			{"membership, by shadow models", "AUC", 0.55, 0.75},
-			{"edges among boundary nodes", "AUC", 0.9, 1},
-			{"degrees of boundary nodes", "exact", 0.95, 1},
-			{"rows of features in the PCA sum", "rows found", 0, 0},
-		},
 		"encoder=pca:128+classes rounds=30 exchange=halo": {
 			{"membership, by the margin", "AUC", 0.5, 0.75},
 			{"edges among boundary nodes", "AUC", 0.75, 0.97},

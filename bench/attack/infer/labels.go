@@ -30,7 +30,7 @@ func (run *Run) RowClassesByRound() (all []Finding, err error) {
 	switch form, beside := run.Model.Closed, run.Model.Encoder.Classes; {
 	case beside != nil:
 		rounds = beside.Spec.Rounds + 1
-	case form == nil || form.Spec.Residual || form.Spec.Multi || form.Spec.Components > 0:
+	case form == nil || form.Spec.Residual || form.Spec.Multi:
 		return nil, ErrNothing
 	default:
 		rounds = form.Spec.Rounds

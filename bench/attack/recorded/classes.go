@@ -259,20 +259,13 @@ func under(x, y mat.Dense) mat.Dense {
 	return z
 }
 
-// read reads the rows of a.Nodes in messages. Those of the first round have the components beside.
+// read reads the rows of a.Nodes in messages.
 func (a *classAttack) read(run *Run, messages []Message) error {
 	spec := a.Form.Spec
 	width := spec.Width(run.Shards[0].Labels.Classes)
 	rows, err := run.rows(messages, len(a.Nodes), width)
 	if err != nil {
 		return err
-	}
-	if spec.Components > 0 {
-		first, err := run.rows(messages, len(a.Nodes), width+spec.Components)
-		if err != nil {
-			return err
-		}
-		rows = append(first, rows...)
 	}
 	var told []graph.Features
 	if beside := run.Model.Encoder.Classes; beside != nil { // components cross, too: the decoder has them

@@ -18,7 +18,7 @@ func TestPageShowsEverySetting(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 120, Sites: 2, Classes: 3, Columns: 60, Train: 0.3, Val: 0.2}, rng.New(1))
 	shown := map[string]bool{}
 	for _, text := range []string{
-		"preset: frugal", "preset: frugal\nleaves: 40", "preset: frugal\nleaves: 40\nleaf_edges: true", "preset: frugal\nsecure_sums: off", "preset: frugal\nepsilon: 4", "preset: frugal-pca", "preset: auto", "model: gat", "model: gcn\nsolver: sgd", "model: sage\nhops: 2",
+		"preset: frugal", "preset: frugal\nleaves: 40", "preset: frugal\nleaves: 40\nleaf_edges: true", "preset: frugal\nsecure_sums: off", "preset: frugal\nepsilon: 4", "preset: auto", "model: gat", "model: gcn\nsolver: sgd", "model: sage\nhops: 2",
 		"mode: fullbatch\nmodel: appnp\ncorrect_smooth: 2", "mode: fullbatch\nmodel: gat",
 		"mode: fullbatch\nmodel: rgcn", "mode: minibatch\nmodel: sage", "mode: minibatch\nmodel: rgcn",
 		"mode: fullbatch\ntask: links", "task: links\nmodel: sage", "mode: minibatch\ntask: links\nround_steps: 3", "model: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",

@@ -1,0 +1,51 @@
+package retexo
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/linear"
+)
+
+// costs returns what the components of encoder pca take.
+func (t *Trainer) costs() (all []linear.Cost) {
+	spec := t.config.Spec
+	if spec.Encoder.Kind == "pca" {
+		all = append(all, linear.ComponentsCost(spec.Features, spec.Encoder.Components(spec.Classes), t.config.PCAPasses))
+	}
+	return all
+}
+
+// manyRowBytes is how many bytes of rows a peer sends without a word.
+const manyRowBytes = 256 << 20
+
+// warnOfCosts says once, before anything travels, which closed forms take long, and whether rows take many bytes.
+func (t *Trainer) warnOfCosts() {
+	if t.warned {
+		return
+	}
+	t.warned = true
+	if why := t.config.WithoutClasses; why != "" {
+		t.report(train.Event{Kind: train.Note, Text: "the layers see components alone, without columns of classes: " + why})
+	}
+	boundary, bytes := 0, 0
+	for _, rows := range t.shard.Boundary {
+		boundary += len(rows)
+	}
+	for k, l := range t.config.Spec.Layers {
+		hops := l.Hops
+		if k == 0 && t.input.Sparse != nil && t.config.Spec.Encoder.Kind == "raw" {
+			hops-- // rows of few values; each aggregation fills them
+		}
+		bytes += hops * boundary * t.sender.RowLen(l.In)
+	}
+	if bytes >= manyRowBytes {
+		t.report(train.Event{Kind: train.Warning, Text: fmt.Sprintf("this peer will send up to %d MB of rows, of %d nodes: encoder pca makes them narrower",
+			bytes/1e6, boundary)})
+	}
+	for _, c := range t.costs() {
+		if text := c.Warning(); text != "" {
+			t.report(train.Event{Kind: train.Warning, Text: text})
+		}
+	}
+}
