@@ -40,7 +40,7 @@ func TestCandidatesAreSound(t *testing.T) {
 			closed++
 		}
 	}
-	if trained := len(all) - closed; closed <= trained || trained < 4 {
+	if trained := len(all) - closed; closed <= trained || trained < 2 {
 		t.Errorf("%d closed forms and %d in rounds", closed, trained)
 	}
 }
@@ -49,13 +49,15 @@ func TestCandidatesAreSound(t *testing.T) {
 func TestSetting(t *testing.T) {
 	e := quick()
 	e.Data = "cora"
-	want := "--data cora --encoder=pca:16 --layers=1 --hops=2 --row-norm=l1 --rounds=30 --lr=0.05"
+	want := "--data cora --encoder=pca:16 --layers=1 --hidden=64 --hops=2 --row-norm=l1 --rounds=30 --lr=0.05 --dropout=0.5 --metric=accuracy " +
+		"--exchange=halo --peers=4 --policy=random"
 	if got := e.setting(); got != want {
 		t.Errorf("setting must be\n%s (got\n%s)", want, got)
 	}
 }
 
-// Every settings line of the page of results is still a sound plan, under today's names.
+// Every settings line of the page of results is still a sound plan, under today's names; but ridge on components, which was
+// measured before it was taken away (docs/adr/0084-no-components-by-default.md).
 func TestRecordedSettings(t *testing.T) {
 	text, err := os.ReadFile("../../docs/measurements/results.md")
 	if err != nil {
@@ -67,6 +69,9 @@ func TestRecordedSettings(t *testing.T) {
 	}
 	for _, line := range lines {
 		args := strings.Fields(line[1])
+		if strings.Contains(line[1], "--solver ridge") {
+			continue
+		}
 		if len(args) > 1 && args[0] == "--data" {
 			args = args[2:]
 		}
