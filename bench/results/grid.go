@@ -48,15 +48,13 @@ var closedForm = combine([]string{"--preset=frugal"}, []string{"--class-target=a
 
 // gridOf returns the families of a data set of so many columns.
 func gridOf(columns int) []family {
-	components, encoder := "--encoder=pca:128", "--encoder=pca:128"
+	encoder := "--encoder=pca:128"
 	if columns < 128 {
-		components, encoder = fmt.Sprintf("--encoder=pca:%d", columns), "--encoder=raw"
+		encoder = "--encoder=raw"
 	}
 	families := []family{
 		{auto, []string{"--preset=auto"}, false},
 		{"closed form, classes", closedForm, false},
-		{"closed form, pca", combine([]string{"--layers=1 --solver=ridge " + components}, []string{"--hops=2", "--hops=4"},
-			[]string{"--row-norm=none", "--row-norm=l1"}), false},
 		{"preset retexo", combine([]string{"--preset=retexo"}, []string{"--decay=0.005", "--decay=0.0005"}), true},
 	}
 	for _, model := range []string{"gcn", "sage", "gat"} {
