@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// TestClassWeights: in every mode given weights count as those of balanced do where they are the same, and others give
+// TestClassWeights: with every method given weights count as those of balanced do where they are the same, and others give
 // another model.
 func TestClassWeights(t *testing.T) {
 	g := priced(t, 300, false)
@@ -31,15 +31,15 @@ func TestClassWeights(t *testing.T) {
 	total := counts[0] + counts[1]
 	same := fmt.Sprintf("class_weights: [usual=%.9g, dear=%.9g]", total/2/counts[0], total/2/counts[1])
 	for _, settings := range []string{
-		"mode: fullbatch\nmodel: gcn\nrounds: 5", "mode: standalone\nmodel: gcn\nrounds: 5", "encoder: raw\nrounds: 5",
-		"mode: minibatch\nmodel: sage\nrounds: 3", "preset: frugal\nmin_class: 1",
+		"method: full-batch\nmodel: gcn\nrounds: 5", "method: full-batch\npeers: 1\nmodel: gcn\nrounds: 5", "method: layer-wise\nencoder: raw\nrounds: 5",
+		"method: mini-batch\nmodel: sage\nrounds: 3", "single: true\nmin_class: 1",
 	} {
 		t.Run(strings.ReplaceAll(settings, "\n", " "), func(t *testing.T) {
 			t.Parallel()
 			var logits [3][]float32
-			for k, weights := range []string{"balanced: true", same, "class_weights: [dear=50]"} {
+			for k, weights := range []string{"class_weights: [balanced]", same, "class_weights: [dear=50]"} {
 				parts := shards
-				if strings.Contains(settings, "standalone") {
+				if strings.Contains(settings, "peers: 1") {
 					parts = dealt(t, g, 1)
 				}
 				r, err := Local{Plan: read(t, settings+"\n"+weights+"\ntransport: memory\npolicy: random"), Shards: parts}.Train(t.Context())

@@ -11,13 +11,13 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Trial is one of the ways to train that Compare compares. A plan of mode standalone trains on the
+// Trial is one of the ways to train that Compare compares. A plan with peers 1 trains on the
 // pooled data, any other plan over the sites.
 type Trial struct {
 	Name    string
 	Plan    Plan
 	Alone   bool        // each site trains a model of its own, on its own nodes and the edges between them
-	Pooled  bool        // one peer holds all nodes and edges, whatever the mode
+	Pooled  bool        // one peer holds all nodes and edges, whatever the plan has
 	OnEvent func(Event) // receives the events of the trial's first peer, one at a time; may be nil
 }
 
@@ -55,7 +55,7 @@ func Compare(ctx context.Context, g *graph.Graph, shards []*shard.Shard, trials 
 func (t Trial) together(ctx context.Context, g *graph.Graph, shards []*shard.Shard) (o Outcome, err error) {
 	if t.Pooled {
 		shards = []*shard.Shard{shard.Whole(g.Numbered())}
-	} else if t.Plan.Mode == "standalone" {
+	} else if t.Plan.Peers == 1 {
 		if shards, err = Split(g, t.Plan); err != nil {
 			return o, err
 		}

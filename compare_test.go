@@ -18,7 +18,7 @@ import (
 // comparison is a graph that four sites hold, and a plan by which they train.
 func comparison() (*graph.Graph, []*shard.Shard, heddle.Plan, error) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 2000}, rng.New(1))
-	plan := heddle.Defaults(heddle.Plan{Preset: "frugal"})
+	plan := heddle.Defaults(heddle.Plan{Method: "class-means", Single: true})
 	plan.Policy, plan.Transport = "by-column", "memory"
 	shards, err := heddle.Split(g, plan)
 	return g, shards, plan, err
@@ -30,8 +30,8 @@ func ExampleCompare() {
 		fmt.Println(err)
 		return
 	}
-	pooled := heddle.Defaults(heddle.Plan{Mode: "standalone"})
-	pooled.Rounds = 50
+	pooled := heddle.Defaults(heddle.Plan{Method: "full-batch"})
+	pooled.Rounds, pooled.Peers = 50, 1
 	outcomes, err := heddle.Compare(context.Background(), g, shards,
 		heddle.Trial{Name: "each site alone", Plan: pooled, Alone: true},
 		heddle.Trial{Name: "together", Plan: plan},

@@ -16,7 +16,7 @@ func TestDifferences(t *testing.T) {
 		text, _ := strings.CutPrefix(p2p.Explained(fault).Error(), fault.Error()+". ")
 		return text
 	}
-	a := Defaults(Plan{})
+	a := Defaults(Plan{Method: "layer-wise"})
 	b := a
 	b.LR, b.Solver, b.Momentum = 0.5, "sgd", 0.9
 	want := `Settings that differ: solver is "adam" at this site and "sgd" at north; ` +

@@ -16,13 +16,13 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
-// TestFiguresOfARun: in every mode the confusion matrix is that of the sites' own predictions, its accuracy the one that the
+// TestFiguresOfARun: with every method the confusion matrix is that of the sites' own predictions, its accuracy the one that the
 // run reports, and calibrated probabilities of closed forms fit better.
 func TestFiguresOfARun(t *testing.T) {
-	for _, settings := range []string{"preset: frugal", "model: gcn\nrounds: 20\nlr: 0.003", "mode: fullbatch\nmodel: gcn\nrounds: 20", "mode: standalone\nmodel: sage\nrounds: 20", "preset: auto\nbudget: 1"} {
+	for _, settings := range []string{"single: true", "method: layer-wise\nmodel: gcn\nrounds: 20\nlr: 0.003", "method: full-batch\nmodel: gcn\nrounds: 20", "method: full-batch\npeers: 1\nmodel: sage\nrounds: 20", "method: class-means\nbudget: 1"} {
 		l := contested(t, 3, "")
 		l.Plan = read(t, settings+"\ntransport: memory\npolicy: random")
-		if l.Plan.Mode == "standalone" {
+		if l.Plan.Peers == 1 {
 			l.Shards = contested(t, 1, "").Shards
 		}
 		r, err := l.Train(t.Context())
@@ -53,7 +53,7 @@ func TestFiguresOfARun(t *testing.T) {
 		if f.Test.Low > f.Test.Metric || f.Test.High < f.Test.Metric || f.Test.Baseline > 0.3 {
 			t.Errorf("%q: %v of %v to %v, baseline %v", settings, f.Test.Metric, f.Test.Low, f.Test.High, f.Test.Baseline)
 		}
-		if strings.Contains(settings, "frugal") && !(f.Test.Calibrated < 0.8*f.Test.ECE) {
+		if l.Plan.InClosedForm() && !(f.Test.Calibrated < 0.8*f.Test.ECE) {
 			t.Errorf("%q: calibration error %v, then %v", settings, f.Test.ECE, f.Test.Calibrated)
 		}
 		if r.Card.Temperature != f.Temperature || f.Temperature == 0 {
@@ -68,7 +68,7 @@ func TestFiguresOfARun(t *testing.T) {
 // TestFiguresOfAMeeting: all sites have the same figures but for their own nodes, write the same model file, and have the
 // figures again when they start again after the end.
 func TestFiguresOfAMeeting(t *testing.T) {
-	p := read(t, "preset: frugal\npolicy: random\ntransport: memory")
+	p := read(t, "single: true\npolicy: random\ntransport: memory")
 	p.Peers = 3
 	shards, err := Split(dataset.Sites(dataset.SitesConfig{Nodes: 900}, rng.New(1)), p)
 	if err != nil {
@@ -122,7 +122,7 @@ func TestThresholdOfARun(t *testing.T) {
 			s.Labels.Class[i] = map[bool]int32{true: 1, false: 0}[k == 3]
 		}
 	}
-	l.Plan = read(t, "preset: frugal\nmetric: macro-f1\nthreshold: f1\ntransport: memory")
+	l.Plan = read(t, "single: true\nmetric: macro-f1\nthreshold: f1\ntransport: memory")
 	r, err := l.Train(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -157,9 +157,9 @@ func TestThresholdOfARun(t *testing.T) {
 		t.Errorf("F1 of validation nodes %v with a threshold, %v without", a, b)
 	}
 	auto := l
-	auto.Plan = read(t, "preset: auto\nbudget: 1\nmetric: macro-f1\nthreshold: f1\ntransport: memory")
+	auto.Plan = read(t, "method: class-means\nbudget: 1\nmetric: macro-f1\nthreshold: f1\ntransport: memory")
 	if chosen, err := auto.Train(t.Context()); err != nil || chosen.Figures.Threshold == nil || chosen.Card.Goal != "f1" {
-		t.Errorf("preset auto must choose a threshold, too (%v)", err)
+		t.Errorf("class-means must choose a threshold, too (%v)", err)
 	}
 	l.Plan.Threshold = "recall@precision=2"
 	if _, err := l.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "threshold must be f1") {
@@ -182,10 +182,8 @@ func TestThresholdsOfSeveral(t *testing.T) {
 			}
 			s.Labels = several
 		}
-		l.Plan = read(t, "mode: fullbatch\nmodel: sage\nencoder: raw\nrounds: 10\nthreshold: f1\ntransport: memory")
-		if l.Plan.Peers = peers; peers == 1 {
-			l.Plan.Mode = "standalone"
-		}
+		l.Plan = read(t, "method: full-batch\nmodel: sage\nencoder: raw\nrounds: 10\nthreshold: f1\ntransport: memory")
+		l.Plan.Peers = peers
 		r, err := l.Train(t.Context())
 		if err != nil {
 			t.Fatal(err)

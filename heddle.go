@@ -28,10 +28,10 @@ type Encoder = plan.Encoder
 // Boundary says which rows of other peers a step reads.
 type Boundary = plan.Boundary
 
-// Auto, as Plan.Peers, leaves the number of peers to mode, policy and partition.
+// Auto, as Plan.Peers, leaves the number of peers to policy and partition.
 const Auto = plan.AutoPeers
 
-// Defaults returns the default settings for the Mode, Preset, Model and Solver of ask, as
+// Defaults returns the default settings for the Method, Single, Task, Model and Decoder of ask, as
 // plan.Defaults does.
 func Defaults(ask Plan) Plan { return plan.Defaults(ask) }
 

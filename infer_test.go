@@ -78,26 +78,26 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 		rows  float64 // fraction of the rows that rounding to a grid may move by a step
 		whole float64 // bound of the distance from the model on the pooled graph; 0: rows are rounded
 	}{
-		{"model: gcn; encoder: pca:16; hidden: 12; rounds: 8; keep_last: true", true, 0, 1e-4},
-		{"model: sage; encoder: raw; hidden: 12; rounds: 8; keep_last: true", true, 0, 1e-4},
-		{"model: gin; encoder: mlp; hidden: 12; rounds: 8; hops: 2; layer_output: logits; keep_last: true", true, 0, 1e-4},
-		{"model: gat; encoder: pca:16; hidden: 12; heads: 2; rounds: 8; keep_last: true", true, 0, 1e-4},
-		{"model: gatv2; encoder: raw; hidden: 12; heads: 2; rounds: 4; keep_last: true", true, 0, 1e-4},
-		{"model: sage-pool; encoder: mlp; hidden: 12; rounds: 4; keep_last: true", true, 0, 1e-4},
-		{"model: gcn; encoder: raw; hidden: 12; rounds: 8; exchange: cover; residual: true; keep_last: true", true, 0, 1e-4},
-		{"model: gcn; encoder: pca:16; hidden: 12; rounds: 8; rows: int8; keep_last: true", true, 0, 0},
-		{"model: gcn; encoder: pca:16; hidden: 12; rounds: 8; inductive: true", false, 0, 1e-4},
-		{"preset: frugal; class_target: labels; rows: float32; coarse_rows: false", false, 0, 1e-4},
-		{"preset: frugal; class_target: residual; rows: float32; coarse_rows: false", false, 0, 1e-4},
-		{"preset: frugal; class_target: residual; rounds_alone: 2; rows: float32; coarse_rows: false", false, 0, 1e-4},
-		{"preset: frugal; class_target: labels", false, 0.2, 0},
-		{"mode: fullbatch; model: gcn; hidden: 12; rounds: 8", false, 0, 1e-4},
-		{"mode: fullbatch; model: sage; hidden: 12; rounds: 8; norm: batch", false, 0, 1e-4},
-		{"mode: fullbatch; model: gat; heads: 2; hidden: 12; rounds: 8", false, 0, 1e-4},
-		{"mode: fullbatch; model: gin; hidden: 12; rounds: 8; norm: layer", false, 0, 1e-4},
-		{"mode: fullbatch; model: appnp; hidden: 12; hops: 4; alpha: 0.1; rounds: 8", false, 0, 1e-4},
-		{"mode: fullbatch; model: sign; hidden: 12; hops: 2; rounds: 8; correct_smooth: 3", false, 0, 1e-4},
-		{"mode: fullbatch; model: gcn; hidden: 12; rounds: 8; label_augmentation: 0.5", false, 0, 1e-4},
+		{"method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8; keep_last: true", true, 0, 1e-4},
+		{"method: layer-wise; model: sage; encoder: raw; hidden: 12; rounds: 8; keep_last: true", true, 0, 1e-4},
+		{"method: layer-wise; model: gin; encoder: mlp; hidden: 12; rounds: 8; hops: 2; layer_output: logits; keep_last: true", true, 0, 1e-4},
+		{"method: layer-wise; model: gat; encoder: pca:16; hidden: 12; heads: 2; rounds: 8; keep_last: true", true, 0, 1e-4},
+		{"method: layer-wise; model: gatv2; encoder: raw; hidden: 12; heads: 2; rounds: 4; keep_last: true", true, 0, 1e-4},
+		{"method: layer-wise; model: sage-pool; encoder: mlp; hidden: 12; rounds: 4; keep_last: true", true, 0, 1e-4},
+		{"method: layer-wise; model: gcn; encoder: raw; hidden: 12; rounds: 8; exchange: cover; residual: true; keep_last: true", true, 0, 1e-4},
+		{"method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8; rows: int8; keep_last: true", true, 0, 0},
+		{"method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8; inductive: true", false, 0, 1e-4},
+		{"single: true; class_target: labels; rows: float32; coarse_rows: false", false, 0, 1e-4},
+		{"single: true; class_target: residual; rows: float32; coarse_rows: false", false, 0, 1e-4},
+		{"single: true; class_target: residual; rounds_alone: 2; rows: float32; coarse_rows: false", false, 0, 1e-4},
+		{"single: true; class_target: labels", false, 0.2, 0},
+		{"method: full-batch; model: gcn; hidden: 12; rounds: 8", false, 0, 1e-4},
+		{"method: full-batch; model: sage; hidden: 12; rounds: 8; norm: batch", false, 0, 1e-4},
+		{"method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8", false, 0, 1e-4},
+		{"method: full-batch; model: gin; hidden: 12; rounds: 8; norm: layer", false, 0, 1e-4},
+		{"method: full-batch; model: appnp; hidden: 12; hops: 4; alpha: 0.1; rounds: 8", false, 0, 1e-4},
+		{"method: full-batch; model: sign; hidden: 12; hops: 2; rounds: 8; correct_smooth: 3", false, 0, 1e-4},
+		{"method: full-batch; model: gcn; hidden: 12; rounds: 8; label_inputs: 0.5", false, 0, 1e-4},
 	} {
 		for peers := 2; peers <= 4; peers++ {
 			if peers != 2+k%3 && !every {
@@ -176,7 +176,7 @@ func TestInferenceOfNewNodes(t *testing.T) {
 	}
 	to := append(slices.Clone(old), slices.Repeat([]int32{-1}, now.N()-len(old))...)
 	before := &graph.Graph{Name: "before", Adj: *now.Adj.Relabel(old, to, len(old)), X: now.X.Select(old), Labels: now.Labels.Select(old), Split: now.Split[:600]}
-	for _, given := range []string{"preset: frugal; rows: float32", "model: gcn; encoder: pca:16; hidden: 12; rounds: 8", "mode: fullbatch; model: gat; heads: 2; hidden: 12; rounds: 8"} {
+	for _, given := range []string{"single: true; rows: float32", "method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8", "method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8"} {
 		p := read(t, strings.ReplaceAll(given, "; ", "\n")+"\ntransport: memory")
 		p.Peers = 3
 		trained, err := shard.Cut(before, owner[:600], 3)
@@ -208,7 +208,7 @@ func TestInferenceOfNewNodes(t *testing.T) {
 // without the others, are told so.
 func TestSitesInfer(t *testing.T) {
 	l := contested(t, 3, "")
-	l.Plan = read(t, "preset: frugal\npolicy: random")
+	l.Plan = read(t, "single: true\npolicy: random")
 	j := newJoined(t, l)
 	trained, errs := j.join(t.Context())
 	if err := errors.Join(errs...); err != nil {
@@ -278,14 +278,14 @@ func TestSitesInfer(t *testing.T) {
 func TestInferenceSendsAsDisclosed(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1))
 	for given, numbers := range map[string]float64{
-		"model: sage; encoder: pca:16; layers: 2; hidden: 12; rounds: 3; keep_last: true":          16 + 12,
-		"model: gcn; encoder: mlp; layers: 1; hidden: 12; hops: 2; rounds: 3; keep_last: true":     12 + 12,
-		"model: gat; encoder: pca:16; layers: 1; hidden: 12; heads: 2; rounds: 3; keep_last: true": 16,
-		"mode: fullbatch; model: gat; heads: 2; hidden: 12; rounds: 3":                             12 + 7,
-		"mode: fullbatch; model: gcn; hidden: 12; rounds: 3":                                       1 + 12 + 7,
-		"mode: fullbatch; model: appnp; hidden: 12; hops: 4; alpha: 0.1; rounds: 3":                1 + 4*7,
-		"mode: fullbatch; model: sage-pool; hidden: 12; rounds: 3; correct_smooth: 3":              12 + 7 + 1 + 6*7,
-		"preset: frugal; class_target: labels; rows: float32":                                      -1,
+		"method: layer-wise; model: sage; encoder: pca:16; layers: 2; hidden: 12; rounds: 3; keep_last: true":          16 + 12,
+		"method: layer-wise; model: gcn; encoder: mlp; layers: 1; hidden: 12; hops: 2; rounds: 3; keep_last: true":     12 + 12,
+		"method: layer-wise; model: gat; encoder: pca:16; layers: 1; hidden: 12; heads: 2; rounds: 3; keep_last: true": 16,
+		"method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 3":                                              12 + 7,
+		"method: full-batch; model: gcn; hidden: 12; rounds: 3":                                                        1 + 12 + 7,
+		"method: full-batch; model: appnp; hidden: 12; hops: 4; alpha: 0.1; rounds: 3":                                 1 + 4*7,
+		"method: full-batch; model: sage-pool; hidden: 12; rounds: 3; correct_smooth: 3":                               12 + 7 + 1 + 6*7,
+		"single: true; class_target: labels; rows: float32":                                                            -1,
 	} {
 		p := read(t, strings.ReplaceAll(given, "; ", "\n")+"\nexchange: halo\npolicy: random\ntransport: memory")
 		p.Peers = 3

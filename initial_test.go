@@ -34,14 +34,14 @@ func TestInit(t *testing.T) {
 		given string
 		exact bool // the first loss is the model's: no layer before the last is trained again
 	}{
-		{"mode: fullbatch; model: gcn; hidden: 12; rounds: 8; dropout: 0", true},
-		{"mode: fullbatch; model: gat; heads: 2; hidden: 12; rounds: 8; dropout: 0; attention_dropout: 0; norm: layer", true},
-		{"mode: fullbatch; model: sage; hidden: 12; rounds: 8; dropout: 0; label_augmentation: 0", true},
-		{"model: gcn; encoder: pca:16; layers: 1; rounds: 8; dropout: 0", true},
-		{"model: sage; encoder: raw; layers: 1; rounds: 8; dropout: 0; keep_last: true", true},
-		{"model: gcn; encoder: pca:16+classes; layers: 1; rounds: 8; dropout: 0; min_class: 1", true},
-		{"model: gcn; encoder: pca:16; layers: 2; hidden: 12; rounds: 8; dropout: 0; keep_last: true", false},
-		{"model: gcn; encoder: mlp; layers: 2; hidden: 12; rounds: 8; dropout: 0; layer_output: logits; keep_last: true", false},
+		{"method: full-batch; model: gcn; hidden: 12; rounds: 8; dropout: 0", true},
+		{"method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8; dropout: 0; attention_dropout: 0; norm: layer", true},
+		{"method: full-batch; model: sage; hidden: 12; rounds: 8; dropout: 0; label_inputs: 0", true},
+		{"method: layer-wise; model: gcn; encoder: pca:16; layers: 1; rounds: 8; dropout: 0", true},
+		{"method: layer-wise; model: sage; encoder: raw; layers: 1; rounds: 8; dropout: 0; keep_last: true", true},
+		{"method: layer-wise; model: gcn; encoder: pca:16+classes; layers: 1; rounds: 8; dropout: 0; min_class: 1", true},
+		{"method: layer-wise; model: gcn; encoder: pca:16; layers: 2; hidden: 12; rounds: 8; dropout: 0; keep_last: true", false},
+		{"method: layer-wise; model: gcn; encoder: mlp; layers: 2; hidden: 12; rounds: 8; dropout: 0; layer_output: logits; keep_last: true", false},
 	} {
 		p := read(t, strings.ReplaceAll(c.given, "; ", "\n")+"\npolicy: random\ntransport: memory")
 		run := func(p Plan, init *Initial, peers int) *Result {
@@ -88,7 +88,7 @@ func TestInit(t *testing.T) {
 
 // TestInitRefused: what does not fit is refused before a round, and the error names the first difference.
 func TestInitRefused(t *testing.T) {
-	p := read(t, "mode: fullbatch\nmodel: gcn\nhidden: 12\nrounds: 2\npolicy: random\ntransport: memory")
+	p := read(t, "method: full-batch\nmodel: gcn\nhidden: 12\nrounds: 2\npolicy: random\ntransport: memory")
 	p.Peers = 2
 	shards, err := Split(dataset.Sites(dataset.SitesConfig{Nodes: 300, Columns: 60}, rng.New(1)), p)
 	if err != nil {
@@ -142,9 +142,9 @@ func TestInitRefused(t *testing.T) {
 		shards[0].Encoding = nil
 	}
 	for text, want := range map[string]string{
-		"preset: frugal": "init applies only to solver adam, adamw or sgd (got solver ridge)",
+		"single: true": "init applies only to method layer-wise, full-batch or mini-batch (got method class-means)",
 	} {
-		q, err := ReadPlan([]byte(text+"\ninit: "+strings.Repeat("ab", 32)), nil, nil)
+		q, err := ReadPlan(sections(text+"\ninit: "+strings.Repeat("ab", 32)), nil, nil)
 		if err == nil {
 			err = errors.Join(q.Validate(), q.Check(shards))
 		}
@@ -163,7 +163,7 @@ func TestInitClassColumns(t *testing.T) {
 	for k := range names {
 		names[k] = string(rune('a' + k))
 	}
-	settings := "model: gcn\nhidden: 8\nrounds: 1\nkeep_last: true\npolicy: random\ntransport: memory\nencoder: "
+	settings := "method: layer-wise\nmodel: gcn\nhidden: 8\nrounds: 1\nkeep_last: true\npolicy: random\ntransport: memory\nencoder: "
 	for _, c := range []struct {
 		file, plan string // their encoders
 		change     func(s *shard.Shard)

@@ -19,7 +19,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/node"
-	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
@@ -139,7 +138,7 @@ func (r *Result) ahead(best *Result) bool {
 
 // once takes part in one run.
 func (a *seat) once(ctx context.Context) (*Result, error) {
-	if a.plan.Preset == plan.Auto {
+	if a.plan.Contest() {
 		return a.tune(ctx)
 	}
 	return a.train(ctx)
@@ -147,9 +146,6 @@ func (a *seat) once(ctx context.Context) (*Result, error) {
 
 // Seat returns all faults of p and of a shard for the member of that rank.
 func Seat(p Plan, own *shard.Shard, rank int) error {
-	if p.Mode == "standalone" {
-		return input(errors.New("mode must be retexo, fullbatch or minibatch to join (got standalone)"))
-	}
 	if err := seated(p, own, rank); err != nil {
 		return input(err)
 	}
@@ -184,7 +180,7 @@ func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*s
 		return nil, err
 	}
 	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: greeting, event: keeper.Event, waiting: new(atomic.Int64)}
-	if p.Preset == plan.Auto {
+	if p.Contest() {
 		at.event = ofCandidates(keeper.Event)
 	}
 	at.host, err = keeper.open(ctx, s, p, rank, at.waiting)

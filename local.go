@@ -38,18 +38,15 @@ func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
 }
 
 // ForGraph returns p with policy auto replaced by what it means for g: by-column where g says which
-// site each node belongs to and there are as many peers as sites, else random, or in the modes of a
-// cluster (fullbatch, minibatch) multilevel or restream:5. Where g has sites, a Note or a Warning says
+// site each node belongs to and there are as many peers as sites, else random, or with the methods of a
+// cluster (full-batch, mini-batch) multilevel or restream:5. Where g has sites, a Note or a Warning says
 // what becomes of them.
 func ForGraph(g *graph.Graph, p Plan) (Plan, []Event) {
 	if p.Policy != "auto" {
 		return p, nil
 	}
 	parts := max(0, p.Peers)
-	if p.Peers == Auto && p.Mode == "standalone" {
-		parts = 1
-	}
-	policy, text := partition.Usual(g, parts, p.Mode == "fullbatch" || p.Mode == "minibatch")
+	policy, text := partition.Usual(g, parts, !p.Federated())
 	if p.Policy = policy; text == "" {
 		return p, nil
 	}
@@ -69,9 +66,7 @@ func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	parts := p.Peers
 	if parts == Auto {
 		parts = 4
-		if p.Mode == "standalone" {
-			parts = 1
-		} else if p.Policy == "by-column" {
+		if p.Policy == "by-column" {
 			parts = 0 // as many as sites
 		}
 	}
@@ -95,11 +90,11 @@ type Local struct {
 	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
 	Ledger  dp.Ledger      // of what runs spent of the data set, whose name is the shards'; without Path none is kept
 
-	tried bool // by preset auto: what is to be warned of is said of the chosen plan
+	tried bool // by class-means: what is to be warned of is said of the chosen plan
 }
 
 // Train trains with a peer for each shard. Peer r keeps its checkpoints in directory peer-r of
-// State, by preset auto in one of each candidate's name. A fault of plan or shards is an
+// State, by class-means in one of each candidate's name. A fault of plan or shards is an
 // *InputError.
 func (l Local) Train(ctx context.Context) (*Result, error) {
 	p, size := l.Plan, len(l.Shards)
@@ -117,7 +112,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Preset == plan.Auto {
+	if p.Contest() {
 		return l.tune(ctx)
 	}
 	for _, advice := range advise(p, l.Shards[0]) {

@@ -8,6 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -20,7 +21,7 @@ func TestSitesAreThePeers(t *testing.T) {
 	plain.Site, plain.Sites = nil, nil
 	for _, c := range []struct {
 		name       string
-		mode       string
+		method     string
 		policy     string
 		peers      int
 		plain      bool
@@ -34,10 +35,10 @@ func TestSitesAreThePeers(t *testing.T) {
 		{name: "fewer peers", policy: "auto", peers: 2, wantPolicy: "random", wantParts: 2, wantKind: train.Warning, wantText: "3 sites, but 2 peers"},
 		{name: "random asked", policy: "random", peers: sites, wantPolicy: "random", wantParts: sites},
 		{name: "one peer", policy: "auto", peers: 1, wantPolicy: "random", wantParts: 1},
-		{name: "standalone", mode: "standalone", policy: "auto", peers: heddle.Auto, wantPolicy: "random", wantParts: 1},
+		{name: "one peer of a cluster", method: plan.FullBatch, policy: "auto", peers: 1, wantPolicy: "multilevel", wantParts: 1},
 		{name: "no sites", policy: "auto", peers: heddle.Auto, plain: true, wantPolicy: "random", wantParts: 4},
 	} {
-		p := heddle.Defaults(heddle.Plan{Mode: c.mode})
+		p := heddle.Defaults(heddle.Plan{Method: c.method})
 		if p.Policy != "auto" {
 			t.Fatalf("the default policy is %s", p.Policy)
 		}

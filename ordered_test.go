@@ -30,23 +30,23 @@ func staged(t *testing.T, n int) *graph.Graph {
 	return g
 }
 
-// TestOrderedClasses: in every mode classes in order are learned, their figures are those of the predicted medians
+// TestOrderedClasses: with every method classes in order are learned, their figures are those of the predicted medians
 // and its model file predicts the same ranks; predictions are fewer ranks off than the median class is.
 func TestOrderedClasses(t *testing.T) {
 	g := staged(t, 500)
 	test := g.InSplit(graph.Test)
 	for settings, most := range map[string]float64{
-		"mode: standalone\nmodel: sage\nrounds: 60\ndropout: 0\nmetric: rank-mae":                             0.5,
-		"mode: fullbatch\nmodel: sage\nrounds: 60\ndropout: 0\nmetric: qwk":                                   0.5,
-		"mode: retexo\nmodel: sage\nencoder: raw\nrounds: 30\ndropout: 0\nmetric: rank-mae":                   0.5,
-		"mode: minibatch\nmodel: sage\nrounds: 8\nbatch_size: 64\nfanouts: [-1]\nlr: 0.005\nmetric: rank-mae": 0.6,
-		"preset: frugal\nmetric: rank-mae\nclass_rounds: 2":                                                   0.9,
+		"method: full-batch\npeers: 1\nmodel: sage\nrounds: 60\ndropout: 0\nmetric: rank-mae":                    0.5,
+		"method: full-batch\nmodel: sage\nrounds: 60\ndropout: 0\nmetric: qwk":                                   0.5,
+		"method: layer-wise\nmodel: sage\nencoder: raw\nrounds: 30\ndropout: 0\nmetric: rank-mae":                0.5,
+		"method: mini-batch\nmodel: sage\nrounds: 8\nbatch_size: 64\nfanouts: [-1]\nlr: 0.005\nmetric: rank-mae": 0.6,
+		"single: true\nmetric: rank-mae\nclass_rounds: 2":                                                        0.9,
 	} {
 		t.Run(strings.ReplaceAll(settings, "\n", " "), func(t *testing.T) {
 			t.Parallel()
 			p := read(t, settings+"\ntransport: memory\npolicy: random")
 			peers := 3
-			if p.Mode == "standalone" {
+			if p.Peers == 1 {
 				peers = 1
 			}
 			shards := dealt(t, g, peers)
@@ -93,15 +93,15 @@ func TestOrderedClasses(t *testing.T) {
 func TestOrderedRefused(t *testing.T) {
 	g := staged(t, 100)
 	for settings, want := range map[string]string{
-		"metric: qwk\nmode: standalone\nthreshold: f1": "threshold must be empty",
-		"preset: auto\nmetric: qwk":                    "with preset auto (got qwk)",
+		"metric: qwk\nmethod: full-batch\npeers: 1\nthreshold: f1": "threshold must be empty",
+		"method: class-means\nmetric: qwk":                         "with method class-means (got qwk)",
 	} {
 		p := read(t, settings+"\ntransport: memory")
 		if err := p.Check(dealt(t, g, 1)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v, must have %q", settings, err, want)
 		}
 	}
-	p := read(t, "mode: standalone\nmetric: qwk")
+	p := read(t, "method: full-batch\npeers: 1\nmetric: qwk")
 	if err := p.Check(dealt(t, priced(t, 100, false), 1)); err == nil || !strings.Contains(err.Error(), "metric must be r2") {
 		t.Errorf("metric qwk of numbers: the error is %v, must name the metric", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
@@ -119,17 +120,17 @@ func (t *trainer) sent() comm.Counts {
 	return t.measured().Sent.Plus(t.final.Used())
 }
 
-// trainer makes the trainer of p's mode, for m.
+// trainer makes the trainer of p's method, for m.
 func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
 	of := p.endToEnd
 	switch {
 	case p.plan.InClosedForm():
 		of = p.closedForm
-	case p.plan.Mode == "retexo" && p.plan.Task.Links():
+	case p.plan.Method == plan.LayerWise && p.plan.Task.Links():
 		of = p.linkwise
-	case p.plan.Mode == "retexo":
+	case p.plan.Method == plan.LayerWise:
 		of = p.layerwise
-	case p.plan.Mode == "minibatch":
+	case p.plan.Method == plan.MiniBatch:
 		of = p.sampled
 	}
 	t, err := of(m)
@@ -343,10 +344,10 @@ func advise(p Plan, own *shard.Shard) (advice []string) {
 	conv, _ := nn.ConvolutionNamed(p.Model)
 	if n := own.EdgeX.Cols; n > 0 && !conv.EdgeColumns {
 		readers := nn.Convolutions(func(c nn.Convolution) bool { return c.EdgeColumns })
-		advice = append(advice, fmt.Sprintf("the %d columns of the edges of %s are not read: mode fullbatch with model %s reads them", n, own.Name, strings.Join(readers, " or ")))
+		advice = append(advice, fmt.Sprintf("the %d columns of the edges of %s are not read: method full-batch with model %s reads them", n, own.Name, strings.Join(readers, " or ")))
 	}
 	if own.Typed.Count() > 0 && !conv.Typed {
-		advice = append(advice, fmt.Sprintf("the %d relations of the edges of %s are taken for one: mode fullbatch with model rgcn tells them apart",
+		advice = append(advice, fmt.Sprintf("the %d relations of the edges of %s are taken for one: method full-batch with model rgcn tells them apart",
 			own.Typed.Count(), own.Name))
 	}
 	return advice

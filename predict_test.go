@@ -38,7 +38,7 @@ func TestPredictWithoutRows(t *testing.T) {
 		}
 		s.X.Dense, s.X.Sparse = mat.Dense{}, &x
 	}
-	l.Plan = read(t, "mode: fullbatch\nmodel: sage\nencoder: embedding:8\nrounds: 5\ntransport: memory")
+	l.Plan = read(t, "method: full-batch\nmodel: sage\nencoder: embedding:8\nrounds: 5\ntransport: memory")
 	l.Plan.Peers = 2
 	r, err := l.Train(t.Context())
 	if err != nil {

@@ -33,11 +33,11 @@ func TestRecommendTogether(t *testing.T) {
 		settings string
 		g        *graph.Graph
 	}{
-		{"mode: fullbatch\nmodel: gcn\ndecoder: mlp", graphtest.Communities(90, 9, 3, 0.9, rng.New(1))},
-		{"mode: fullbatch\nmodel: sage\nnegatives_from: near", graphtest.Communities(90, 9, 3, 0.9, rng.New(1))},
-		{"mode: fullbatch\nmodel: rgcn\ndecoder: distmult", typed},
-		{"mode: retexo\nmodel: sage\nencoder: raw\nlayers: 1", &fed},
-		{"mode: minibatch\nmodel: sage\ndecoder: distmult\nround_steps: 2\nbatch_size: 50", typed},
+		{"method: full-batch\nmodel: gcn\ndecoder: mlp", graphtest.Communities(90, 9, 3, 0.9, rng.New(1))},
+		{"method: full-batch\nmodel: sage\nnegatives_from: near", graphtest.Communities(90, 9, 3, 0.9, rng.New(1))},
+		{"method: full-batch\nmodel: rgcn\ndecoder: distmult", typed},
+		{"method: layer-wise\nmodel: sage\nencoder: raw\nlayers: 1", &fed},
+		{"method: mini-batch\nmodel: sage\ndecoder: distmult\nround_steps: 2\nbatch_size: 50", typed},
 	} {
 		p := read(t, "task: links\nhidden: 6\nrounds: 3\nlink_holdout: [0.1, 0.2]\npolicy: random\ntransport: memory\n"+c.settings)
 		p.Peers = 2

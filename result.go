@@ -65,8 +65,8 @@ type Result struct {
 	Sums    plan.SumTerms // who sees what of the sums over the peers
 	Privacy *dp.Statement // what the run kept private, and how; nil: nothing
 
-	Plan  Plan      // by which the model was trained: of preset auto that of the chosen candidate
-	Tried []Attempt // of preset auto: all candidates, simpler ones first; the other fields are of the chosen one
+	Plan  Plan      // by which the model was trained: of class-means that of the chosen candidate
+	Tried []Attempt // of class-means: all candidates, simpler ones first; the other fields are of the chosen one
 
 	Runs []*Result // of a plan with several, by seed, this one among them, the others without hidden rows; nil: there was one
 
@@ -145,7 +145,7 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 	}
 	r.Sums = p.SumTerms(own.Parts)
 	// What differs between peers, or after a resume, stays out: all of them write the same file.
-	r.Card = modelfile.Card{Dataset: own.Name, Nodes: own.Nodes, Mode: p.Mode, Peers: own.Parts, Seed: p.Seed,
+	r.Card = modelfile.Card{Dataset: own.Name, Nodes: own.Nodes, Method: p.Method, Peers: own.Parts, Seed: p.Seed,
 		Setting: setting, Sums: r.Sums.Trust,
 		Ordered: p.Ordered(), Metric: string(metric), Val: finite(r.Val), Test: finite(r.Test), Encoding: own.Encoding}
 	if model.Spec.Kind() != target.Links { // links have no classes, whatever their nodes have

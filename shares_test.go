@@ -18,7 +18,7 @@ func TestMovedLayers(t *testing.T) {
 		g := graphtest.Skewed(drawn)
 		var one *Result
 		run := func(settings string) *Result {
-			p := read(t, "model: gcn\nencoder: raw\nlayers: 1\nhidden: 8\nrounds: 60\nlr: 0.03\nupdates: float32\ntransport: memory\n"+settings)
+			p := read(t, "method: layer-wise\nmodel: gcn\nencoder: raw\nlayers: 1\nhidden: 8\nrounds: 60\nlr: 0.03\nupdates: float32\ntransport: memory\n"+settings)
 			shards, err := Split(g, p)
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // TestTripsOfARun: over links of latency L and of a rate, a run takes its trips times L, and at most what the bytes of
@@ -19,20 +20,20 @@ func TestTripsOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	layers := heddle.Defaults(heddle.Plan{})
+	layers := heddle.Defaults(heddle.Plan{Method: plan.LayerWise})
 	layers.Policy, layers.Transport, layers.Rounds = frugal.Policy, frugal.Transport, 3
-	together := heddle.Defaults(heddle.Plan{Mode: "fullbatch"})
+	together := heddle.Defaults(heddle.Plan{Method: plan.FullBatch})
 	together.Policy, together.Transport, together.Rounds = frugal.Policy, frugal.Transport, 3
 	turns := together // each peer's gradients after those of another
 	turns.Order, turns.Fetch = "fixed", "sar"
-	for name, plan := range map[string]heddle.Plan{"frugal": frugal, "layers": layers, "together": together, "in turn": turns} {
+	for name, p := range map[string]heddle.Plan{"frugal": frugal, "layers": layers, "together": together, "in turn": turns} {
 		t.Run(name, func(t *testing.T) {
 			const latency, rate = 100 * time.Millisecond, 10e6 / 8
-			plan.Link = "latency=100ms,rate=10Mbit"
+			p.Link = "latency=100ms,rate=10Mbit"
 			var r *heddle.Result
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
-				if r, err = (heddle.Local{Plan: plan, Shards: shards}).Train(t.Context()); err != nil {
+				if r, err = (heddle.Local{Plan: p, Shards: shards}).Train(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				took, least := time.Since(begun), time.Duration(r.Load.Trips)*latency
@@ -57,7 +58,7 @@ func TestSumsGoBesideRows(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 200}, rng.New(1))
 	const rounds = 2
 	messages := func(hidden int) int64 {
-		p := heddle.Defaults(heddle.Plan{Mode: "fullbatch"})
+		p := heddle.Defaults(heddle.Plan{Method: plan.FullBatch})
 		p.Transport, p.Policy, p.Peers, p.Layers, p.Hidden, p.Rounds, p.EvalEvery = "memory", "random", 2, 3, hidden, rounds, rounds
 		r, err := heddle.Train(t.Context(), g, p)
 		if err != nil {

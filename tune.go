@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/tune"
 )
 
-// Attempt is one of the plans that preset auto may try, and what became of it.
+// Attempt is one of the plans that class-means may try, and what became of it.
 type Attempt struct {
 	Name string
 	Plan Plan // trains the same model by itself
@@ -26,7 +26,7 @@ type Attempt struct {
 func tuned(ctx context.Context, all []plan.Candidate, t tune.Trials[*Result]) (*Result, error) {
 	chosen, r, err := t.Run(ctx)
 	if errors.Is(err, tune.ErrNone) || errors.Is(err, tune.ErrForeign) {
-		err = input(fmt.Errorf("preset auto: %w", err))
+		err = input(fmt.Errorf("method class-means: %w", err))
 	}
 	if err != nil {
 		return nil, err

@@ -21,10 +21,27 @@ import (
 	"github.com/heddle-gnn/heddle/tune"
 )
 
-// read makes a plan that must be sound.
+// sections moves experimental settings of a text to their section.
+func sections(text string) []byte {
+	usual, experimental := "", ""
+	for line := range strings.SplitSeq(text, "\n") {
+		name, _, _ := strings.Cut(line, ":")
+		if s, ok := plan.Lookup(name); ok && s.Experimental {
+			experimental += "\n  " + line
+		} else {
+			usual += line + "\n"
+		}
+	}
+	if experimental != "" {
+		usual += "experimental:" + experimental
+	}
+	return []byte(usual)
+}
+
+// read makes a plan that must be sound. Experimental settings may be anywhere in its text.
 func read(t *testing.T, text string) Plan {
 	t.Helper()
-	p, err := ReadPlan([]byte(text), nil, nil)
+	p, err := ReadPlan(sections(text), nil, nil)
 	if err == nil {
 		err = p.Validate()
 	}
@@ -34,11 +51,11 @@ func read(t *testing.T, text string) Plan {
 	return *p
 }
 
-// contested is a plan of preset auto, with settings of its own, and a graph over so many peers.
+// contested is a plan of class-means, with settings of its own, and a graph over so many peers.
 func contested(t *testing.T, peers int, given string) Local {
 	t.Helper()
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 1200}, rng.New(1))
-	p := read(t, "preset: auto\npolicy: random\ntransport: memory\n"+given)
+	p := read(t, "method: class-means\npolicy: random\ntransport: memory\n"+given)
 	p.Peers = peers
 	shards, err := Split(g, p)
 	if err != nil {
@@ -170,7 +187,7 @@ func TestTuneResumes(t *testing.T) {
 			}
 		}
 		again := l.mustTune(t, all)
-		if slices.Contains(began, "own-rows") {
+		if slices.Contains(began, "labels") {
 			t.Errorf("interrupted in %s, after which %q were trained", c.in, began)
 		}
 		if !slices.Equal(parametersOf(again), parametersOf(want)) || choice(t, again).Name != choice(t, want).Name || again.Val != want.Val {
@@ -220,18 +237,19 @@ func TestTuneKeepsItsBudget(t *testing.T) {
 // TestLimits: no run without a failure sends more than its limit, and the limit of one that no patience ends is near.
 func TestLimits(t *testing.T) {
 	for given, most := range map[string]float64{
-		"preset: frugal":                 1.9, // sums cross in place of rows
-		"preset: frugal\nexchange: halo": 1.8,
-		"preset: frugal\nclass_target: labels\ninductive: true\nmetric: macro-f1":        4,
-		"rounds: 6\nencoder: raw\nhidden: 16":                                            6, // sparse rows are taken for dense
-		"model: sage\nrounds: 6\nencoder: mlp\nlayer_output: logits\nhidden: 16":         1.5,
-		"model: gat\nrounds: 6\nencoder: pca:16\nhidden: 16\nrows: bf16\nexchange: halo": 1.5,
-		"model: gin\nrounds: 6\nhops: 2\neval_every: 2\nencoder: pca:16\nhidden: 16":     1.5,
-		"rounds: 6\nencoder: pca:16\nhidden: 16\ninductive: true\nresidual: true":        1.5,
-		"rounds: 6\nencoder: pca:16\nhidden: 16\nupdates: int8\nsums: int16":             1.5,
-		"rounds: 6\nencoder: pca:16\nhidden: 16\nneighbours: 3":                          1.5,
-		"model: sage\nrounds: 6\nencoder: pca:16+classes\nhidden: 16\nlocal_steps: 5":    3,
-		"rounds: 6\nencoder: pca:16\nhidden: 256\nlayer_output: logits\nupdates: int8":   1.5,
+		"single: true":                         1.9, // sums cross in place of rows
+		"single: true\nexchange: halo":         1.8,
+		"single: true\nclass_target: residual": 3, // validation ends the rounds early
+		"single: true\nclass_target: labels\ninductive: true\nmetric: macro-f1":                              4,
+		"method: layer-wise\nrounds: 6\nencoder: raw\nhidden: 16":                                            6, // sparse rows are taken for dense
+		"method: layer-wise\nmodel: sage\nrounds: 6\nencoder: mlp\nlayer_output: logits\nhidden: 16":         1.5,
+		"method: layer-wise\nmodel: gat\nrounds: 6\nencoder: pca:16\nhidden: 16\nrows: bf16\nexchange: halo": 1.5,
+		"method: layer-wise\nmodel: gin\nrounds: 6\nhops: 2\neval_every: 2\nencoder: pca:16\nhidden: 16":     1.5,
+		"method: layer-wise\nrounds: 6\nencoder: pca:16\nhidden: 16\ninductive: true\nresidual: true":        1.5,
+		"method: layer-wise\nrounds: 6\nencoder: pca:16\nhidden: 16\nupdates: int8\nsums: int16":             1.5,
+		"method: layer-wise\nrounds: 6\nencoder: pca:16\nhidden: 16\nneighbours: 3":                          1.5,
+		"method: layer-wise\nmodel: sage\nrounds: 6\nencoder: pca:16+classes\nhidden: 16\nlocal_steps: 5":    3,
+		"method: layer-wise\nrounds: 6\nencoder: pca:16\nhidden: 256\nlayer_output: logits\nupdates: int8":   1.5,
 	} {
 		for _, peers := range []int{1, 3} {
 			l := contested(t, peers, "")
@@ -359,10 +377,10 @@ func TestAutoNeedsLabels(t *testing.T) {
 		if !errors.As(err, &fault) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%d labels a class: %v, must say %q", labelled, err, says)
 		}
-		one := Defaults(Plan{Preset: "frugal"})
+		one := Defaults(Plan{Single: true})
 		one.Peers, one.Transport, one.Policy, one.MinClass = 2, "memory", "random", min(labelled, one.MinClass)
 		if _, err := Train(t.Context(), g, one); err != nil {
-			t.Errorf("%d labels a class, preset frugal: %v", labelled, err)
+			t.Errorf("%d labels a class, one closed form: %v", labelled, err)
 		}
 	}
 }

@@ -13,7 +13,7 @@ func TestNarrowUpdatesAreSummedAlike(t *testing.T) {
 		var first []float32
 		for k, ways := range []string{"secure_sums: off; transport: memory", "secure_sums: on; transport: memory", "secure_sums: on; transport: libp2p"} {
 			l := contested(t, 3, "")
-			l.Plan = read(t, strings.ReplaceAll("rounds: 5; model: gcn; encoder: pca:8; hidden: 12; sums: int16; rows: int8; "+updates+"; "+ways, "; ", "\n"))
+			l.Plan = read(t, strings.ReplaceAll("method: layer-wise; rounds: 5; model: gcn; encoder: pca:8; hidden: 12; sums: int16; rows: int8; "+updates+"; "+ways, "; ", "\n"))
 			r, err := l.Train(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -18,14 +18,15 @@ import (
 // which the site alone writes. What a list does not name is not allowed.
 type Policy struct {
 	Federation string   `yaml:"federation"` // whose rosters and plans this site takes
-	Encoders   []string `yaml:"encoders"`   // raw, mlp, classes, embedding (of any width), pca (any number of components), pca:K (at most K)
-	Solvers    []string `yaml:"solvers"`    // adam, adamw, sgd, ridge
+	Methods    []string `yaml:"methods"`    // class-means, layer-wise, full-batch, mini-batch
 
+	// What the methods other than class-means may send of a node.
+	Encoders     []string `yaml:"encoders"`      // raw, mlp, classes (columns of classes), embedding (of any width), pca (any number of components), pca:K (at most K)
 	LayerOutputs []string `yaml:"layer_outputs"` // hidden, logits
-	Modes        []string `yaml:"modes"`         // retexo, fullbatch, minibatch; none: retexo
-	Rows         []string `yaml:"rows"`          // float32, bf16, int8, int4; none: all of them
-	Categories   []string `yaml:"categories"`    // columns whose texts this site tells when sites meet; nil: any, empty: none
-	LeaveOneOut  bool     `yaml:"leave_one_out"` // rows of class means must not hold a node's own label
+
+	Rows        []string `yaml:"rows"`          // float32, bf16, int8, int4; none: all of them
+	Categories  []string `yaml:"categories"`    // columns whose texts this site tells when sites meet; nil: any, empty: none
+	LeaveOneOut bool     `yaml:"leave_one_out"` // rows of class means must not hold a node's own label
 
 	MaxLayers  int     `yaml:"max_layers"`     // 0: no bound
 	MaxHops    int     `yaml:"max_hops"`       // of a layer; 0: no bound
@@ -48,6 +49,9 @@ type Policy struct {
 	Approvers  []string `yaml:"approvers"`          // peer IDs whose signatures under an approval count; none: this peer's own
 	Approvals  int      `yaml:"approvals"`          // how many of them must sign; 0: one
 }
+
+// classMeans is the method whose rows no encoder makes.
+const classMeans = "class-means"
 
 // maxPolicy is how long a policy file may be, in bytes.
 const maxPolicy = 64 << 10
@@ -113,17 +117,17 @@ func (p Policy) Validate() error {
 	if !named(p.Federation, lower+digits+"-") {
 		fault("federation must be the name in the roster (got %q)", p.Federation)
 	}
+	onlyClassMeans := slices.Equal(p.Methods, []string{classMeans})
 	for _, l := range []struct {
 		field     string
 		got, want []string
 	}{
+		{"methods", p.Methods, []string{classMeans, "layer-wise", "full-batch", "mini-batch"}},
 		{"encoders", p.Encoders, []string{"raw", "mlp", "pca", "pca:K", "classes", "embedding"}},
 		{"layer_outputs", p.LayerOutputs, []string{"hidden", "logits"}},
-		{"solvers", p.Solvers, []string{"adam", "adamw", "sgd", "ridge"}},
-		{"modes", p.modes(), []string{"retexo", "fullbatch", "minibatch"}},
 		{"rows", p.rows(), allRows},
 	} {
-		if len(l.got) == 0 {
+		if len(l.got) == 0 && !(onlyClassMeans && (l.field == "encoders" || l.field == "layer_outputs")) {
 			fault("%s must name some of %s (got none)", l.field, strings.Join(l.want, ", "))
 		}
 		for _, s := range l.got {
@@ -172,9 +176,8 @@ var (
 	allRows = []string{"float32", "bf16", "int8", "int4"}
 )
 
-// modes and rows are the lists of the policy, or what they mean where it has none.
-func (p Policy) modes() []string { return orElse(p.Modes, []string{"retexo"}) }
-func (p Policy) rows() []string  { return orElse(p.Rows, allRows) }
+// rows is the list of the policy, or what it means if there is none.
+func (p Policy) rows() []string { return orElse(p.Rows, allRows) }
 
 func orElse(given, otherwise []string) []string {
 	if given == nil {
@@ -195,7 +198,7 @@ func components(encoder string) (k int, ok bool) {
 
 // Plan is what a policy judges of a plan. Each field is judged by one rule, which a Refusal names.
 type Plan struct {
-	Mode, Encoder, LayerOutput, Solver, Rows string
+	Method, Encoder, LayerOutput, Rows string
 
 	Layers, Hops int
 	Passes       int     // over the features that find components; 0: none
@@ -218,19 +221,19 @@ const usualInSum = 3
 func (p Policy) Check(plan Plan) error {
 	var errs []error
 	fault := func(rule, format string, args ...any) { errs = append(errs, refuse("policy."+rule, format, args...)) }
-	if !p.allowsEncoder(plan.Encoder) {
+	trained := plan.Method != classMeans // class means have rows of their own kind, which the other rules bound
+	if trained && !p.allowsEncoder(plan.Encoder) {
 		fault("encoders", "the plan's encoder %s is none of %s", plan.Encoder, list(p.Encoders))
 	}
 	for _, l := range []struct {
 		rule, what, got string
 		allowed         []string
 	}{
-		{"modes", "mode", plan.Mode, p.modes()},
+		{"methods", "method", plan.Method, p.Methods},
 		{"layer_outputs", "layer output", plan.LayerOutput, p.LayerOutputs},
-		{"solvers", "solver", plan.Solver, p.Solvers},
 		{"rows", "format of rows", plan.Rows, p.rows()},
 	} {
-		if !slices.Contains(l.allowed, l.got) {
+		if !slices.Contains(l.allowed, l.got) && (trained || l.rule != "layer_outputs") {
 			fault(l.rule, "the plan's %s %s is none of %s", l.what, l.got, list(l.allowed))
 		}
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 const policyFile = `federation: tumour-registry
+methods: [class-means, layer-wise]
 encoders: ["pca:64", mlp]
 layer_outputs: [logits]
-solvers: [ridge, adam]
 min_members: 3
 max_rounds: 200
 max_bytes: 100000
@@ -63,7 +63,7 @@ func TestPolicyTold(t *testing.T) {
 
 // A policy with a field that is no more is refused: a site that asked for it must not run without it.
 func TestPolicyDeletedFields(t *testing.T) {
-	for _, text := range []string{"max_label_epsilon: 4", "least_in_sum: 3"} {
+	for _, text := range []string{"max_label_epsilon: 4", "least_in_sum: 3", "modes: [retexo]", "solvers: [adam]"} {
 		name, _, _ := strings.Cut(text, ":")
 		if _, err := parsePolicy([]byte(policyFile + text + "\n")); err == nil || !strings.Contains(err.Error(), "unknown field \""+name+"\"") {
 			t.Errorf("%s: the error must be that the field is unknown (got %v)", text, err)
@@ -72,7 +72,7 @@ func TestPolicyDeletedFields(t *testing.T) {
 }
 
 func TestPolicyCheck(t *testing.T) {
-	allowed := Plan{Mode: "retexo", Encoder: "pca:64", LayerOutput: "logits", Solver: "ridge", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
+	allowed := Plan{Method: "layer-wise", Encoder: "pca:64", LayerOutput: "logits", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
 		Members: 3, InSum: 3, Epsilon: 4, Delta: 0.001, Numbers: 1.5}
 	for what, c := range map[string]struct {
 		change func(*Plan)
@@ -83,17 +83,16 @@ func TestPolicyCheck(t *testing.T) {
 		"more columns":    {func(p *Plan) { p.Encoder = "pca:65" }, []string{"policy.encoders"}},
 		"raw":             {func(p *Plan) { p.Encoder = "raw" }, []string{"policy.encoders"}},
 		"nonsense":        {func(p *Plan) { p.Encoder = "pca:-1" }, []string{"policy.encoders"}},
-		"class means":     {func(p *Plan) { p.Encoder = "classes" }, []string{"policy.encoders"}},
-		"both":            {func(p *Plan) { p.Encoder = "classes+pca:16" }, []string{"policy.encoders"}},
+		"class means":     {func(p *Plan) { p.Method, p.Encoder, p.LayerOutput = "class-means", "classes", "hidden" }, nil},
+		"columns":         {func(p *Plan) { p.Encoder = "pca:16+classes" }, []string{"policy.encoders"}},
 		"no number":       {func(p *Plan) { p.Encoder = "pca" }, []string{"policy.encoders"}},
-		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.modes", "policy.layer_outputs", "policy.solvers", "policy.rows", "policy.max_epsilon", "policy.min_members", "policy.min_members_in_sum"}},
+		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.methods", "policy.layer_outputs", "policy.rows", "policy.max_epsilon", "policy.min_members", "policy.min_members_in_sum"}},
 		"hidden rows":     {func(p *Plan) { p.LayerOutput = "hidden" }, []string{"policy.layer_outputs"}},
-		"solver":          {func(p *Plan) { p.Solver = "sgd" }, []string{"policy.solvers"}},
 		"two peers":       {func(p *Plan) { p.Members = 2 }, []string{"policy.min_members"}},
 		"two in a sum":    {func(p *Plan) { p.InSum = 2 }, []string{"policy.min_members_in_sum"}},
 		"sums in clear":   {func(p *Plan) { p.InSum = 1 }, []string{"policy.min_members_in_sum"}},
 		"too many rounds": {func(p *Plan) { p.Rounds = 201 }, []string{"policy.max_rounds"}},
-		"end to end":      {func(p *Plan) { p.Mode = "fullbatch" }, []string{"policy.modes"}},
+		"end to end":      {func(p *Plan) { p.Method = "full-batch" }, []string{"policy.methods"}},
 		"exact rows":      {func(p *Plan) { p.Rows = "float32" }, []string{"policy.rows"}},
 		"layers":          {func(p *Plan) { p.Layers = 3 }, []string{"policy.max_layers"}},
 		"hops":            {func(p *Plan) { p.Hops = 4 }, []string{"policy.max_hops"}},
@@ -120,15 +119,15 @@ func TestPolicyCheck(t *testing.T) {
 			}
 		}
 	}
-	bare := Policy{Federation: "x", Encoders: []string{"pca"}, LayerOutputs: []string{"logits"}, Solvers: []string{"adam"}, MinMembers: 2, MinInSum: 1}
-	most := Plan{Mode: "retexo", Encoder: "pca:9", LayerOutput: "logits", Solver: "adam", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Members: 2, InSum: 1,
+	bare := Policy{Federation: "x", Encoders: []string{"pca"}, Methods: []string{"layer-wise"}, LayerOutputs: []string{"logits"}, MinMembers: 2, MinInSum: 1}
+	most := Plan{Method: "layer-wise", Encoder: "pca:9", LayerOutput: "logits", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Members: 2, InSum: 1,
 		Labels: true, Delta: 1, Numbers: 9}
 	if err := errors.Join(bare.Validate(), bare.Check(most)); err != nil {
 		t.Errorf("a policy without these rules: %v", err)
 	}
-	most.Mode = "fullbatch"
-	if err := bare.Check(most); err == nil || !strings.Contains(err.Error(), "policy.modes: ") {
-		t.Errorf("a policy that names no mode allows retexo alone: %v", err)
+	means := Policy{Federation: "x", Methods: []string{"class-means"}, MinMembers: 2}
+	if err := means.Validate(); err != nil {
+		t.Errorf("a policy of class means must need no encoders and layer outputs (got %v)", err)
 	}
 	for least, wrong := range map[int]bool{0: true, 1: false, 2: false, 3: true, 5: true} {
 		p, rules := allowed, policy(t)
@@ -171,7 +170,7 @@ func TestPolicyFaults(t *testing.T) {
 		strings.Replace(policyFile, "[logits]", "[rows]", 1):                                       `layer_outputs must be some of hidden, logits (got "rows")`,
 		strings.Replace(policyFile, "mlp", "pca:0", 1):                                             `encoders must be some of raw, mlp, pca, pca:K, classes, embedding (got "pca:0")`,
 		strings.Replace(policyFile, "mlp", "pca:K", 1):                                             `encoders must be some of raw, mlp, pca, pca:K, classes, embedding (got "pca:K")`,
-		strings.Replace(policyFile, "ridge", "magic", 1):                                           `solvers must be some of adam, adamw, sgd, ridge (got "magic")`,
+		strings.Replace(policyFile, "class-means", "magic", 1):                                     `methods must be some of class-means, layer-wise, full-batch, mini-batch (got "magic")`,
 		strings.Replace(policyFile, "20:00-06:30", "20:00", 1):                                     `hours must be spans such as 22:00-06:00 (got "20:00")`,
 		strings.Replace(policyFile, "20:00-06:30", "24:00-25:00", 1):                               `hours must be spans such as 22:00-06:00 (got "24:00-25:00")`,
 		strings.Replace(policyFile, "20:00-06:30", "20:00-20:00", 1):                               `hours must be spans such as 22:00-06:00 (got "20:00-20:00")`,

@@ -23,7 +23,7 @@ type Attempt struct {
 // alone, and of the others the one that sends the most numbers per node.
 func (d *Disclosure) attacked() (all [][]Run) {
 	for _, r := range d.Tried() {
-		if r.Fresh == 0 && r.Plan.Mode == "retexo" {
+		if r.Fresh == 0 && r.Plan.Federated() {
 			continue // only sums leave
 		}
 		k := slices.IndexFunc(all, func(others []Run) bool {
@@ -47,7 +47,7 @@ func (d *Disclosure) attacked() (all [][]Run) {
 func nodesFor(limit time.Duration) int { return min(max(int(1000*limit.Seconds()), 1000), 5000) }
 
 // Attack runs our own attacks on the rows of own, as a member that receives them would, for about limit, and returns what
-// they recover. With preset auto it attacks the rows of class means of all plans together, and of other encoders the
+// they recover. With class-means it attacks the rows of class means of all plans together, and of other encoders the
 // widest ones.
 func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Duration) (all []Attempt, err error) {
 	if own, err = some(own, nodesFor(limit)); err != nil {
@@ -62,7 +62,7 @@ func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Du
 		}
 		got, err := attack.Check(ctx, r.Plan, own, limit/time.Duration(len(tried)), beside...)
 		switch {
-		case r.Plan.Mode != "retexo":
+		case !r.Plan.Federated():
 			text = "the features themselves leave"
 		case errors.Is(err, attack.ErrUnmeasured):
 			text = "not measured: " + err.Error()
@@ -74,7 +74,7 @@ func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Du
 		k := slices.IndexFunc(all, func(a Attempt) bool { return a.Text == text })
 		if k < 0 {
 			k = len(all)
-			all = append(all, Attempt{Text: text, Leaks: got.Exact > 0 || r.Plan.Mode != "retexo"})
+			all = append(all, Attempt{Text: text, Leaks: got.Exact > 0 || !r.Plan.Federated()})
 		}
 		for _, one := range runs {
 			if one.Name != "" {

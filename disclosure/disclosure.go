@@ -20,7 +20,7 @@ import (
 // Disclosure is what a site sends in a run by a plan.
 type Disclosure struct {
 	Plan  plan.Plan
-	Runs  []Run // by the plan, or of preset auto by each candidate, one after the other
+	Runs  []Run // by the plan, or of class-means by each candidate, one after the other
 	Reads []int // by member: nodes of this site that it reads
 
 	Nodes  int   // of this site that any other member reads
@@ -57,7 +57,7 @@ func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 		lists, err := sent(p, own)
 		return d.run(p, own, lists), err
 	}
-	if p.Preset != plan.Auto {
+	if !p.Contest() {
 		one, err := run(p)
 		d.Runs = []Run{one}
 		return d, err
@@ -121,7 +121,7 @@ func (d *Disclosure) run(p plan.Plan, own *shard.Shard, lists []traffic.List) Ru
 
 // reach counts who may read which rows of own in a run by p.
 func (d *Disclosure) reach(p plan.Plan, own *shard.Shard) {
-	if p.Mode == "minibatch" || p.Task.Links() && p.NegativesFrom == "all" {
+	if p.Method == plan.MiniBatch || p.Task.Links() && p.NegativesFrom == "all" {
 		d.countAll(own)
 	} else {
 		d.count(own)
@@ -194,7 +194,7 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 			lists = append(lists, traffic.ClassMeans(c, members, all))
 		}
 		return lists, nil
-	case p.Mode == "retexo" && p.Task.Links():
+	case p.Method == plan.LayerWise && p.Task.Links():
 		c, err := p.Linkwise(own)
 		if err != nil {
 			return nil, err
@@ -202,14 +202,14 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 		members.Types = own.Types.Count()
 		l, err := traffic.Linkwise(c, members)
 		return []traffic.List{l}, err
-	case p.Mode == "retexo":
+	case p.Method == plan.LayerWise:
 		c, err := p.Layerwise(own)
 		if err != nil {
 			return nil, err
 		}
 		l, err := traffic.Layerwise(c, members)
 		return []traffic.List{l}, err
-	case p.Mode == "minibatch":
+	case p.Method == plan.MiniBatch:
 		c, err := p.Sampled(own)
 		if err != nil {
 			return nil, err
@@ -234,7 +234,7 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 // what leaves them, rounds must not depend on the links of others.
 func linksLike(p plan.Plan, own *shard.Shard) (int64, error) {
 	if len(p.Members) > 0 {
-		return 0, errors.New("round_steps must be at least 1 for task links in mode minibatch with members (got 0): how many steps an epoch has depends on links of the other sites")
+		return 0, errors.New("round_steps must be at least 1 for task links by method mini-batch with members (got 0): how many steps an epoch has depends on links of the other sites")
 	}
 	c, err := p.Links(own)
 	if err != nil {
@@ -340,13 +340,13 @@ func (d *Disclosure) Total() (sum Run) {
 	for _, r := range d.Tried() {
 		sum.Node, sum.Fresh, sum.Bytes = sum.Node+r.Node, sum.Fresh+r.Fresh, sum.Bytes+r.Bytes
 	}
-	if d.Plan.Preset == plan.Auto {
+	if d.Plan.Contest() {
 		sum.Bytes = min(sum.Bytes, int64(float64(d.Plan.Budget)*1e6)*int64(max(1, d.Plan.Runs)))
 	}
 	return sum
 }
 
-// Judge returns an error unless policy allows the plan: of preset auto, unless it allows any of the candidates. The others
+// Judge returns an error unless policy allows the plan: of class-means, unless it allows any of the candidates. The others
 // are ruled out, and what earlier candidates send of a node counts for later ones.
 func (d *Disclosure) Judge(policy admission.Policy) error {
 	var errs []error

@@ -32,7 +32,7 @@ func TestRecommend(t *testing.T) {
 	for u, id := range rng.New(2).FoldString("name").Perm(g.N()) {
 		group[id] = u % 3
 	}
-	p := read(t, "mode: fullbatch\ntask: links\nmodel: gcn\nhidden: 16\nrounds: 60\ntransport: memory\npeers: 3")
+	p := read(t, "method: full-batch\ntask: links\nmodel: gcn\nhidden: 16\nrounds: 60\npeers: 3\nexperimental: {transport: memory}")
 	r, err := heddle.Train(t.Context(), g, p)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestRecommendTyped(t *testing.T) {
 		}
 	}
 	g.Typed.Adj = *g.Typed.Adj.Keep(keep)
-	r, err := heddle.Train(t.Context(), g, read(t, "mode: standalone\ntask: links\nmodel: rgcn\nhidden: 8\nrounds: 3\ndecoder: distmult\nlink_holdout: [0.1, 0.1]"))
+	r, err := heddle.Train(t.Context(), g, read(t, "method: full-batch\npeers: 1\ntask: links\nmodel: rgcn\nhidden: 8\nrounds: 3\ndecoder: distmult\nlink_holdout: [0.1, 0.1]"))
 	if err != nil {
 		t.Fatal(err)
 	}

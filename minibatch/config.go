@@ -58,19 +58,19 @@ func (c Config) Validate() error {
 	fault(c.BatchSize < 1, "batch_size must be at least 1 (got %d)", c.BatchSize)
 	fault(c.Group < 0 || c.Group > MostGroup, "group must be from 0 (chosen by latency) to %d (got %d)", MostGroup, c.Group)
 	fault(c.RoundSteps < 0 || c.RoundSteps > maxRoundSteps, "round_steps must be from 0 (an epoch) to %d (got %d)", maxRoundSteps, c.RoundSteps)
-	fault(c.Links != nil && c.Links.Near, "negatives_from must be all in mode minibatch (got near): a batch has the neighbourhoods of all that it draws")
+	fault(c.Links != nil && c.Links.Near, "negatives_from must be all with method mini-batch (got near): a batch has the neighbourhoods of all that it draws")
 	fault(c.Cache < 0, "feature_cache must be at least 0 (got %d)", c.Cache)
 	fault(c.Memory < 0, "memory must be at least 0 (got %d)", c.Memory)
 	if n := len(c.Spec.Layers); len(c.Sample.Fanouts) > 0 {
 		fault(len(c.Sample.Fanouts) != n, "fanouts must have a number for each of %d layers (got %d)", n, len(c.Sample.Fanouts))
 	}
 	fault(c.Spec.Encoder.Kind != "raw", "encoder must be raw (got %s): the first layer reads sampled neighbours' features", c.Spec.Encoder.Kind)
-	fault(c.Spec.Encoder.Labels > 0, "label_augmentation must be 0 (got %g): samples have no labels as input", c.Spec.Encoder.Labels)
-	fault(c.Spec.CorrectSmooth != nil, "correct_smooth must be 0: it is of mode fullbatch")
+	fault(c.Spec.Encoder.Labels > 0, "label_inputs must be 0 (got %g): samples have no labels as input", c.Spec.Encoder.Labels)
+	fault(c.Spec.CorrectSmooth != nil, "correct_smooth must be 0: it is of method full-batch")
 	fault(c.Spec.BatchNormed(), "norm must be none or layer (got batch): statistics of a batch would depend on which peers hold its nodes")
 	for i, l := range c.Spec.Layers {
 		conv, _ := nn.ConvolutionNamed(l.Conv)
-		fault(!Samples(conv), "model must be %s in mode minibatch (got %s in layers[%d], which %s)", strings.Join(nn.Convolutions(Samples), ", "), l.Conv, i, why(conv))
+		fault(!Samples(conv), "model must be %s with method mini-batch (got %s in layers[%d], which %s)", strings.Join(nn.Convolutions(Samples), ", "), l.Conv, i, why(conv))
 		fault(l.Hops > 1, "hops must be 1 for layers[%d] (got %d): a layer reads one block", i, l.Hops)
 		fault(l.Conv != c.Spec.Layers[0].Conv, "layers must be of one convolution (got %s after %s)", l.Conv, c.Spec.Layers[0].Conv)
 	}
@@ -94,7 +94,7 @@ func why(c nn.Convolution) string {
 	case c.Propagates || c.First:
 		return "aggregates over many hops at once, whose samples would be the whole graph"
 	}
-	return "reads no edges: mode fullbatch trains it"
+	return "reads no edges: method full-batch trains it"
 }
 
 // Fingerprint names everything that decides the result, and what the peers must have in common.

@@ -122,7 +122,7 @@ func TestValidate(t *testing.T) {
 		"reads no edges":                     func(c *Config) { c.Spec.Layers[0].Conv = "mlp" },
 		"must be of one convolution":         func(c *Config) { c.Spec.Layers[1].Conv = "gcn" },
 		"encoder must be raw":                func(c *Config) { c.Spec.Encoder.Kind = "mlp" },
-		"label_augmentation must be 0":       func(c *Config) { c.Spec.Encoder.Labels = 0.5 },
+		"label_inputs must be 0":             func(c *Config) { c.Spec.Encoder.Labels = 0.5 },
 		"fanouts must be -1 (all) or from 1": func(c *Config) { c.Sample.Fanouts = []int{0, 3} },
 	} {
 		c := of(t, "sage", g)

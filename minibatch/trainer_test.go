@@ -318,7 +318,7 @@ func TestCurvesDoNotDependOnTheNumberOfPeers(t *testing.T) {
 	}
 }
 
-// TestAllEdgesAreFullBatch: with every in-edge and all training labels in one batch, training is that of mode fullbatch.
+// TestAllEdgesAreFullBatch: with every in-edge and all training labels in one batch, training is that of method full-batch.
 func TestAllEdgesAreFullBatch(t *testing.T) {
 	for _, conv := range nn.Convolutions(Samples) {
 		t.Run(conv, func(t *testing.T) {

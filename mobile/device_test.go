@@ -280,7 +280,7 @@ func (f *federation) run(t *testing.T, between func(f *federation, d *Device, w 
 // interrupted, and predict by them.
 func TestPausedAndKilled(t *testing.T) {
 	t.Parallel()
-	const rounds = "model: gcn\nencoder: pca:4\nhidden: 8\nrounds: 30\ncheckpoint_every: 5\npeer_timeout: 2s"
+	const rounds = "method: layer-wise\nmodel: gcn\nencoder: pca:4\nhidden: 8\nrounds: 50\nexperimental: {peer_timeout: 2s}"
 	f := newFederation(t, rounds)
 	want := f.run(t, nil)
 	d := f.device(t, 0)
@@ -320,8 +320,8 @@ func TestPausedAndKilled(t *testing.T) {
 			return d, next
 		},
 		"killed": func(f *federation, d *Device, w *watcher) (*Device, *watcher) {
-			waitFor(t, w, 17)
-			d.Stop() // a process that is killed writes nothing more either: what it has is its checkpoints
+			waitFor(t, w, 27) // behind the checkpoint of round 20
+			d.Stop()          // a process that is killed writes nothing more either: what it has is its checkpoints
 			again, next := f.device(t, 1), newWatcher()
 			again.Allow(true, true, true)
 			if err := again.Start(next); err != nil {

@@ -33,11 +33,11 @@ type sites struct {
 	lives atomic.Int32 // how often a site was begun
 }
 
-// newSites makes a plan for so many leaves, whose sums wait for all of them. settings are further lines of it.
+// newSites makes a plan for so many leaves, whose sums wait for all of them. settings are further experimental ones.
 func newSites(t *testing.T, phones int, settings string) *sites {
 	t.Helper()
 	s := &sites{rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones + 2, Rate: 100}}, Attest: invited}}
-	text := fmt.Sprintf("preset: frugal\nclass_rounds: 2\nleaves: %d\nleast_leaves: 2\nphone_when: always\n%smembers:\n", phones, settings)
+	text := fmt.Sprintf("phones: %d\nphone_when: always\nexperimental: {class_rounds: 2, least_leaves: 2%s}\nmembers:\n", phones, settings)
 	for r := range 2 {
 		id, err := identity.New()
 		if err != nil {
@@ -264,7 +264,7 @@ func TestSiteResumes(t *testing.T) {
 func TestOneNode(t *testing.T) {
 	t.Parallel()
 	const phones = 6
-	s := newSites(t, phones, "leaf_edges: true\n")
+	s := newSites(t, phones, ", leaf_edges: true")
 	var edges [][2]string
 	for p := range phones {
 		me := fmt.Sprint("phone ", p)

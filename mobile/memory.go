@@ -8,7 +8,7 @@ import (
 )
 
 // What the Go heap may grow to before the garbage collector works harder, and keeps below where it can: systems end apps in
-// the background by their memory. Training on 10,000 nodes by preset frugal keeps about 20 MiB.
+// the background by their memory. Training on 10,000 nodes in a single closed form keeps about 20 MiB.
 const (
 	smallHeap = 30 << 20
 	smallSize = 10_000  // nodes, up to which that holds

@@ -12,26 +12,26 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 )
 
-// Auto is the preset that tries several plans.
+// Auto is the value of settings that are chosen by what else is known.
 const Auto = "auto"
 
-// presetCandidates are the plans that preset auto tries, simpler ones first. Each sets model and training only; what
-// travels, the network and faults are those of the plan. docs/measurements/candidates.md says why these. Of nodes with few
-// values one plan alone sends rows, the usual one or, of residuals of many features, the first: those of all plans together
-// could give such a node back.
-var presetCandidates = []struct {
+// closedForms are the plans that method class-means compares, simpler ones first: each is a single closed form. The other
+// settings are those of the plan. docs/measurements/candidates.md has the figures. Of nodes with few values only one plan
+// sends rows, the usual one or, with residuals of many features, the first: rows of all plans together could give such a node
+// back.
+var closedForms = []struct {
 	name, settings string
 	kind           kind
 }{
-	{"own-rows", "preset=frugal class_target=labels hops=0", closedForm},
-	{"own-residual", "preset=frugal class_target=residual hops=0", wide},
-	{"classes", "preset=frugal withhold_few=true", narrow},
-	{"own-part-out", "preset=frugal hops=4 leave_one_out=true withhold_few=true", narrow},
-	{"residual", "preset=frugal class_target=residual withhold_few=true", closedForm},
-	{"last-hop", "preset=frugal class_target=labels hops=4 random_features=128 withhold_few=true", narrow},
-	{"all-hops", "preset=frugal hops_kept=all random_features=128 withhold_few=true", narrow},
-	{"labels", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128", usual},
-	{"residual-wide", "preset=frugal class_target=residual class_rounds=5 random_features=512 withhold_few=true", manyLabels},
+	{"own-rows", "class_target=labels hops=0", closedForm},
+	{"own-residual", "class_target=residual hops=0", wide},
+	{"classes", "withhold_few=true", narrow},
+	{"own-part-out", "hops=4 leave_one_out=true withhold_few=true", narrow},
+	{"residual", "class_target=residual withhold_few=true", closedForm},
+	{"last-hop", "class_target=labels hops=4 random_features=128 withhold_few=true", narrow},
+	{"all-hops", "hops_kept=all random_features=128 withhold_few=true", narrow},
+	{"labels", "class_target=labels hops=6 hops_kept=all random_features=128", usual},
+	{"residual-wide", "class_target=residual class_rounds=5 random_features=512 withhold_few=true", manyLabels},
 }
 
 // kind says when a candidate is tried.
@@ -49,19 +49,14 @@ const (
 // has rows of residuals by the same bound).
 const mostNarrow = 64
 
-// commonSettings are those about model and training that all candidates of preset auto take from the plan, autoSettings
-// those that a plan of preset auto may set.
-var (
-	commonSettings = []string{"seed", "threshold", "balanced", "class_weights", "inductive", "metric", "min_class"}
-	autoSettings   = append([]string{"mode", "preset", "budget"}, commonSettings...)
-	chosenGroups   = []string{"model", "training", "links", "closed form", "privacy"}
-)
+// ofContest are the settings of a plan that its candidates do not take from it.
+var ofContest = []string{"method", "single", "budget"}
 
-// Candidate is a plan that a plan of preset auto may try.
+// Candidate is a single closed form that a plan of method class-means may try.
 type Candidate struct {
 	Name string
 	Plan Plan
-	Sets string // of model and training, as "preset=frugal hops=4"
+	Sets string // of model and training, as "hops=4"
 
 	Usual  bool   // chosen unless another validates better by more than a standard error
 	Target string // of class means that many features are told by: "labels" or "residual"; empty: not such a plan
@@ -99,13 +94,13 @@ func (c Candidate) ofAllNodes() Candidate {
 	return c
 }
 
-// Candidates returns the plans that p, of preset auto, may try, simpler ones first; nil for any other plan.
+// Candidates returns the plans that p compares, simpler ones first; nil if it compares none.
 func (p Plan) Candidates() (all []Candidate) {
-	if p.Preset != Auto {
+	if !p.Contest() {
 		return nil
 	}
-	for _, c := range presetCandidates {
-		given := map[string]string{}
+	for _, c := range closedForms {
+		given := map[string]string{"method": ClassMeans, "single": "true"}
 		for pair := range strings.FieldsSeq(c.settings) {
 			name, value, _ := strings.Cut(pair, "=")
 			given[name] = value
@@ -113,7 +108,7 @@ func (p Plan) Candidates() (all []Candidate) {
 		q, err := Read(nil, given, nil)
 		must(err)
 		for _, s := range settings() {
-			if s.Auto && (!slices.Contains(autoSettings, s.Name) || slices.Contains(commonSettings, s.Name)) && q.reads(s) {
+			if p.reads(s) && !slices.Contains(ofContest, s.Name) {
 				q.value(s).Set(p.value(s))
 			}
 		}
@@ -128,7 +123,7 @@ func (p Plan) Candidates() (all []Candidate) {
 func (c Candidate) ofOwnResiduals() Candidate {
 	if c.Plan.Hops == 0 {
 		c.Plan.ClassTarget = Auto
-		c.Sets = strings.Replace(c.Sets, " class_target=labels", "", 1)
+		c.Sets = strings.Replace(c.Sets, "class_target=labels ", "", 1)
 	}
 	return c
 }
@@ -179,12 +174,9 @@ func allFaults(all []Candidate) error {
 	return errors.Join(errs...)
 }
 
-// identifyCandidates is identify of a plan of preset auto: a hash of those of its candidates.
+// identifyCandidates is identify of a plan that compares candidates: a hash of theirs.
 func (p Plan) identifyCandidates(t task) (id [32]byte, err error) {
 	_, errs := p.sound()
-	if p.Mode != "retexo" {
-		return id, errors.Join(errs...) // preset says so
-	}
 	if len(errs) > 0 {
 		return id, errors.Join(errs...)
 	}

@@ -9,18 +9,23 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// TestAutoRefuses: what preset auto does not take is refused by name.
-func TestAutoRefuses(t *testing.T) {
+// TestRefusedBySeveral: what several closed forms do not take is refused by name.
+func TestRefusedBySeveral(t *testing.T) {
 	for given, want := range map[string]string{
-		"hidden: 64":               "hidden must not be set with preset auto, which chooses it (got 64)",
-		"model: sage":              "model must not be set with preset auto, which chooses it (got sage)",
-		"encoder: pca:128":         "encoder must not be set with preset auto, which chooses it (got pca:128)",
-		"mode: fullbatch":          "preset applies only to mode retexo (got mode fullbatch)",
+		"hidden: 64":               "hidden applies only to method layer-wise, full-batch or mini-batch (got method class-means)",
+		"model: sage":              "model applies only to method layer-wise, full-batch or mini-batch (got method class-means)",
+		"encoder: pca:128":         "encoder applies only to method layer-wise, full-batch or mini-batch (got method class-means)",
 		"budget: 0":                "budget must be above 0 (got 0)",
 		"rows: int2":               "rows must be float32, bf16, int8 or int4",
 		"metric: beauty\nseed: 17": "metric must be accuracy",
+
+		"single: true\nbudget: 7":                    "budget applies only to method class-means without single (got method class-means)",
+		"method: layer-wise\nbudget: 7":              "budget applies only to method class-means without single (got method layer-wise)",
+		"method: full-batch\nsingle: true":           "single applies only to method class-means (got method full-batch)",
+		"hops: 2\nsingle: false":                     "hops applies only to method class-means",
+		"method: mini-batch\nclass_target: residual": "class_target applies only to method class-means (got method mini-batch)",
 	} {
-		p, err := Read([]byte("preset: auto\n"+given), nil, nil)
+		p, err := Read(sections(given), nil, nil)
 		if err == nil {
 			err = p.Validate()
 		}
@@ -28,29 +33,22 @@ func TestAutoRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %q", given, err, want)
 		}
 	}
-	for _, given := range []string{"model: gcn\nbudget: 7", "lr: 0.1\nbudget: 8"} {
-		p, err := Read([]byte(given), nil, nil)
-		if err == nil {
-			err = p.Validate()
-		}
-		if err == nil || !strings.Contains(err.Error(), "applies only with preset auto (got preset none)") {
-			t.Errorf("%s without preset auto: %v", given, err)
-		}
-	}
 }
 
-// TestAutoIsTheDefault: a plan that says nothing about model and training tries several; one that does is a plan of its own.
-func TestAutoIsTheDefault(t *testing.T) {
-	for given, want := range map[string]string{
-		"": Auto, "seed: 3\nbudget: 9\nrows: bf16": Auto, "mode: retexo": Auto, "preset: frugal": "frugal",
-		"model: gcn": "", "lr: 0.1": "", "mode: standalone": "", "encoder: raw": "",
+// TestMethodOfAPlan: a plan that says nothing of its method compares closed forms, unless it has what one needs or links.
+func TestMethodOfAPlan(t *testing.T) {
+	for given, want := range map[string]Plan{
+		"": {Method: ClassMeans}, "seed: 3\nbudget: 9\nrows: bf16": {Method: ClassMeans}, "task: links": {Method: LayerWise},
+		"single: true": {Method: ClassMeans, Single: true}, "hops: 3": {Method: ClassMeans, Single: true}, "row_norm: l1": {Method: ClassMeans, Single: true},
+		"epsilon: 4": {Method: ClassMeans, Single: true}, "class_rounds: 2": {Method: ClassMeans, Single: true},
+		"method: layer-wise": {Method: LayerWise}, "method: full-batch\nhops: 3": {Method: FullBatch}, "method: mini-batch": {Method: MiniBatch},
 	} {
-		p, err := Read([]byte(given), nil, nil)
-		if err == nil {
-			err = p.Validate()
+		p := read(t, given, nil)
+		if p.Method != want.Method || p.Single != want.Single || p.Contest() != (want.Method == ClassMeans && !want.Single) {
+			t.Errorf("%q has method %s and single %t, must have %s and %t", given, p.Method, p.Single, want.Method, want.Single)
 		}
-		if err != nil || p.Preset != want {
-			t.Errorf("%q has preset %q, must have %q (%v)", given, p.Preset, want, err)
+		if one := read(t, "", map[string]string{"hops": "2"}); !one.Single {
+			t.Error("a flag of a closed form must ask for one")
 		}
 	}
 }
@@ -58,8 +56,8 @@ func TestAutoIsTheDefault(t *testing.T) {
 // TestBudget: a budget has a unit or not, and is the same plan.
 func TestBudget(t *testing.T) {
 	for given, want := range map[string]Megabytes{"50": 50, "50MB": 50, "0.5 gb": 500, "900kB": 0.9, "1e2": 100} {
-		p := read(t, "preset: auto\nbudget: "+given, nil)
-		q := read(t, "preset: auto", map[string]string{"budget": given})
+		p := read(t, "method: class-means\nbudget: "+given, nil)
+		q := read(t, "method: class-means", map[string]string{"budget": given})
 		if p.Budget != want || q.Budget != want || p.Validate() != nil {
 			t.Errorf("%s: %v and %v, want %v", given, p.Budget, q.Budget, want)
 		}
@@ -69,7 +67,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	for _, given := range []string{"MB", "much", "5 miles", "NaN", "-1", "0"} {
-		p, err := Read(nil, map[string]string{"preset": "auto", "budget": given}, nil)
+		p, err := Read(nil, map[string]string{"budget": given}, nil)
 		if err == nil {
 			err = p.Validate()
 		}
@@ -81,14 +79,14 @@ func TestBudget(t *testing.T) {
 
 // TestCandidatesInherit: a candidate has the plan's settings of what travels, network and faults, and the plan's seed.
 func TestCandidatesInherit(t *testing.T) {
-	p := *read(t, "preset: auto\nseed: 9\nrows: bf16\nexchange: halo\nmetric: macro-f1\npeers: 3\nprogress_timeout: 2m", nil)
+	p := *read(t, "method: class-means\nseed: 9\nrows: bf16\nexchange: halo\nmetric: macro-f1\npeers: 3\nprogress_timeout: 2m", nil)
 	for _, c := range p.Candidates() {
 		q := c.Plan
 		if q.Seed != 9 || q.Rows != "bf16" || q.Exchange != "halo" || q.Metric != "macro-f1" || q.Peers != 3 || q.ProgressTimeout != p.ProgressTimeout {
 			t.Errorf("%s: %+v", c.Name, q)
 		}
-		if q.Preset == Auto || !q.InClosedForm() {
-			t.Errorf("%s: preset %q, encoder %s", c.Name, q.Preset, q.Encoder)
+		if !q.InClosedForm() {
+			t.Errorf("%s: method %s, must be one closed form", c.Name, q.Method)
 		}
 		if err := q.Validate(); err != nil {
 			t.Errorf("%s: %v", c.Name, err)
@@ -97,8 +95,10 @@ func TestCandidatesInherit(t *testing.T) {
 			t.Errorf("%s: rows of few values are withheld: %t, but one plan alone must send them", c.Name, q.WithholdFew)
 		}
 	}
-	if all := Defaults(Plan{}).Candidates(); all != nil {
-		t.Errorf("a plan without preset auto has candidates: %v", all)
+	for _, ask := range []Plan{{Single: true}, {Method: LayerWise}, {Method: FullBatch}} {
+		if all := Defaults(ask).Candidates(); all != nil {
+			t.Errorf("a plan of %s, single %t, has candidates: %v", ask.Method, ask.Single, all)
+		}
 	}
 }
 
@@ -108,7 +108,7 @@ func TestOwnRowsOfAnyLabels(t *testing.T) {
 		"numbers": {Classes: 1, Values: []float32{2}}} {
 		own := shard.Whole(&graph.Graph{Name: "small", Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}},
 			X: graph.Features{Dense: mat.New(1, 300)}, Labels: labels, Split: []graph.Split{graph.Train}})
-		all, err := read(t, "preset: auto", nil).CandidatesFor(own)
+		all, err := read(t, "method: class-means", nil).CandidatesFor(own)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestRowsOfManyFeatures(t *testing.T) {
 	names := func(features int, labels graph.Labels) (tried string) {
 		own := shard.Whole(&graph.Graph{Name: "small", Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}},
 			X: graph.Features{Dense: mat.New(1, features)}, Labels: labels, Split: []graph.Split{graph.Train}})
-		all, err := read(t, "preset: auto", nil).CandidatesFor(own)
+		all, err := read(t, "method: class-means", nil).CandidatesFor(own)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,10 +161,10 @@ func TestRowsOfManyFeatures(t *testing.T) {
 	}
 }
 
-// TestModeAtFault: a mode at fault brings no faults of settings whose defaults depend on it.
-func TestModeAtFault(t *testing.T) {
-	p := Defaults(Plan{Mode: "foo"})
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), `mode must be retexo, fullbatch, minibatch or standalone (got "foo")`) || strings.Contains(err.Error(), "norm") {
+// TestMethodAtFault: a method at fault brings no faults of settings whose defaults depend on it.
+func TestMethodAtFault(t *testing.T) {
+	p := Defaults(Plan{Method: "foo"})
+	if err := p.Validate(); err == nil || err.Error() != `method must be class-means, layer-wise, full-batch or mini-batch (got "foo")` {
 		t.Errorf("%v", err)
 	}
 }

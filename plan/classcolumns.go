@@ -35,8 +35,9 @@ func (p Plan) classColumns(t task) (c *closedform.Config, why string) {
 	}
 	c = &closedform.Config{Seed: p.Seed, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: p.metric(t), RowNorm: p.rowNorm(t),
 		Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4, HopsKept: "all", Random: 128, Shrink: 3, MinClass: p.MinClass,
-		Balanced: p.Balanced, ClassWeights: p.classWeights(t, &faults{}), Lambdas: closedform.Lambdas(), Exchange: Auto,
+		Lambdas: closedform.Lambdas(), Exchange: Auto,
 		Sums: p.Sums, Rows: p.coding()}
+	c.ClassWeights, c.Balanced = p.classWeights(t, &faults{})
 	if p.Sums == Auto {
 		c.Sums = "int16" // as the sums of components
 	}

@@ -18,12 +18,12 @@ func TestClassColumns(t *testing.T) {
 		data  task
 		why   string // they are left out; empty: they are not
 	}{
-		{"encoder: pca:7+classes", data, ""},
-		{"encoder: pca:7+classes\nmodel: gat\nrows: int8\nsums: auto", data, ""},
-		{"encoder: pca:7+classes", several, "one class each"},
-		{"encoder: pca:7+classes", numbers, "one class each"},
-		{"encoder: pca:7+classes", many, "up to 50 classes (got 51)"},
-		{"encoder: pca:7+classes\ninductive: true", data, "inductive"},
+		{"method: layer-wise\nencoder: pca:7+classes", data, ""},
+		{"method: layer-wise\nencoder: pca:7+classes\nmodel: gat\nrows: int8\nsums: auto", data, ""},
+		{"method: layer-wise\nencoder: pca:7+classes", several, "one class each"},
+		{"method: layer-wise\nencoder: pca:7+classes", numbers, "one class each"},
+		{"method: layer-wise\nencoder: pca:7+classes", many, "up to 50 classes (got 51)"},
+		{"method: layer-wise\nencoder: pca:7+classes\ninductive: true", data, "inductive"},
 	} {
 		p := read(t, c.given, nil)
 		with, err := p.layerwise(c.data)
@@ -50,14 +50,14 @@ func TestClassColumns(t *testing.T) {
 // TestDecayOfManyLabels: the default decay beside columns of classes is for few labels; any other is taken as it is.
 func TestDecayOfManyLabels(t *testing.T) {
 	for given, want := range map[string]int{
-		"model: gat":                    enoughLabels,
-		"encoder: pca:7+classes":        enoughLabels,
-		"model: gat\ndecay: 0.0005":     0,
-		"encoder: pca:7":                0,
-		"encoder: raw":                  0,
-		"preset: retexo":                0,
-		"inductive: true":               0, // components alone
-		"encoder: pca:7+classes\nlr: 1": enoughLabels,
+		"method: layer-wise\nmodel: gat":                                                                enoughLabels,
+		"method: layer-wise\nencoder: pca:7+classes":                                                    enoughLabels,
+		"method: layer-wise\nmodel: gat\ndecay: 0.0005":                                                 0,
+		"method: layer-wise\nencoder: pca:7":                                                            0,
+		"method: layer-wise\nencoder: raw":                                                              0,
+		"method: layer-wise\nencoder: raw\ndecay: 0.005\nrow_norm: l1\nexchange: halo\nkeep_last: true": 0,
+		"method: layer-wise\ninductive: true":                                                           0, // components alone
+		"method: layer-wise\nencoder: pca:7+classes\nlr: 1":                                             enoughLabels,
 	} {
 		c, err := read(t, given, nil).layerwise(task{Features: 30, Classes: 4})
 		if err != nil {

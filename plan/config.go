@@ -66,9 +66,6 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	}
 	_, err := p.Identify(first)
 	errs := faults{err}
-	if p.Mode == "standalone" && first.Parts != 1 {
-		errs.add("mode standalone trains at one peer (got %d peers): use 1, or mode fullbatch or retexo", first.Parts)
-	}
 	for _, s := range [][2]string{{"sums", p.Sums}, {"updates", p.Updates}} {
 		if bits, narrow := narrowBits[s[1]]; narrow && first.Parts > comm.MaxMembers(bits) {
 			errs.add("%s must be %s with more than %d peers (got %s with %d peers)",
@@ -97,11 +94,11 @@ func (p Plan) Check(shards []*shard.Shard) error {
 		errs.add("inductive must be false (got true): the nodes of %s have no features, only numbers, so that nothing "+
 			"is learned of nodes that are absent while training", first.Name)
 	}
-	if p.Preset == Auto && p.Mode == "retexo" {
+	if p.Contest() {
 		if m := p.metric(p.taskOf(first)); m.OfOrder() {
-			errs.add("metric must be accuracy or macro-f1 with preset auto (got %s): what the plans gain is compared with their bytes", m)
+			errs.add("metric must be accuracy or macro-f1 with method class-means (got %s): what its plans gain is compared with their bytes", m)
 		} else if m.OfNumbers() && m != "r2" {
-			errs.add("metric must be r2 with preset auto (got %s): what the plans gain is compared with their bytes", m)
+			errs.add("metric must be r2 with method class-means (got %s): what its plans gain is compared with their bytes", m)
 		}
 		if errors.Join(errs...) == nil {
 			_, err := p.CandidatesFor(first)
@@ -110,7 +107,7 @@ func (p Plan) Check(shards []*shard.Shard) error {
 		return errors.Join(errs...)
 	}
 	if bare && !slices.Contains([]string{"raw", "classes", "embedding"}, p.Encoder.Kind) {
-		errs.add("encoder must be classes, raw or embedding:K (got %s): the nodes of %s have no features, only numbers", p.Encoder, first.Name)
+		errs.add("encoder must be raw or embedding:K (got %s): the nodes of %s have no features, only numbers", p.Encoder, first.Name)
 	}
 	if p.Encoder.Kind == "embedding" && first.Owned > 0 && !bare && !someBare(first) {
 		errs.add("encoder must be raw (got %s): all nodes of %s have features, and only nodes without get a learned row", p.Encoder, first.Name)
@@ -134,16 +131,16 @@ func numbered(s *shard.Shard) bool {
 	return ok && int64(s.X.Cols()) == s.Nodes && slices.Equal(numbers, s.Global[:s.Owned])
 }
 
-// Layerwise returns the configuration of the peer that holds s in mode retexo, or all faults of p.
+// Layerwise returns the configuration of the peer that holds s with method layer-wise, or all faults of p.
 func (p Plan) Layerwise(s *shard.Shard) (retexo.Config, error) { return p.layerwise(p.taskOf(s)) }
 
-// EndToEnd returns the configuration of the peer that holds s in mode fullbatch or standalone, or
+// EndToEnd returns the configuration of the peer that holds s with method full-batch, or
 // all faults of p.
 func (p Plan) EndToEnd(s *shard.Shard) (fullbatch.Config, error) {
 	return p.endToEndConfig(p.taskOf(s))
 }
 
-// Sampled returns the configuration of the peer that holds s in mode minibatch, or all faults of p.
+// Sampled returns the configuration of the peer that holds s with method mini-batch, or all faults of p.
 func (p Plan) Sampled(s *shard.Shard) (minibatch.Config, error) { return p.sampledConfig(p.taskOf(s)) }
 
 // ClosedForm returns the configuration of the peer that holds s in rounds of class means, or all
@@ -157,14 +154,14 @@ func (p Plan) ClosedForm(s *shard.Shard) (closedform.Config, error) {
 func (p Plan) Identify(s *shard.Shard) ([32]byte, error) { return p.identify(p.taskOf(s)) }
 
 func (p Plan) identify(t task) ([32]byte, error) {
-	if p.Preset == Auto {
+	if p.Contest() {
 		return p.identifyCandidates(t)
 	}
-	if p.Mode == "fullbatch" || p.Mode == "standalone" {
+	if p.Method == FullBatch {
 		c, err := p.endToEndConfig(t)
 		return c.Fingerprint(), err
 	}
-	if p.Mode == "minibatch" {
+	if p.Method == MiniBatch {
 		c, err := p.sampledConfig(t)
 		return c.Fingerprint(), err
 	}
@@ -180,9 +177,6 @@ func (p Plan) identify(t task) ([32]byte, error) {
 	return c.Fingerprint(), err
 }
 
-// InClosedForm reports whether p trains in rounds of class means.
-func (p Plan) InClosedForm() bool { return p.Mode == "retexo" && p.Encoder.Kind == "classes" }
-
 // closedFormConfig returns the configuration of rounds of class means for t, or all faults of p.
 func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	q, errs := p.sound()
@@ -191,10 +185,8 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 			errs.add(format, args...)
 		}
 	}
-	refuse(q.Solver != "ridge", "solver must be ridge with encoder classes (got %s): give preset frugal", q.Solver)
-	refuse(q.Model != "gcn", "model must be gcn with encoder classes (got %s): class_target says how rows are aggregated", q.Model)
 	refuse(q.Epsilon == 0 && q.Delta != Defaults(q).Delta, "delta applies only with epsilon (got %g)", q.Delta)
-	refuse(q.Exchange == "cover", "exchange must be halo or auto with encoder classes (got cover)")
+	refuse(q.Exchange == "cover", "exchange must be halo or auto with method class-means (got cover)")
 	c := closedform.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.rowNorm(t),
 		Hops: q.Hops, Lambdas: closedform.Lambdas()}
 	if t.Numbered {
@@ -204,7 +196,7 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	if q.Leaves > 0 {
 		q.fitLeaves(&c, &errs)
 	}
-	c.ClassWeights = q.classWeights(t, &errs)
+	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
 	c.Rows = q.coding()
 	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
@@ -240,19 +232,22 @@ func (p Plan) InOrder(s *shard.Shard) *shard.Shard {
 	return &one
 }
 
-// classWeights returns what a label of each class of t counts; nil: all alike. Faults go to errs.
-func (p Plan) classWeights(t task, errs *faults) []float32 {
+// classWeights returns what a label of each class of t counts (nil = all alike), or that classes are balanced. Faults go to errs.
+func (p Plan) classWeights(t task, errs *faults) (weights []float32, balanced bool) {
 	switch {
 	case len(p.ClassWeights) == 0:
-		return nil
+		return nil, false
 	case t.Kind == target.Numbers:
 		errs.add("class_weights must be empty where nodes have numbers (got %s)", strings.Join(p.ClassWeights, ","))
-		return nil
-	case t.Kind == target.Several && p.Solver == "ridge":
-		errs.add("class_weights must be empty with encoder classes where a node may have several classes (got %s)", strings.Join(p.ClassWeights, ","))
-		return nil
+		return nil, false
+	case len(p.ClassWeights) == 1 && p.ClassWeights[0] == "balanced":
+		return nil, true
+	case t.Kind == target.Several && p.Method == ClassMeans:
+		errs.add("class_weights must be empty with method class-means if a node may have several classes (got %s)", strings.Join(p.ClassWeights, ","))
+		return nil, false
 	}
-	weights, given := slices.Repeat([]float32{1}, t.Classes), make([]bool, t.Classes)
+	weights = slices.Repeat([]float32{1}, t.Classes)
+	given := make([]bool, t.Classes)
 	for _, one := range p.ClassWeights {
 		name, text, ok := cutWeight(one)
 		class := slices.Index(t.Names, name)
@@ -273,7 +268,7 @@ func (p Plan) classWeights(t task, errs *faults) []float32 {
 			weights[class], given[class] = float32(weight), true
 		}
 	}
-	return weights
+	return weights, false
 }
 
 // cutWeight cuts CLASS=WEIGHT in two.
@@ -324,22 +319,17 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 			why = "which uses no edges"
 		}
 		names := nn.Convolutions(func(c nn.Convolution) bool { return c.LayerWise })
-		errs.add("model must be %s in mode retexo (got %s, %s): or use mode fullbatch or standalone", either(names),
+		errs.add("model must be %s with method layer-wise (got %s, %s): or use method full-batch", either(names),
 			q.Model, why)
 		q.Model, q.Hops = "gcn", 1
 	}
 	if q.Encoder.Kind == "embedding" {
-		errs.add("encoder must be raw, mlp, pca:K or classes in mode retexo (got %s): the learned rows of nodes are trained in "+
-			"modes fullbatch and standalone", q.Encoder)
+		errs.add("encoder must be raw, mlp or pca:K with method layer-wise (got %s): the learned rows of nodes are trained by full-batch", q.Encoder)
 		q.Encoder = Encoder{Kind: "raw"}
 	}
 	if q.Norm != "layer" {
-		errs.add("norm must be layer in mode retexo (got %s): the statistics of batch sum rows of all peers at every "+
+		errs.add("norm must be layer with method layer-wise (got %s): the statistics of batch sum rows of all peers at every "+
 			"step, and here only updates travel", q.Norm)
-	}
-	if q.Solver == "ridge" {
-		errs.add("solver must be adam, adamw or sgd with encoder %s (got ridge): ridge is the closed form of encoder classes", q.Encoder)
-		q.Solver = "adam"
 	}
 	if q.Encoder.Kind == "pca" {
 		q.Encoder.K = min(q.Encoder.K, t.Features)
@@ -355,7 +345,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	c := retexo.Defaults(spec)
 	c.Optimizer = optim.Config{} // betas are those that the optimiser takes for zero
 	q.fill(&c)
-	c.ClassWeights = q.classWeights(t, &errs)
+	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
 	c.Metric, c.Solver, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Solver, q.Rounds*q.LocalSteps
 	c.Rows = q.coding()
 	if c.Classes, c.WithoutClasses = columns, without; columns != nil && q.Decay == Defaults(Plan{}).Decay {
@@ -378,7 +368,7 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	q, spec, errs := p.joint(t)
 	c := fullbatch.Defaults(spec)
 	q.fill(&c)
-	c.ClassWeights = q.classWeights(t, &errs)
+	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
 	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
 	c.Links = q.links(t, &errs)
@@ -393,7 +383,7 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	q, spec, errs := p.joint(t)
 	c := minibatch.Config{Config: train.Config{Spec: spec}}
 	q.fill(&c)
-	c.ClassWeights = q.classWeights(t, &errs)
+	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
 	c.Cache, c.Memory = q.FeatureCache<<20, q.Memory<<20
 	c.Links = q.links(t, &errs)
@@ -411,25 +401,21 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	q, errs = p.sound()
 	switch own := q.Encoder.Kind == "embedding"; {
-	case own && q.Mode == "minibatch":
-		errs.add("encoder must be raw in mode minibatch (got %s): the learned rows of nodes are trained in modes fullbatch and standalone", q.Encoder)
+	case own && q.Method == MiniBatch:
+		errs.add("encoder must be raw with method mini-batch (got %s): the learned rows of nodes are trained by full-batch", q.Encoder)
 	case own && t.Kind == target.Links:
 		errs.add("encoder must be raw for task links (got %s): a model file, by which links are recommended, has no learned row of a node", q.Encoder)
-	case own && (q.LabelAugmentation != 0 || q.Solver == "sgd"):
-		errs.add("label_augmentation must be 0 and solver adam or adamw with encoder embedding (got %g and %s)", q.LabelAugmentation, q.Solver)
+	case own && (q.LabelInputs != 0 || q.Solver == "sgd"):
+		errs.add("label_inputs must be 0 and solver adam or adamw with encoder embedding (got %g and %s)", q.LabelInputs, q.Solver)
 	case !own && q.Encoder.Kind != "raw":
-		errs.add("encoder must be raw in mode %s (got %s): the first layer learns its own projection", q.Mode, q.Encoder)
+		errs.add("encoder must be raw with method %s (got %s): the first layer learns its own projection", q.Method, q.Encoder)
 	}
 	if len(errs) > 0 {
 		q.Encoder = Encoder{Kind: "raw"}
 	}
 	if q.Hops < 1 {
-		errs.add("hops must be at least 1 without encoder classes (got %d)", q.Hops)
+		errs.add("hops must be at least 1 with method %s (got %d)", q.Method, q.Hops)
 		q.Hops = 1
-	}
-	if q.Solver == "ridge" {
-		errs.add("solver must be adam, adamw or sgd in mode %s (got ridge)", q.Mode)
-		q.Solver = "adam"
 	}
 	if t.Kind == target.Numbers && !t.Numbered {
 		q.numeric()
@@ -474,8 +460,8 @@ func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	}
 	norm := p.rowNorm(t)
 	spec.Encoder.L1Norm, spec.Encoder.L2Norm = norm == "l1", norm == "l2"
-	if p.LabelAugmentation != 0 {
-		spec.Encoder.Labels = p.LabelAugmentation
+	if p.LabelInputs != 0 {
+		spec.Encoder.Labels = p.LabelInputs
 		spec.Encoder.Out += t.Classes
 		spec.Layers[0].In += t.Classes
 	}

@@ -5,9 +5,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// Defaults returns the default settings for the Mode, Preset, Task, Model and Solver of ask; its other
-// fields are ignored. An empty Mode is retexo, an empty Preset none, an empty Task auto, an empty
-// Model gcn, an empty Solver that of the preset, else adam.
+// Defaults returns the default settings for the Method, Single, Task, Model and Decoder of ask; its other fields are ignored.
+// An empty Method is class-means, an empty Task auto, an empty Model gcn, an empty Decoder dot.
 func Defaults(ask Plan) Plan {
 	var p Plan
 	for _, s := range settings() {
@@ -20,46 +19,33 @@ func Defaults(ask Plan) Plan {
 			*to = value
 		}
 	}
-	given(&p.Mode, ask.Mode)
-	given(&p.Preset, ask.Preset)
+	given(&p.Method, ask.Method)
 	given(&p.Model, ask.Model)
 	if ask.Task.Kind != "" {
 		p.Task = ask.Task
 	}
 	given(&p.Decoder, ask.Decoder)
-	if p.Mode == "retexo" {
+	switch p.Method {
+	case ClassMeans:
+		// docs/adr/0040-rounds-of-class-means.md
+		p.Single, p.Layers, p.Encoder, p.Rows, p.Sums = ask.Single, 1, Encoder{Kind: "classes"}, "int8", Auto
+		if p.Single {
+			p.RowNorm, p.Hops = Auto, 2
+		}
+	case LayerWise:
 		p.Norm = "layer"
 		if conv, _ := nn.ConvolutionNamed(p.Model); conv.Undropped {
 			p.Dropout = 0 // docs/measurements/defaults.md
 		}
-		p.preset()
 		if p.Task.Links() {
 			p.NegativesFrom, p.KeepLast = "near", true
 			p.ofLinks()
 		}
-	} else {
+	default:
 		p.Norm = "none"
 		p.endToEnd()
 	}
-	given(&p.Solver, ask.Solver)
 	return p
-}
-
-// preset changes p to what its preset says.
-func (p *Plan) preset() {
-	switch p.Preset {
-	case "retexo": // github.com/aashishkolluri/retexo-distributed
-		// Learning rate and decay are those of docs/measurements/results.md.
-		p.Encoder, p.LR, p.Decay, p.RowNorm = Encoder{Kind: "raw"}, 0.01, 5e-3, "l1"
-		p.Exchange, p.KeepLast = "halo", true // its bytes and its model are the yardstick
-	case "frugal":
-		// docs/adr/0040-rounds-of-class-means.md
-		p.Encoder, p.Solver, p.Dropout, p.RowNorm = Encoder{Kind: "classes"}, "ridge", 0, Auto
-		p.Layers, p.Hops = 1, 2
-		p.Rows, p.Sums = "int8", "auto"
-	case Auto:
-		p.Rows, p.Sums, p.Updates = "int8", "auto", "auto"
-	}
 }
 
 // bare changes the settings of p that are the recipe's of its model to those of the recipe for nodes without features. The
@@ -128,7 +114,7 @@ func (p *Plan) endToEnd() {
 	p.Hidden, p.Hops, p.Rounds, p.LR, p.Decay = r.Hidden, r.Hops, r.Epochs, r.LR, r.Decay
 	p.Dropout, p.AttentionDropout, p.Alpha = r.Dropout, r.AttentionDropout, r.Alpha
 	switch {
-	case r.Norm == "batch" && p.Mode == "minibatch":
+	case r.Norm == "batch" && p.Method == MiniBatch:
 		p.Norm = "layer" // statistics of a sample are not those of the graph
 	case r.Norm != "":
 		p.Norm = r.Norm
@@ -144,7 +130,7 @@ func (p *Plan) ofLinks() {
 	if p.Decoder == "dot" {
 		p.Dropout = dotDropout
 	}
-	if p.Mode == "minibatch" { // an epoch has many steps
+	if p.Method == MiniBatch { // an epoch has many steps
 		p.LR, p.Rounds = 0.003, 40
 	}
 }

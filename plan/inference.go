@@ -51,12 +51,13 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 			return p, infer.Config{}, fmt.Errorf("the model's setting: %w", err)
 		}
 	}
+	layerwise := card.Method == ClassMeans || card.Method == LayerWise
 	errs = append(errs, setting.Rows.Validate())
 	if !slices.Contains(train.Exchanges, setting.Exchange) {
 		errs.add("the model's exchange must be one of %q (got %q)", train.Exchanges, setting.Exchange)
 	}
-	c := infer.Config{Draw: setting.draw(card.Mode == "retexo"), Rows: setting.Rows, Exchange: setting.Exchange,
-		Layerwise: card.Mode == "retexo", Metric: eval.Metric(card.Metric),
+	c := infer.Config{Draw: setting.draw(layerwise), Rows: setting.Rows, Exchange: setting.Exchange,
+		Layerwise: layerwise, Metric: eval.Metric(card.Metric),
 		Calibration: card.Calibration(), Cuts: card.Cuts(), Ordered: card.Ordered}
 	if card.Metric == "" {
 		c.Metric = p.metric(task{Kind: m.Spec.Kind()})
@@ -70,8 +71,13 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 	if q.Compress == "" {
 		q.Compress = "none"
 	}
-	if q.Mode = "fullbatch"; c.Layerwise {
-		q.Mode = "retexo"
+	switch {
+	case m.Spec.Closed != nil:
+		q.Method, q.Single = ClassMeans, true
+	case c.Layerwise:
+		q.Method = LayerWise
+	default:
+		q.Method = FullBatch
 	}
 	return q, c, errors.Join(errs...)
 }
@@ -79,7 +85,7 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 // judgedBy returns p with those settings that a policy judges as a model of s has them.
 func (p Plan) judgedBy(s nn.Spec) Plan {
 	q := p
-	q.Preset, q.Epsilon, q.Rounds, q.ClassRounds, q.Runs = "", 0, 1, 1, 1
+	q.Epsilon, q.Rounds, q.ClassRounds, q.Runs = 0, 1, 1, 1
 	q.Encoder = Encoder{Kind: s.Encoder.Kind}
 	if q.LayerOutput = string(s.LayerOutput); s.Encoder.Kind == "pca" {
 		q.Encoder.K, q.Encoder.Classes = s.Encoder.Components(s.Classes), s.Encoder.Classes != nil
@@ -91,7 +97,7 @@ func (p Plan) judgedBy(s nn.Spec) Plan {
 	q.Hops = max(q.Hops, s.Encoder.Hops)
 	switch {
 	case s.Closed != nil:
-		q.Encoder, q.Hops, q.Solver = Encoder{Kind: "classes"}, s.Closed.Hops, "ridge"
+		q.Encoder, q.Hops = Encoder{Kind: "classes"}, s.Closed.Hops
 		q.ClassRounds, q.LeaveOneOut = s.Closed.Rounds, strconv.FormatBool(s.Closed.LeaveOut)
 	case s.Encoder.Kind == "sign":
 		q.Encoder.Kind = "raw"

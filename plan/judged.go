@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
-// Allowed returns an error unless policy allows p: of preset auto, unless it allows any of the
+// Allowed returns an error unless policy allows p or, if p compares candidates, any of the
 // candidates. The others are not tried.
 func (p Plan) Allowed(policy admission.Policy) error {
 	var errs []error
@@ -27,10 +27,10 @@ func (p Plan) Allowed(policy admission.Policy) error {
 	return policy.Check(p.Judged())
 }
 
-// Judged returns what a site's policy checks of p, which is not of preset auto. The number of
+// Judged returns what a site's policy checks of p, which compares no candidates. The number of
 // values that rows store is not known.
 func (p Plan) Judged() admission.Plan {
-	j := admission.Plan{Mode: p.Mode, Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Solver: p.Solver, Rows: p.Rows, Layers: p.Layers,
+	j := admission.Plan{Method: p.Method, Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Rows: p.Rows, Layers: p.Layers,
 		Hops: p.Hops, Rounds: p.Rounds, Members: len(p.Members)}
 	if p.Epsilon > 0 {
 		j.Rows = "float32" // whatever is set: whole numbers

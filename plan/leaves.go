@@ -34,23 +34,22 @@ func (p Plan) fitLeaves(c *closedform.Config, errs *faults) {
 		c.Target = "labels"
 	}
 	if c.Random != 0 {
-		errs.add("random_features must be -1 or 0 and encoder must be classes with leaves (got %d and %s): a phone would send megabytes",
-			c.Random, p.Encoder)
+		errs.add("random_features must be -1 or 0 with phones (got %d): a phone would send megabytes", c.Random)
 	}
 	if c.Epsilon > 0 {
-		errs.add("epsilon must be 0 with leaves (got %g): nobody sees the parts of a sum", c.Epsilon)
+		errs.add("epsilon must be 0 with phones (got %g): nobody sees the parts of a sum", c.Epsilon)
 	}
 	if p.LeafEdges && p.Inductive {
 		errs.add("inductive must be false with leaf_edges (got true): nobody but a leaf knows what its rows are of")
 	}
 	if p.Runs > 1 {
-		errs.add("runs must be 1 with leaves (got %d)", p.Runs)
+		errs.add("runs must be 1 with phones (got %d)", p.Runs)
 	}
 	if p.LeastLeaves > p.Leaves {
-		errs.add("least_leaves must be at most leaves, %d (got %d)", p.Leaves, p.LeastLeaves)
+		errs.add("least_leaves must be at most phones, %d (got %d)", p.Leaves, p.LeastLeaves)
 	}
 	if p.LeafQuorum > p.Leaves {
-		errs.add("leaf_quorum must be at most leaves, %d (got %d)", p.Leaves, p.LeafQuorum)
+		errs.add("leaf_quorum must be at most phones, %d (got %d)", p.Leaves, p.LeafQuorum)
 	}
 }
 
@@ -67,9 +66,9 @@ func (p Plan) checkCollecting(errs *faults) {
 	}
 	switch {
 	case p.Leaves > 0 && len(p.Members) > 0 && (n < 2 || n > mostCollecting):
-		errs.add("leaves need 2 to %d members with leaf_addresses, which collect their shares (got %d)", mostCollecting, n)
+		errs.add("phones need 2 to %d members with leaf_addresses, which collect their shares (got %d)", mostCollecting, n)
 	case p.Leaves == 0 && n > 0:
-		errs.add("leaf_addresses apply only with leaves above 0 (got those of %d members)", n)
+		errs.add("leaf_addresses apply only with phones above 0 (got those of %d members)", n)
 	}
 }
 
@@ -105,7 +104,7 @@ func (p *Plan) CollectLeaves(port int) error {
 		p.Members[r].LeafAddresses = all
 	}
 	if p.Collecting() < 2 {
-		return errors.New("leaves need two members or more with a host")
+		return errors.New("phones need two members or more with a host")
 	}
 	return nil
 }

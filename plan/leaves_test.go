@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// withLeaves returns a plan of preset frugal with so many members, each on a host of two, and the given settings.
+// withLeaves returns a plan of a single closed form with so many members, each on a host of two, and the given settings.
 func withLeaves(t *testing.T, members int, settings string) Plan {
 	t.Helper()
-	p, err := Read([]byte("preset: frugal\n"+settings), nil, nil)
+	p, err := Read(sections("single: true\n"+settings), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func withLeaves(t *testing.T, members int, settings string) Plan {
 
 // TestCollectLeaves: members that share a host get ports of their own, and a host is told by its whole name.
 func TestCollectLeaves(t *testing.T) {
-	p := withLeaves(t, 3, "leaves: 50")
+	p := withLeaves(t, 3, "phones: 50")
 	p.Members = append(p.Members, Member{Name: "far", ID: "x"})
 	if err := p.CollectLeaves(4101); err != nil {
 		t.Fatal(err)
@@ -51,15 +51,15 @@ func TestCollectLeaves(t *testing.T) {
 // TestFaultsOfLeaves: what leaves cannot have is refused.
 func TestFaultsOfLeaves(t *testing.T) {
 	for settings, must := range map[string]string{
-		"leaves: 5":                       "least_leaves must be at most leaves, 5 (got 20)",
-		"leaves: 50\nleaf_quorum: 60":     "leaf_quorum must be at most leaves, 50 (got 60)",
-		"leaves: 50\nrandom_features: 64": "random_features must be -1 or 0",
-		"leaves: 50\nruns: 3":             "runs must be 1 with leaves (got 3)",
-		"leaves: 50\nepsilon: 4":          "epsilon must be 0",
-		"leaves: 50\nsecure_sums: off":    "leaves need 2 to 64 members with leaf_addresses",
+		"phones: 5":                       "least_leaves must be at most phones, 5 (got 20)",
+		"phones: 50\nleaf_quorum: 60":     "leaf_quorum must be at most phones, 50 (got 60)",
+		"phones: 50\nrandom_features: 64": "random_features must be -1 or 0",
+		"phones: 50\nruns: 3":             "runs must be 1 with phones (got 3)",
+		"phones: 50\nepsilon: 4":          "epsilon must be 0",
+		"phones: 50\nsecure_sums: off":    "phones need 2 to 64 members with leaf_addresses",
 	} {
 		p := withLeaves(t, 2, settings)
-		if must != "leaves need 2 to 64 members with leaf_addresses" {
+		if must != "phones need 2 to 64 members with leaf_addresses" {
 			if err := p.CollectLeaves(4101); err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestFaultsOfLeaves(t *testing.T) {
 	}
 	p := withLeaves(t, 3, "")
 	p.Members[1].LeafAddresses, p.Members[2].LeafAddresses = []string{"/ip4/10.0.0.1/udp/1/quic-v1"}, []string{"/ip4/10.0.0.1/udp/2/quic-v1"}
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "first 2 members (m0 has none)") || !strings.Contains(err.Error(), "only with leaves above 0") {
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "first 2 members (m0 has none)") || !strings.Contains(err.Error(), "only with phones above 0") {
 		t.Errorf("members that collect are not the first, and there are no leaves: %v", err)
 	}
 }

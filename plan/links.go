@@ -11,7 +11,7 @@ import (
 	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
-// Linkwise returns the configuration of the peer that holds s in mode retexo where links are the task, or all faults of p.
+// Linkwise returns the configuration of the peer that holds s with method layer-wise if links are the task, or all faults of p.
 func (p Plan) Linkwise(s *shard.Shard) (layerlinks.Config, error) { return p.linkwise(p.taskOf(s)) }
 
 // links returns what is learned from the links of t; nil: nodes have labels. Faults go to errs.
@@ -48,10 +48,9 @@ func (p Plan) linkwise(t task) (layerlinks.Config, error) {
 	errs := faults{err}
 	refuse := func(bad bool, name string, got any, why string) {
 		if bad {
-			errs.add("%s for task links in mode retexo (got %v): %s", name, got, why)
+			errs.add("%s for task links with method layer-wise (got %v): %s", name, got, why)
 		}
 	}
-	refuse(p.Solver == "ridge", "solver must be adam, adamw or sgd", p.Solver, "no closed form scores pairs")
 	refuse(p.LocalSteps > 1, "local_steps must be 1", p.LocalSteps, "each round draws new pairs, of which all peers' gradients are summed")
 	refuse(p.Neighbours > 0, "neighbours must be 0", p.Neighbours, "aggregates cross once")
 	refuse(!p.KeepLast, "keep_last must be true", false, "a decoder is kept for the last layer alone")

@@ -8,7 +8,7 @@ import (
 // TestLinksLayerByLayer: the defaults are accepted, and what layer-wise training of links does not take is named.
 func TestLinksLayerByLayer(t *testing.T) {
 	read := func(settings string) error {
-		p, err := Read([]byte("task: links\n"+settings), nil, nil)
+		p, err := Read(sections("task: links\n"+settings), nil, nil)
 		if err != nil {
 			return err
 		}
@@ -18,26 +18,25 @@ func TestLinksLayerByLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for settings, must := range map[string]string{
-		"solver: ridge":             "solver must be adam, adamw or sgd",
-		"preset: frugal":            "task",
-		"encoder: mlp":              "task",
-		"preset: auto":              "preset auto",
-		"local_steps: 3":            "local_steps must be 1",
-		"neighbours: 4":             "neighbours must be 0",
-		"updates: int8":             "updates must be float32",
-		"negatives_from: all":       "negatives_from must be near",
-		"model: gat":                "model must be gcn, sage or gin",
-		"layer_output: logits":      "layer_output must be hidden",
-		"link_holdout: [0.1]":       "link_holdout must be two fractions",
-		"link_holdout: [0.7, 0.7]":  "less than 1 together",
-		"inductive: true":           "inductive must be false",
-		"metric: accuracy":          "metric",
-		"exchange: cover":           "exchange must be halo or auto",
-		"negatives: 0":              "negatives",
-		"link_time: a":              "link_time",
-		"keep_last: false":          "keep_last must be true",
-		"decoder: cosine":           "decoder",
-		"mode: standalone\nhops: 0": "hops",
+		"single: true":                          "single applies only to method class-means (got method layer-wise)",
+		"encoder: mlp":                          "task",
+		"method: class-means":                   "task applies only",
+		"local_steps: 3":                        "local_steps must be 1",
+		"neighbours: 4":                         "neighbours must be 0",
+		"updates: int8":                         "updates must be float32",
+		"negatives_from: all":                   "negatives_from must be near",
+		"model: gat":                            "model must be gcn, sage or gin",
+		"layer_output: logits":                  "layer_output must be hidden",
+		"link_holdout: [0.1]":                   "link_holdout must be two fractions",
+		"link_holdout: [0.7, 0.7]":              "less than 1 together",
+		"inductive: true":                       "inductive must be false",
+		"metric: accuracy":                      "metric",
+		"exchange: cover":                       "exchange must be halo or auto",
+		"negatives: 0":                          "negatives",
+		"link_time: a":                          "link_time",
+		"keep_last: false":                      "keep_last must be true",
+		"decoder: cosine":                       "decoder",
+		"method: full-batch\npeers: 1\nhops: 0": "hops",
 	} {
 		if err := read(settings); err == nil || !strings.Contains(err.Error(), must) {
 			t.Errorf("%q: the error is %v, must contain %q", settings, err, must)

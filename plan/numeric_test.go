@@ -27,7 +27,7 @@ func TestNumericTargets(t *testing.T) {
 		{"appnp", target.Numbers, false, func(*Plan) {}, 0, 5e-3, false},
 		{"mlp", target.Numbers, false, func(*Plan) {}, 0, 5e-3, false},
 	} {
-		p, of := Defaults(Plan{Mode: "standalone", Model: test.model}), data
+		p, of := Defaults(Plan{Method: FullBatch, Model: test.model}), data
 		of.Kind, of.Numbered = test.kind, test.numbered
 		test.set(&p)
 		c, err := p.endToEndConfig(of)

@@ -22,10 +22,10 @@ import (
 //	         names it
 //	group    section of help and reference page; default: that of the setting before
 //	help     noun phrase of at most 60 characters
-//	default  value without a preset; Defaults adapts it to mode, preset, model and solver
+//	default  value with method class-means; Defaults adapts it to method and model
 //	choices  accepted texts; those of model are the table of convolutions
 //	bounds   interval of a number, of a duration or of each number of a list
-//	when     conditions under which a run reads the setting, as "mode=fullbatch solver=adam,sgd"; all
+//	when     conditions under which a run reads the setting, as "method=trained encoder=pca"; all
 //	         must hold, else only the default is accepted. The values of model are traits, of which
 //	         one is enough; a name alone means that this setting is neither zero nor empty
 //	only     the command that takes it: train (all peers in one process) or join (one peer)
@@ -37,130 +37,122 @@ import (
 //
 // The comment of a field is its text in docs/reference/settings.md.
 type Plan struct {
-	// How the model is trained: retexo trains one layer after the other, and neighbours' rows cross
-	// the network once per layer; fullbatch trains all layers at once over the peers; standalone does
-	// the same at one peer.
-	Mode string `yaml:"mode" group:"model" default:"retexo" choices:"retexo, fullbatch, minibatch, standalone" rule:"policy.modes" help:"training algorithm"`
-	// Settings to start from: frugal has rounds of class means in closed form and sends the fewest
-	// bytes, retexo has the settings of the Retexo paper. Other settings override those of the preset. auto trains by several plans, one after the other,
-	// and takes the best by validation; of model and training only seed, threshold, balanced,
-	// inductive, metric and min_class may be set with it. It is the default of a plan in mode retexo that sets nothing
-	// else of model and training, and no epsilon.
-	Preset string `yaml:"preset" when:"mode=retexo" choices:"frugal, retexo, auto" help:"settings to start from"`
-	// Megabytes that all peers together may send for all plans that preset auto tries, frame headers
-	// included, with or without a unit: 50, 50MB, 1.5GB, 900kB. What is sent again after a failure comes
-	// on top.
-	Budget Megabytes `yaml:"budget" when:"preset=auto" default:"50" bounds:"(0, )" help:"MB that all plans tried may send together"`
+	// How the model is trained. class-means sends a few sums and one short row of each boundary node, and solves the model in
+	// closed form. layer-wise trains one layer after the other and sends boundary rows once a layer. full-batch trains all
+	// layers at once, with the same result for any number of peers. mini-batch trains on sampled batches. The last two are for
+	// the machines of one owner: boundary rows are sent in every epoch.
+	Method string `yaml:"method" group:"model" default:"class-means" choices:"class-means, layer-wise, full-batch, mini-batch" rule:"policy.methods" help:"way to train"`
+	// One closed form with the settings of this plan, instead of several that are compared by validation. It follows from hops,
+	// row_norm, epsilon, phones, and from the experimental settings of a closed form.
+	Single bool `yaml:"single" experimental:"true" when:"method=class-means" default:"false" help:"one closed form instead of several"`
+	// Megabytes that all peers together may send for all closed forms that class-means compares, frame headers
+	// included, with or without a unit: 50, 50MB, 1.5GB, 900kB. What is sent again after a failure is not counted.
+	Budget Megabytes `yaml:"budget" experimental:"true" when:"method=contest" default:"50" bounds:"(0, )" help:"MB that all plans tried may send together"`
 	// Every random choice follows from the seed: the same seed gives the same model.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
-	// What is predicted: what the labels of nodes are (auto), or links, which are edges that the graph may
-	// lack. links:RELATION,… predicts those of these relations only, each as NAME, where relation "NAME (inverse)" runs
-	// the other way, or as NAME=REVERSE. Edges that are held out are taken out of the reverse as well.
-	// Mode retexo learns links by convolutions that sum rows, in rounds of gradients; closed forms do not.
-	Task Task `yaml:"task" when:"encoder=raw,pca" default:"auto" help:"labels of nodes (auto), links or links:RELATION,…"`
-	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
-	// Mode retexo trains gcn, sage, sage-pool, gat, gatv2 and gin.
-	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
-	// Encoding of a node's own features before anything travels: raw leaves them unchanged, pca:K
-	// keeps their K leading components, mlp trains a hidden layer, classes maps them to one column a
-	// class in each of a few rounds of class means. With
-	// pca:K+classes trained layers see K components and, where each node has one of at most 50 classes,
-	// the logits that three rounds of class means give it; other plans than inductive false
-	// and solver adam, adamw or sgd leave these out, and the log says so. Modes fullbatch, minibatch and
-	// standalone take raw. In fullbatch and standalone, embedding:K maps features to K columns, and each
-	// node without features has a row of K numbers that its peer alone learns and holds; for a node
-	// without such a row, as one that comes later, the bias of the map stands in.
-	Encoder Encoder `yaml:"encoder" default:"pca:128+classes" rule:"policy.encoders" help:"raw, mlp, pca:K[+classes], classes, embedding:K"`
+	// What is predicted: the labels of nodes (auto), or links, which are edges that the graph may lack.
+	// links:RELATION,… predicts only those relations, each as NAME, where relation "NAME (inverse)" runs the other
+	// way, or as NAME=REVERSE. Edges that are held out are taken out of the reverse as well. Without a method, links are
+	// learned by layer-wise.
+	Task Task `yaml:"task" when:"method=trained encoder=raw,pca" default:"auto" help:"labels of nodes (auto), links or links:RELATION,…"`
+	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges. layer-wise
+	// trains gcn, sage, sage-pool, gat, gatv2 and gin.
+	Model string `yaml:"model" when:"method=trained" default:"gcn" help:"graph convolution"`
+	// Encoding of a node's own features before rows are sent. layer-wise takes raw (as they are), pca:K (their K
+	// leading components; rows of components reveal features, and its log warns), pca:K+classes (also the logits that
+	// three rounds of class means give, if each node has one of at most 50 classes and inductive is false) and mlp (a
+	// hidden layer that is trained first). full-batch and mini-batch take raw. In full-batch, embedding:K maps
+	// features to K columns, and each node without features has a row of K numbers that only its peer learns and
+	// keeps; a node that comes later has the bias of the map instead.
+	Encoder Encoder `yaml:"encoder" when:"method=trained" default:"pca:128+classes" rule:"policy.encoders" help:"raw, mlp, pca:K[+classes], classes, embedding:K"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
-	LayerOutput string `yaml:"layer_output" when:"mode=retexo encoder=raw,pca,mlp" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
+	LayerOutput string `yaml:"layer_output" when:"method=layer-wise" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
 	// Number of graph layers. End to end, a linear layer follows them for a numeric target, except with appnp, sign and mlp.
-	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
+	Layers int `yaml:"layers" when:"method=trained" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
 	// Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
 	// models rgcn and rsage take other values in place of their defaults: hidden 16, rounds 50, lr
 	// 0.01, decay 0.0005, dropout 0, and eval_every 50, so that the last epoch counts.
-	Hidden int `yaml:"hidden" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
-	// Aggregations before a layer; of appnp and sign, in total. 0 is for encoder classes: each node's
-	// own features alone, and no row travels.
-	Hops int `yaml:"hops" when:"model=hops" default:"1" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations before a layer"`
+	Hidden int `yaml:"hidden" when:"method=trained" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
+	// Aggregations before a layer; of appnp and sign, in total. With class-means, 0 uses each node's own features
+	// only, and no row is sent.
+	Hops int `yaml:"hops" when:"method=single,trained model=hops" default:"1" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations before a layer"`
 	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
 	// than 0.
-	Alpha float32 `yaml:"alpha" when:"model=restart" default:"0" bounds:"[0, 1]" help:"restart probability of each hop"`
+	Alpha float32 `yaml:"alpha" when:"method=trained model=restart" experimental:"true" default:"0" bounds:"[0, 1]" help:"restart probability of each hop"`
 	// Number of bases that the matrices of the relations share; 0: each relation has its own matrix. Where nodes
 	// have 1,000 features or more, model rgcn takes 2 in place of 0, and decay 0.1 in place of 0.02.
-	Bases int `yaml:"bases" when:"model=relations" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
+	Bases int `yaml:"bases" when:"method=trained model=relations" experimental:"true" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
 	// Number of attention heads.
-	Heads int `yaml:"heads" when:"model=attention" default:"8" bounds:"[1, 1024]" help:"number of attention heads"`
-	// Normalisation after each layer but the last: of each row (layer), or over all nodes (batch). In
-	// mode retexo it is layer; in the other modes none, layer or batch.
-	Norm string `yaml:"norm" choices:"none, layer, batch" help:"normalisation after hidden layers"`
+	Heads int `yaml:"heads" when:"method=trained model=attention" default:"8" bounds:"[1, 1024]" help:"number of attention heads"`
+	// Normalisation after each layer but the last: of each row (layer), or over all nodes (batch). layer-wise takes
+	// layer only.
+	Norm string `yaml:"norm" when:"method=trained" choices:"none, layer, batch" help:"normalisation after hidden layers"`
 	// Whether a layer's input is added to its output.
-	Residual bool `yaml:"residual" when:"solver=adam,adamw,sgd" help:"residual connections"`
+	Residual bool `yaml:"residual" when:"method=trained" help:"residual connections"`
 	// Norm by which each node's features are divided before training: l1 is the sum of their absolute
 	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much.
-	RowNorm string `yaml:"row_norm" default:"none" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
+	RowNorm string `yaml:"row_norm" when:"method=single,trained" default:"none" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
 	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
 	// labels are not an input.
-	LabelAugmentation float32 `yaml:"label_augmentation" when:"mode=fullbatch,standalone" default:"0" bounds:"[0, 1)" help:"fraction of training labels that are input"`
+	LabelInputs float32 `yaml:"label_inputs" when:"method=full-batch" default:"0" bounds:"[0, 1)" help:"fraction of training labels that are input"`
 	// Steps in which the training labels correct and smooth the logits of the trained model (Correct &
 	// Smooth); 0: none.
-	CorrectSmooth int `yaml:"correct_smooth" when:"mode=fullbatch,standalone" default:"0" bounds:"[0, )" help:"steps of Correct & Smooth after training"`
+	CorrectSmooth int `yaml:"correct_smooth" when:"method=full-batch" default:"0" bounds:"[0, )" help:"steps of Correct & Smooth after training"`
 	// Weight of the neighbours when errors spread in Correct & Smooth.
-	CorrectAlpha float32 `yaml:"correct_alpha" when:"correct_smooth" default:"0.9" bounds:"[0, 1)" help:"spread of errors in Correct & Smooth"`
+	CorrectAlpha float32 `yaml:"correct_alpha" experimental:"true" when:"correct_smooth" default:"0.9" bounds:"[0, 1)" help:"spread of errors in Correct & Smooth"`
 	// Weight of the neighbours when labels spread in Correct & Smooth.
-	SmoothAlpha float32 `yaml:"smooth_alpha" when:"correct_smooth" default:"0.8" bounds:"[0, 1)" help:"spread of labels in Correct & Smooth"`
+	SmoothAlpha float32 `yaml:"smooth_alpha" experimental:"true" when:"correct_smooth" default:"0.8" bounds:"[0, 1)" help:"spread of labels in Correct & Smooth"`
 
-	// Optimiser; ridge is the closed form of encoder classes, and of nothing else.
-	Solver string `yaml:"solver" group:"training" default:"adam" choices:"adam, adamw, sgd, ridge" rule:"policy.solvers" help:"optimiser"`
-	// Maximum number of rounds of a layer; in modes fullbatch, minibatch and standalone, of epochs.
-	Rounds int `yaml:"rounds" to:"Rounds" when:"solver=adam,adamw,sgd" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
+	// Optimiser.
+	Solver string `yaml:"solver" group:"training" when:"method=trained" default:"adam" choices:"adam, adamw, sgd" help:"optimiser"`
+	// Maximum number of rounds of a layer; with full-batch and mini-batch, of epochs.
+	Rounds int `yaml:"rounds" to:"Rounds" when:"method=trained" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
 	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
-	LocalSteps int `yaml:"local_steps" to:"LocalSteps" when:"mode=retexo solver=adam,adamw,sgd" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
+	LocalSteps int `yaml:"local_steps" to:"LocalSteps" when:"method=layer-wise" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
 	// Learning rate before the schedule.
-	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"solver=adam,adamw,sgd" default:"0.01" bounds:"(0, )" help:"learning rate"`
+	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"method=trained" default:"0.01" bounds:"(0, )" help:"learning rate"`
 	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the default it is 0.005 where a
 	// model without typed edges is trained end to end for a numeric target of nodes with features, and 0 where layers see
 	// columns of classes (encoder pca:K+classes) and nodes of all peers have 5,000 training labels or more.
-	Decay float32 `yaml:"decay" to:"Optimizer.Decay" when:"solver=adam,adamw,sgd" default:"0.005" bounds:"[0, )" help:"weight decay"`
+	Decay float32 `yaml:"decay" to:"Optimizer.Decay" when:"method=trained" default:"0.005" bounds:"[0, )" help:"weight decay"`
 	// Momentum of sgd.
-	Momentum float32 `yaml:"momentum" to:"Optimizer.Momentum" when:"solver=sgd" default:"0" bounds:"[0, 1)" help:"momentum"`
+	Momentum float32 `yaml:"momentum" when:"method=trained solver=sgd" experimental:"true" to:"Optimizer.Momentum" default:"0" bounds:"[0, 1)" help:"momentum"`
 	// How the learning rate falls over the steps.
-	Schedule string `yaml:"schedule" to:"Schedule.Kind" when:"solver=adam,adamw,sgd" default:"constant" choices:"constant, linear, cosine" help:"schedule of the learning rate"`
+	Schedule string `yaml:"schedule" to:"Schedule.Kind" when:"method=trained" default:"constant" choices:"constant, linear, cosine" help:"schedule of the learning rate"`
 	// Probability that a value of a layer's input is left out of a step. Of task links it
 	// is by default 0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is trained
 	// end to end for a numeric target of nodes with features, 0 takes the place of the default.
-	Dropout float32 `yaml:"dropout" when:"solver=adam,adamw,sgd" default:"0.3" bounds:"[0, 1)" help:"dropout probability"`
+	Dropout float32 `yaml:"dropout" when:"method=trained" default:"0.3" bounds:"[0, 1)" help:"dropout probability"`
 	// Probability that an attention weight is left out of a step.
-	AttentionDropout float32 `yaml:"attention_dropout" when:"model=attention" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
+	AttentionDropout float32 `yaml:"attention_dropout" experimental:"true" when:"method=trained model=attention" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
 	// Whether the model has all layers, even if it validates better without the last ones. Otherwise it
 	// ends with the layer that validates best.
-	KeepLast bool `yaml:"keep_last" to:"KeepLast" when:"mode=retexo" help:"all layers, even if fewer validate better"`
+	KeepLast bool `yaml:"keep_last" when:"method=layer-wise" experimental:"true" to:"KeepLast" help:"all layers, even if fewer validate better"`
 	// What the threshold between two classes is chosen for, on the validation nodes: f1, recall@precision=P or
 	// precision@recall=R, all of class 1, with P or R as the least that is accepted. Where nodes have several classes, each
 	// class has its own threshold, chosen in the same way. Empty: the more probable class is predicted, or each of several
 	// that is more probable than not.
 	Threshold string `yaml:"threshold" default:"" help:"goal of the threshold of two, or of several classes"`
-	// Whether a class is weighted by the inverse of its fraction of the training labels.
-	Balanced bool `yaml:"balanced" to:"Balanced" help:"equal weight of all classes"`
-	// What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. Of nodes with several
-	// classes it is the weight of the class's own decision, which encoder classes does not read. On a command line it may be a file, of lines
-	// CLASS,WEIGHT.
-	ClassWeights []string `yaml:"class_weights" default:"" help:"weights of classes, CLASS=WEIGHT, or a file of them"`
+	// What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. balanced weights each class by
+	// the inverse of its fraction of the training labels. If nodes have several classes it is the weight of the class's own
+	// decision, and class-means takes none. On a command line it may be a file of lines CLASS,WEIGHT.
+	ClassWeights []string `yaml:"class_weights" default:"" help:"balanced, or weights of classes, CLASS=WEIGHT"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"training without validation and test nodes"`
 	// In-edges of a node that a layer trains on, drawn anew in each round; 0: all are used. What is validated, and what the
 	// next layer reads, is computed from all.
-	Neighbours int `yaml:"neighbours" to:"Neighbours" when:"mode=retexo encoder=raw,pca,mlp" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
+	Neighbours int `yaml:"neighbours" when:"method=layer-wise" experimental:"true" to:"Neighbours" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
 	// Passes over the features in which encoder pca finds its components.
-	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"mode=retexo encoder=pca" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
+	PCAPasses int `yaml:"pca_passes" experimental:"true" to:"PCAPasses" when:"method=layer-wise encoder=pca" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
 	// Rounds without a better validation metric after which a layer, or training, ends; 0: never.
-	Patience int `yaml:"patience" to:"Patience" when:"solver=adam,adamw,sgd" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
+	Patience int `yaml:"patience" to:"Patience" when:"method=trained" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
 	// Rounds from one validation to the next.
-	EvalEvery int `yaml:"eval_every" to:"EvalEvery" when:"solver=adam,adamw,sgd" default:"1" bounds:"[1, )" help:"rounds from one validation to the next"`
+	EvalEvery int `yaml:"eval_every" when:"method=trained" experimental:"true" to:"EvalEvery" default:"1" bounds:"[1, )" help:"rounds from one validation to the next"`
 	// SHA-256 of a model file from whose parameters training starts, in place of random ones; on a command
 	// line the file itself. Its layers, classes and columns must be those of the run, and every site needs
-	// the file. Encoder pca keeps its components. In mode retexo with layer_output hidden each layer but
+	// the file. Encoder pca keeps its components. With layer-wise and layer_output hidden each layer but
 	// the last starts under a new head.
-	Init string `yaml:"init" to:"Init" when:"solver=adam,adamw,sgd" help:"model file from which training starts"`
+	Init string `yaml:"init" to:"Init" when:"method=trained" help:"model file from which training starts"`
 	// Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
 	// node may have several classes. Of classes in order it is rank-mae, by how many ranks a prediction is off,
 	// or qwk, the quadratic weighted kappa; the median of the probabilities is then predicted. Of a numeric target it is r2, mae
@@ -169,21 +161,21 @@ type Plan struct {
 
 	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the links of a
 	// step, on average, each at both of its ends.
-	BatchSize int `yaml:"batch_size" to:"BatchSize" group:"sampling" when:"mode=minibatch" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
+	BatchSize int `yaml:"batch_size" to:"BatchSize" group:"sampling" when:"method=mini-batch" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
 	// In-edges that are sampled of a node, hop by hop, the first from the training nodes; one number stands for all layers, -1
 	// takes every edge. With typed edges it is the number for each relation.
-	Fanouts []int `yaml:"fanouts" when:"mode=minibatch" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
+	Fanouts []int `yaml:"fanouts" when:"method=mini-batch" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
 	// neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on average, by
 	// numbers that all nodes of a hop share, so that fewer distinct nodes are read.
-	Sampler string `yaml:"sampler" to:"Sample.Kind" when:"mode=minibatch" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
+	Sampler string `yaml:"sampler" to:"Sample.Kind" when:"method=mini-batch" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
 	// Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and checkpoint_every, then counts
 	// these: on a large graph a run continues from within an epoch. Batches do not depend on it.
-	RoundSteps int `yaml:"round_steps" to:"RoundSteps" when:"mode=minibatch" default:"0" bounds:"[0, 1073741824]" help:"steps of a round; 0: an epoch"`
+	RoundSteps int `yaml:"round_steps" when:"method=mini-batch" experimental:"true" to:"RoundSteps" default:"0" bounds:"[0, 1073741824]" help:"steps of a round; 0: an epoch"`
 	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
 	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
-	Group int `yaml:"group" to:"Group" when:"mode=minibatch" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
+	Group int `yaml:"group" when:"method=mini-batch" experimental:"true" to:"Group" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
 	// MiB of features of other peers' nodes that a peer keeps for the next batches. The model does not depend on it.
-	FeatureCache int64 `yaml:"feature_cache" when:"mode=minibatch" default:"64" bounds:"[0, 1048576]" local:"true" help:"MiB of other peers' features to keep; 0: none"`
+	FeatureCache int64 `yaml:"feature_cache" when:"method=mini-batch" default:"64" bounds:"[0, 1048576]" local:"true" help:"MiB of other peers' features to keep; 0: none"`
 
 	// Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight for
 	// each column and relation (distmult), or a hidden layer over the products of the columns (mlp). All
@@ -197,103 +189,102 @@ type Plan struct {
 	LinkTime string `yaml:"link_time" when:"task=links" help:"split of links by time, COLUMN:T1:T2; empty: drawn"`
 	// Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
 	// another node of the other end's type that it is not linked with.
-	Negatives int `yaml:"negatives" when:"task=links" default:"1" bounds:"[1, 1000]" help:"pairs drawn for each link of a step"`
-	// Where drawn pairs come from, in mode retexo near: all nodes, so that any number of peers trains the same model and the
+	Negatives int `yaml:"negatives" experimental:"true" when:"task=links" default:"1" bounds:"[1, 1000]" help:"pairs drawn for each link of a step"`
+	// Where drawn pairs come from, with layer-wise near: all nodes, so that any number of peers trains the same model and the
 	// hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
 	// so that only rows travel that travel anyway.
-	NegativesFrom string `yaml:"negatives_from" when:"task=links" default:"all" choices:"all, near" help:"nodes that pairs are drawn from: all, or near"`
+	NegativesFrom string `yaml:"negatives_from" experimental:"true" when:"task=links" default:"all" choices:"all, near" help:"nodes that pairs are drawn from: all, or near"`
 
 	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
 	// residual; with epsilon 4, and one for each hop.
-	ClassRounds int `yaml:"class_rounds" to:"ClassRounds" group:"closed form" when:"encoder=classes" default:"0" bounds:"[0, 20]" rule:"policy.max_rounds" help:"rounds of class means at most; 0: auto"`
+	ClassRounds int `yaml:"class_rounds" when:"method=single" experimental:"true" to:"ClassRounds" group:"closed form" default:"0" bounds:"[0, 20]" rule:"policy.max_rounds" help:"rounds of class means at most; 0: auto"`
 	// What a round after the first learns from: labels takes the class means of soft labels, residual
 	// what the logits so far leave of the training labels. auto: residual if a fifth of all nodes is in
 	// training, or a node may have several classes.
-	ClassTarget string `yaml:"class_target" to:"Target" when:"encoder=classes" default:"auto" choices:"auto, labels, residual" rule:"policy.leave_one_out" help:"what a round after the first learns from"`
+	ClassTarget string `yaml:"class_target" when:"method=single" experimental:"true" to:"Target" default:"auto" choices:"auto, labels, residual" rule:"policy.leave_one_out" help:"what a round after the first learns from"`
 	// Whether a node's own part is taken out of the means that its row is compared with. Rows that
 	// travel would tell the class of a training node otherwise. auto: true with class_target labels.
-	LeaveOneOut string `yaml:"leave_one_out" to:"LeaveOut" when:"encoder=classes" default:"auto" choices:"auto, true, false" rule:"policy.leave_one_out" help:"own part of the means left out of a row"`
+	LeaveOneOut string `yaml:"leave_one_out" when:"method=single" experimental:"true" to:"LeaveOut" default:"auto" choices:"auto, true, false" rule:"policy.leave_one_out" help:"own part of the means left out of a row"`
 	// Which aggregates the closed form reads: those of the last hop, or of all hops. auto: all with
 	// class_target residual.
-	HopsKept string `yaml:"hops_kept" to:"HopsKept" when:"encoder=classes" default:"auto" choices:"auto, last, all" help:"hops whose aggregates are read"`
+	HopsKept string `yaml:"hops_kept" when:"method=single" experimental:"true" to:"HopsKept" default:"auto" choices:"auto, last, all" help:"hops whose aggregates are read"`
 	// Random Fourier features that each round adds; nothing travels for them but their part of the sums
 	// of the closed form. At most 32 for each column that the round reads. -1: 256 with class_target
 	// residual, else 0.
-	RandomFeatures int `yaml:"random_features" to:"Random" when:"encoder=classes" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round; -1: auto"`
+	RandomFeatures int `yaml:"random_features" when:"method=single" experimental:"true" to:"Random" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round; -1: auto"`
 	// What is added to the variance of each feature, in units of their mean, before class means are
 	// divided by it.
-	Shrink float32 `yaml:"shrink" to:"Shrink" when:"encoder=classes" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
+	Shrink float32 `yaml:"shrink" when:"method=single" experimental:"true" to:"Shrink" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
 	// Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row tells at
 	// most half of what it takes to name the columns of these values. It applies to sparse features. Where
 	// no edge connects the sites, no row crosses, and none is rounded.
-	CoarseRows bool `yaml:"coarse_rows" to:"Coarse" when:"encoder=classes" default:"true" help:"coarser rows of nodes with few values"`
+	CoarseRows bool `yaml:"coarse_rows" when:"method=single" experimental:"true" to:"Coarse" default:"true" help:"coarser rows of nodes with few values"`
 	// First rounds of class means that use each node's own features only: no row crosses in them, so that what
 	// other sites receive tells less of features. class_rounds is then one more, unless it is given. -1: 2 of 6 with
 	// class_target residual of classes and more than 64 features, else 0. After them logits alone cross with residuals, and no columns.
-	RoundsAlone int `yaml:"rounds_alone" to:"Alone" when:"encoder=classes" default:"-1" bounds:"[-1, 19]" rule:"policy.max_rounds" help:"first rounds in which no row crosses; -1: auto"`
+	RoundsAlone int `yaml:"rounds_alone" when:"method=single" experimental:"true" to:"Alone" default:"-1" bounds:"[-1, 19]" rule:"policy.max_rounds" help:"first rounds in which no row crosses; -1: auto"`
 	// Whether rows of nodes with at most five values other than 0 are withheld: zeros are sent in their place.
-	// Preset auto sets it in all plans but its usual one and, of more than 64 features, plan residual. Where edges connect the sites, only one
+	// class-means sets it in all plans it compares but the usual one and, of more than 64 features, plan residual. Where edges connect the sites, only one
 	// of these two sends rows: rows of several runs together could give such a node back.
-	WithholdFew bool `yaml:"withhold_few" to:"WithholdFew" when:"encoder=classes" help:"no rows of nodes with at most five values"`
+	WithholdFew bool `yaml:"withhold_few" when:"method=single" experimental:"true" to:"WithholdFew" help:"no rows of nodes with at most five values"`
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
 	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=classes,pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
 
 	// Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an edge's
 	// presence better than this ε says, at the delta of the run. Each node's sum of its neighbours' rows
-	// then has noise, in hops rounds of their own, and nothing else is learned from edges. The preset is
-	// frugal unless another one is given. 0: no noise.
-	Epsilon float64 `yaml:"epsilon" to:"Epsilon" group:"privacy" when:"encoder=classes" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"privacy of edges: epsilon of the run; 0: none"`
+	// then has noise, in hops rounds of their own, and nothing else is learned from edges. 0: no noise.
+	Epsilon float64 `yaml:"epsilon" to:"Epsilon" group:"privacy" when:"method=single" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"privacy of edges: epsilon of the run; 0: none"`
 	// Probability with which the guarantee of epsilon may fail; choose it well below one over the number
 	// of edges.
-	Delta float64 `yaml:"delta" to:"Delta" when:"encoder=classes" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"delta of epsilon"`
+	Delta float64 `yaml:"delta" to:"Delta" when:"method=single" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"delta of epsilon"`
 
 	// Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a
 	// scale per row or column. With epsilon rows are whole numbers, sent as float32.
-	Rows string `yaml:"rows" group:"what travels" when:"mode=retexo,fullbatch,minibatch" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows on the network"`
+	Rows string `yaml:"rows" group:"what travels" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows on the network"`
 	// Compression of neighbours' rows on the network.
-	Compress string `yaml:"compress" when:"mode=retexo,fullbatch,minibatch" default:"none" choices:"none, zstd" help:"compression of rows on the network"`
+	Compress string `yaml:"compress" experimental:"true" default:"none" choices:"none, zstd" help:"compression of rows on the network"`
 	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
 	// or whichever takes fewer bytes (auto).
-	Exchange string `yaml:"exchange" to:"Exchange" when:"mode=retexo,fullbatch" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
+	Exchange string `yaml:"exchange" when:"method=class-means,layer-wise,full-batch" experimental:"true" to:"Exchange" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
 	// Number format of the parts of sums that find the encoder: float32, or integers of 16 or 8 bits on
 	// a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
 	// int8 for up to 8 peers with encoder classes, else int16. Sums over each class are int16 from 5,000
 	// training labels on, if the target is soft labels.
-	Sums string `yaml:"sums" to:"Sums" when:"mode=retexo encoder=pca,classes" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
+	Sums string `yaml:"sums" when:"encoder=classes,pca" experimental:"true" to:"Sums" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
 	// Number format of each peer's part of a round's sum: float32, or integers of 16, 8 or 4 bits on a grid
 	// that the peers agree on first. What rounding leaves out of a part, a peer adds to its next one
 	// (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up to 63;
 	// int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
-	Updates string `yaml:"updates" to:"Updates" when:"mode=retexo solver=adam,adamw,sgd" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
+	Updates string `yaml:"updates" to:"Updates" when:"method=layer-wise" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
 	// Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
 	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more; with
 	// two, each peer sees the other's part of every sum in any case. Secure sums take at most 64 peers. Keys
 	// rest on X25519 and ML-KEM-768.
-	SecureSums string `yaml:"secure_sums" when:"mode=retexo" default:"auto" choices:"auto, on, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 64 peers"`
+	SecureSums string `yaml:"secure_sums" when:"method=federated" default:"auto" choices:"auto, on, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 64 peers"`
 	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
 	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
-	Fetch string `yaml:"fetch" to:"Fetch" when:"mode=fullbatch" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`
+	Fetch string `yaml:"fetch" when:"method=full-batch" experimental:"true" to:"Fetch" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`
 	// Which rows of other peers a step reads: all (exact), a fraction P sampled at every step
 	// (sample:P), or none.
-	Boundary Boundary `yaml:"boundary" when:"mode=fullbatch" default:"exact" help:"rows of others in a step: exact, sample:P or none"`
+	Boundary Boundary `yaml:"boundary" when:"method=full-batch" experimental:"true" default:"exact" help:"rows of others in a step: exact, sample:P or none"`
 	// Order in which rows are summed: fixed yields the same bits in every run.
-	Order string `yaml:"order" to:"Order" when:"mode=fullbatch" default:"any" choices:"any, fixed" help:"order of summation"`
+	Order string `yaml:"order" when:"method=full-batch" experimental:"true" to:"Order" default:"any" choices:"any, fixed" help:"order of summation"`
 	// Number of peers whose rows are fetched while rows of others are summed.
-	Prefetch int `yaml:"prefetch" to:"Prefetch" when:"mode=fullbatch" default:"1" bounds:"[0, 1000000]" local:"true" help:"peers whose rows are fetched ahead"`
-	// MiB of rows that a peer keeps although it could fetch them again; 0: no limit. Of mode minibatch: those of
+	Prefetch int `yaml:"prefetch" to:"Prefetch" when:"method=full-batch" default:"1" bounds:"[0, 1000000]" local:"true" help:"peers whose rows are fetched ahead"`
+	// MiB of rows that a peer keeps although it could fetch them again; 0: no limit. With mini-batch: those of
 	// two groups of batches where group is 0; 0: 1024.
-	Memory int64 `yaml:"memory" when:"mode=fullbatch,minibatch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"MiB of rows to hold in memory; 0: no limit"`
+	Memory int64 `yaml:"memory" when:"method=full-batch,mini-batch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"MiB of rows to hold in memory; 0: no limit"`
 
-	// Number of peers; -1: 1 in mode standalone, the number of the parts of a partition on disk, the
-	// number of sites where the graph has a site column and policy is auto or by-column, else 4.
-	Peers int `yaml:"peers" group:"network" only:"train" default:"-1" bounds:"[1, )" help:"number of peers; -1: as data and mode say"`
-	// Which peer owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel,
-	// restream:N or multilevel. auto is by-column where the graph has a site column of 2 to 64
-	// sites and peers is -1 or as many, else random; in modes fullbatch and minibatch else multilevel,
-	// or restream:5 beyond 20 million stored edges.
+	// Number of peers. -1 takes the number of parts of a partition on disk; or the number of sites, if the graph has
+	// a site column and policy is auto or by-column; or 4.
+	Peers int `yaml:"peers" group:"network" only:"train" default:"-1" bounds:"[1, )" help:"number of peers (-1 = as the data have it)"`
+	// Which peer owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, restream:N or
+	// multilevel. auto is by-column if the graph has a site column of 2 to 64 sites and peers is -1 or as many.
+	// Otherwise it is random, or with full-batch and mini-batch multilevel, or restream:5 beyond 20 million stored
+	// edges.
 	Policy string `yaml:"policy" only:"train" default:"auto" help:"partitioning policy"`
 	// How the peers of one process are connected: over loopback (libp2p) or in memory.
-	Transport string `yaml:"transport" only:"train" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`
+	Transport string `yaml:"transport" experimental:"true" only:"train" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`
 	// Protocol of the connections: noise is TCP without TLS, ws is WebSocket, auto takes the fastest
 	// for each pair.
 	Carrier string `yaml:"carrier" default:"quic" choices:"quic, tcp, noise, ws, auto" help:"transport protocol"`
@@ -304,9 +295,9 @@ type Plan struct {
 	// that validates best. An approval of the plan covers them all, and what leaves a site leaves it in each.
 	Runs int `yaml:"runs" flag:"seeds" only:"join" default:"1" bounds:"[1, 1000]" help:"runs, by the next seeds"`
 	// A session ends after connected peers have exchanged nothing for so long; 0: 5 minutes.
-	ProgressTimeout time.Duration `yaml:"progress_timeout" only:"join" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
+	ProgressTimeout time.Duration `yaml:"progress_timeout" experimental:"true" only:"join" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
 	// A peer counts as failed after it has sent nothing for so long; 0: 10 seconds.
-	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" default:"0s" bounds:"[1s, 10m]" help:"silence after which a peer counts as failed"`
+	PeerTimeout time.Duration `yaml:"peer_timeout" experimental:"true" only:"join" default:"0s" bounds:"[1s, 10m]" help:"silence after which a peer counts as failed"`
 	// Multiaddresses of relays, which end in /p2p/ID, in addition to those of the roster.
 	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay; may be repeated"`
 	// When phones take part: as soon as the app on them reports all of what is named here, of charging, an unmetered
@@ -316,20 +307,20 @@ type Plan struct {
 	// Phones that may take part as leaves: members without a place in the list, with a graph of their own each, which
 	// send shares of their numbers to the members with leaf_addresses (docs/explanation/leaves.md). Other settings that
 	// are auto then take what a phone can send. 0: none.
-	Leaves int `yaml:"leaves" when:"encoder=classes" only:"join" default:"0" bounds:"[0, 4194304]" help:"phones that may take part as leaves; 0: none"`
+	Leaves int `yaml:"phones" when:"method=single" only:"join" default:"0" bounds:"[0, 4194304]" help:"phones that may take part as leaves; 0: none"`
 	// Leaves that a sum must have, or it goes without any. A sum over few tells something of each.
-	LeastLeaves int `yaml:"least_leaves" when:"leaves" only:"join" default:"20" bounds:"[2, 4194304]" help:"leaves that a sum must have, or it has none"`
+	LeastLeaves int `yaml:"least_leaves" experimental:"true" when:"phones" only:"join" default:"20" bounds:"[2, 4194304]" help:"leaves that a sum must have, or it has none"`
 	// Leaves with which a sum closes at once; 0: as many as there may be.
-	LeafQuorum int `yaml:"leaf_quorum" when:"leaves" only:"join" default:"0" bounds:"[0, 4194304]" help:"leaves with which a sum closes; 0: all of leaves"`
+	LeafQuorum int `yaml:"leaf_quorum" experimental:"true" when:"phones" only:"join" default:"0" bounds:"[0, 4194304]" help:"leaves with which a sum closes; 0: all of leaves"`
 	// How long a sum waits for leaves. A run has two sums, four in each round and one at the end.
-	LeafWait time.Duration `yaml:"leaf_wait" when:"leaves" only:"join" default:"1m0s" bounds:"[10ms, 20m]" help:"wait of a sum for leaves"`
+	LeafWait time.Duration `yaml:"leaf_wait" experimental:"true" when:"phones" only:"join" default:"1m0s" bounds:"[10ms, 20m]" help:"wait of a sum for leaves"`
 
 	// Whether nodes of leaves have edges to those of other leaves and of the members with leaf_addresses, which these members
 	// know: so a leaf may be one node of their graph. Sums of neighbours' rows then cross between leaves and members.
-	LeafEdges bool `yaml:"leaf_edges" when:"leaves" only:"join" default:"false" help:"edges of leaves' nodes, which the sites know"`
+	LeafEdges bool `yaml:"leaf_edges" experimental:"true" when:"phones" only:"join" default:"false" help:"edges of leaves' nodes, which the sites know"`
 
 	// Rounds between two checkpoints; 0: only at the end of each layer.
-	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"solver=adam,adamw,sgd" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
+	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"method=trained" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
 
 	// The sites by rank: member r holds part r.
 	Members []Member
@@ -367,12 +358,12 @@ func (m *Megabytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// AutoPeers, as Plan.Peers, leaves the number of peers to mode, policy and partition.
+// AutoPeers, as Plan.Peers, leaves the number of peers to policy and partition.
 const AutoPeers = -1
 
-// Encoder is the encoding of a node's own features. Kind is raw, pca, mlp, classes or embedding; K is the number
-// of components, at least 1 of pca, 0 or more of classes, or the width of embedding. Classes says of pca that columns of
-// classes stand beside. Its text is raw, pca:K, pca:K+classes, mlp, classes, classes+pca:K or embedding:K.
+// Encoder is the encoding of a node's own features. Kind is raw, pca, mlp, embedding or, which no text gives and method
+// class-means always has, classes. K is the number of components of pca, or the width of embedding. Classes is whether columns
+// of classes are added to pca. Its text is raw, pca:K, pca:K+classes, mlp or embedding:K.
 type Encoder struct {
 	Kind    string
 	K       int
@@ -401,11 +392,11 @@ func (e *Encoder) UnmarshalText(text []byte) error {
 			*e = Encoder{Kind: kind, K: k, Classes: beside}
 			return nil
 		}
-	} else if s := string(text); s == "raw" || s == "mlp" || s == "classes" {
+	} else if s := string(text); s == "raw" || s == "mlp" {
 		*e = Encoder{Kind: s}
 		return nil
 	}
-	return fmt.Errorf("must be raw, mlp, classes, or pca:K, pca:K+classes or embedding:K with K at least 1 (got %q)", text)
+	return fmt.Errorf("must be raw, mlp, or pca:K, pca:K+classes or embedding:K with K at least 1 (got %q)", text)
 }
 
 // Task is what a model predicts. Kind is auto or links. Relations are those whose edges are predicted, each as NAME or NAME=REVERSE;

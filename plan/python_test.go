@@ -27,14 +27,11 @@ class Settings(TypedDict, total=False):
     """Settings of ` + "`train` and `compare`" + `; one that is not given has its default."""
 `)
 	for _, s := range settings() {
-		if s.Only == "join" {
+		if s.Only == "join" || s.Experimental {
 			continue
 		}
 		kind := map[string]string{"text": "str", "integer": "int", "number": "float", "true or false": "bool", "duration": "str",
 			"list": "list[float]"}[s.Type]
-		if s.Name == "budget" {
-			kind = "float | str" // it may have a unit
-		}
 		if reflect.TypeFor[Plan]().Field(s.field).Type == reflect.TypeFor[[]int]() {
 			kind = "list[int]"
 		}

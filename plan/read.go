@@ -23,33 +23,73 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, err error) {
 		}
 	}()
 	r := reader{given: given, rest: rest}
-	if r.pairs, err = yamltext.Pairs(text); err != nil {
+	pairs, err := yamltext.Pairs(text)
+	if err == nil {
+		r.pairs, err = flatten(pairs)
+	}
+	if err != nil {
 		return nil, err
 	}
-	// The defaults of the other settings depend on mode, preset, model and solver.
+	// The defaults of the other settings depend on these.
 	var ask Plan
-	r.into(&ask, func(s Setting) bool { return s.decides() || s.Name == "epsilon" })
-	if ask.Preset == "" && (ask.Mode == "" || ask.Mode == "retexo") && ask.Epsilon > 0 {
-		ask.Preset = "frugal" // alone has privacy
+	r.into(&ask, Setting.decides)
+	if ask.Method == "" && ask.Task.Links() {
+		ask.Method = LayerWise // class means have no links
 	}
-	if ask.Preset == "" && (ask.Mode == "" || ask.Mode == "retexo") && len(r.set(func(s Setting) bool { return !s.Auto })) == 0 {
-		ask.Preset = Auto // nothing is said about model and training
+	if len(r.set(func(s Setting) bool { return s.Name == "single" })) == 0 {
+		ask.Single = len(r.set(func(s Setting) bool { return slices.Contains(s.Methods, "single") })) > 0
 	}
 	plan := Defaults(ask)
 	r.errs = nil
 	r.into(&plan, func(Setting) bool { return true })
-	if plan.Preset == Auto {
-		for _, s := range r.set(func(s Setting) bool { return !s.Auto }) {
-			r.errs = append(r.errs, chosenByAuto(s, plan.Get(s)))
-		}
-	}
 	for _, s := range settings() {
 		if given := plan.Get(s); !printable(given) { // errors and pages have it, which are read at terminals
 			return nil, fmt.Errorf("%s must be printable ASCII (got %+q)", s.Name, given)
 		}
 	}
 	r.others(&plan)
+	if len(plan.Members) > 0 {
+		for _, pair := range r.pairs {
+			if s, ok := Lookup(pair.Key.String()); ok && s.ofOneSite() {
+				r.errs = append(r.errs, fmt.Errorf("%s is a setting of one site, not of the plan: use peer join --%s", s.Name, s.Flag))
+			}
+		}
+	}
 	return &plan, errors.Join(r.errs...)
+}
+
+// flatten puts the settings of the section experimental among the others. A setting that stands in the wrong place is a fault.
+func flatten(pairs []*ast.MappingValueNode) (all []*ast.MappingValueNode, err error) {
+	var errs []error
+	add := func(pair *ast.MappingValueNode, experimental bool) {
+		at := pair.Key.GetToken().Position
+		switch s, ok := Lookup(pair.Key.String()); {
+		case experimental && !(ok && s.Experimental):
+			errs = append(errs, fmt.Errorf("[%d:%d] experimental must hold experimental settings only (got %s)", at.Line, at.Column, pair.Key))
+		case ok && s.Experimental && !experimental:
+			errs = append(errs, fmt.Errorf("[%d:%d] %s must stand under experimental", at.Line, at.Column, pair.Key))
+		default:
+			all = append(all, pair)
+		}
+	}
+	for _, pair := range pairs {
+		if pair.Key.String() != "experimental" {
+			add(pair, false)
+			continue
+		}
+		switch section := pair.Value.(type) {
+		case *ast.MappingNode:
+			for _, one := range section.Values {
+				add(one, true)
+			}
+		case *ast.MappingValueNode:
+			add(section, true)
+		default:
+			at := pair.Key.GetToken().Position
+			errs = append(errs, fmt.Errorf("[%d:%d] experimental must be settings, a line each (got %.40q)", at.Line, at.Column, pair.Value))
+		}
+	}
+	return all, errors.Join(errs...)
 }
 
 // reader builds a plan.

@@ -68,12 +68,16 @@ func settingsPage(texts map[string]string) []byte {
 
 This page is generated from the tags of ` + "`plan.Plan`" + `: ` + "`HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan`" + ` writes it.
 
-A settings file is YAML with a line for each setting, as ` + "`rounds: 50`" + `; the flag of a setting has dashes in place of underscores,
-as ` + "`--local-steps 4`" + `, and overrides the file. A setting that is not given has its default, which mode, preset, model and solver
-decide. A setting that the run does not read is refused, unless it has its default.
+A settings file is YAML with a line for each setting, as ` + "`rounds: 50`" + `. The flag of a setting has dashes instead of underscores, as
+` + "`--local-steps 4`" + `, and overrides the file. A setting that is not given has its default, which can depend on method and model. A setting
+that the run does not read is refused, unless it has its default. Experimental settings stand in a section ` + "`experimental:`" + ` of the file.
+They may change in any version and are not listed here; the comments of ` + "`plan.Plan`" + ` describe them.
 `)
 	group := ""
 	for _, s := range settings() {
+		if s.Experimental {
+			continue
+		}
 		if s.Group != group {
 			group = s.Group
 			fmt.Fprintf(&b, "\n## %s\n", strings.ToUpper(group[:1])+group[1:])
@@ -93,7 +97,7 @@ decide. A setting that the run does not read is refused, unless it has its defau
 			fmt.Fprintf(&b, "- only in `peer %s`\n", s.Only)
 		}
 		if s.Local {
-			b.WriteString("- sites of one run may differ in it\n")
+			b.WriteString("- set at each site, not in a plan with members\n")
 		}
 	}
 	b.WriteString("\n## Members\n\n### `members`\n\nThe sites of a run on several machines, in order: the first holds part 0. " +
@@ -101,7 +105,7 @@ decide. A setting that the run does not read is refused, unless it has its defau
 	return b.Bytes()
 }
 
-// defaultsOf returns the default of s and what it is instead by preset, mode, model and solver.
+// defaultsOf returns the default of s and what it is instead by method and model.
 func defaultsOf(s Setting) string {
 	code := func(text string) string {
 		if text == "" {
@@ -109,28 +113,41 @@ func defaultsOf(s Setting) string {
 		}
 		return "`" + text + "`"
 	}
-	plain := Defaults(Plan{})
-	said := code(plain.Get(s))
-	var others []string
-	other := func(when string, p, than Plan) {
-		if p.Get(s) != than.Get(s) && !s.decides() {
-			others = append(others, code(p.Get(s))+" "+when)
+	if s.decides() {
+		return code(s.Default)
+	}
+	var values []string
+	by := map[string][]string{} // what has a value
+	add := func(p Plan, who string) {
+		value := code(p.Get(s))
+		if !slices.Contains(values, value) {
+			values = append(values, value)
+		}
+		by[value] = append(by[value], who)
+	}
+	for _, method := range []string{ClassMeans, LayerWise, FullBatch, MiniBatch} {
+		p := Defaults(Plan{Method: method, Single: true})
+		if slices.ContainsFunc(s.when, func(c condition) bool { return c.setting == "method" && !c.holds(&p) }) {
+			continue
+		}
+		add(p, method)
+		for _, model := range nn.Convolutions(func(c nn.Convolution) bool { return method == FullBatch || method == LayerWise && c.LayerWise }) {
+			if q := Defaults(Plan{Method: method, Model: model}); q.Get(s) != p.Get(s) {
+				add(q, method+" of "+model)
+			}
 		}
 	}
-	end := Defaults(Plan{Mode: "fullbatch"})
-	other("with preset retexo", Defaults(Plan{Preset: "retexo"}), plain)
-	other("with preset frugal", Defaults(Plan{Preset: "frugal"}), plain)
-	for _, model := range nn.Convolutions(func(c nn.Convolution) bool { return c.LayerWise }) {
-		other("with model "+model, Defaults(Plan{Model: model}), plain)
+	for k, value := range values {
+		who, with := by[value], " with "
+		if k == 0 { // whatever has no other
+			with = ", also with "
+			who = slices.DeleteFunc(who, func(one string) bool { return !strings.Contains(one, " of ") })
+		}
+		if len(who) > 0 {
+			values[k] += with + either(who)
+		}
 	}
-	other("in modes fullbatch and standalone", end, plain)
-	for _, model := range nn.Convolutions(nil) {
-		other("there with model "+model, Defaults(Plan{Mode: "fullbatch", Model: model}), end)
-	}
-	if s.Name == "solver" {
-		others = append(others, "`ridge` with preset frugal")
-	}
-	return strings.Join(slices.Concat([]string{said}, others), ", ")
+	return strings.Join(values, ", ")
 }
 
 // allowed is what a value must be, as "at least 1"; empty without bounds.
@@ -141,7 +158,7 @@ func (s Setting) allowed() string {
 	return s.bounds.String()
 }
 
-// applies says where a setting is read, as "to mode fullbatch"; empty: everywhere.
+// applies says where a setting is read, as "to method full-batch"; empty: everywhere.
 func (s Setting) applies() string {
 	var all []string
 	for _, c := range s.when {

@@ -11,7 +11,7 @@ const LeastSecure = 3
 
 // Secure reports whether the sums of a run by p over so many peers are secure.
 func (p Plan) Secure(peers int) bool {
-	return p.Mode == "retexo" && (p.SecureSums == "on" || p.SecureSums == "auto" && peers >= LeastSecure)
+	return p.Federated() && (p.SecureSums == "on" || p.SecureSums == "auto" && peers >= LeastSecure)
 }
 
 // checkSums adds what keeps so many peers from the sums that p asks for.
@@ -41,7 +41,7 @@ func (p Plan) SumTerms(peers int) SumTerms {
 		for _, narrow := range []struct {
 			what, format string
 			read         bool
-		}{{"sums that find the encoder", p.Sums, p.Encoder.Kind == "pca" || p.Encoder.Kind == "classes"}, {"updates", p.Updates, p.Solver != "ridge"}} {
+		}{{"sums that find the encoder", p.Sums, p.Encoder.Kind == "pca" || p.Encoder.Kind == "classes"}, {"updates", p.Updates, p.Method == LayerWise}} {
 			if narrow.format == Auto {
 				narrow.format = "int16"
 				if (p.InClosedForm() || narrow.what == "updates") && peers <= 8 {

@@ -50,11 +50,11 @@ func TestSecureSums(t *testing.T) {
 			t.Errorf("%+v: a policy judges %d members in a sum", test, got)
 		}
 	}
-	p := Defaults(Plan{Mode: "fullbatch"})
+	p := Defaults(Plan{Method: FullBatch})
 	if p.Secure(4) || p.SumTerms(4).Secure {
-		t.Error("mode fullbatch has secure sums")
+		t.Error("method full-batch has secure sums")
 	}
 	if p.SecureSums = "on"; p.Validate() == nil || p.Check([]*shard.Shard{{Parts: 4}}) == nil {
-		t.Error("mode fullbatch takes secure_sums: on")
+		t.Error("method full-batch takes secure_sums: on")
 	}
 }

@@ -27,13 +27,14 @@ type Setting struct {
 	Group   string   // section of help and reference
 	Help    string   // noun phrase
 	Type    string   // text, integer, number, true or false, duration, list
-	Default string   // without a preset, in mode retexo with model gcn
+	Default string   // with method class-means
 	Only    string   // command that takes it: train, join or empty for both
-	Modes   []string // that read it; nil: all
+	Methods []string // that read it, as the tag when names them; nil: all
 	Choices []string // accepted values; nil: not a list of texts
 	Local   bool     // sites may differ in it
 	Rules   []string // of a policy or roster that judge it, as admission.Refusal names them
-	Auto    bool     // a plan of preset auto may set it: the others are chosen
+
+	Experimental bool // may change in any version; no help shows it
 
 	bounds interval
 	when   []condition
@@ -74,13 +75,13 @@ var settings = sync.OnceValue(func() (all []Setting) {
 			if values != "" {
 				c.values = strings.Split(values, ",")
 			}
-			if setting == "mode" {
-				s.Modes = c.values
+			if setting == "method" {
+				s.Methods = c.values
 			}
 			s.when = append(s.when, c)
 		}
 		s.Default = f.Tag.Get("default")
-		s.Auto = !slices.Contains(chosenGroups, group) || slices.Contains(autoSettings, name)
+		s.Experimental = f.Tag.Get("experimental") == "true"
 		if name == "model" {
 			s.Choices = nn.Convolutions(nil)
 		}
@@ -232,6 +233,8 @@ func (p *Plan) facts(name string) []string {
 	switch name {
 	case "model":
 		return traitsOf(p.Model)
+	case "method":
+		return p.kindsOfMethod()
 	case "encoder":
 		if p.Encoder.Classes {
 			return []string{p.Encoder.Kind, "pca:K+classes"}
@@ -245,9 +248,6 @@ func (p *Plan) facts(name string) []string {
 }
 
 func (c condition) holds(p *Plan) bool {
-	if by, _ := Lookup(c.setting); p.Preset == Auto && !by.Auto {
-		return true // of some candidate
-	}
 	if c.values == nil {
 		s, _ := Lookup(c.setting)
 		return !p.value(s).IsZero()
@@ -262,7 +262,11 @@ func (c condition) need() string {
 		return "with " + c.setting
 	case c.setting == "model":
 		return "to model " + either(nn.Convolutions(func(conv nn.Convolution) bool { return c.holds(&Plan{Model: conv.Name}) }))
-	case c.setting == "mode" || c.setting == "solver" || c.setting == "encoder":
+	case c.setting == "method":
+		return "to method " + MethodNames(c.values)
+	case c.setting == "encoder" && c.values[0] == "classes":
+		return "to method class-means or encoder " + either(c.values[1:])
+	case c.setting == "solver" || c.setting == "encoder":
 		return "to " + c.setting + " " + either(c.values)
 	}
 	return "with " + c.setting + " " + either(c.values)
@@ -278,9 +282,6 @@ func either(all []string) string {
 
 // reads reports whether a run by p reads s.
 func (p *Plan) reads(s Setting) bool {
-	if p.Preset == Auto && !s.Auto {
-		return false
-	}
 	return !slices.ContainsFunc(s.when, func(c condition) bool { return !c.holds(p) })
 }
 
@@ -383,16 +384,12 @@ func must(err error) {
 	}
 }
 
+// ofOneSite reports whether a site decides on s by itself, so that no plan with members has it. A plan may name relays.
+func (s Setting) ofOneSite() bool { return s.Local && s.Name != "relays" }
+
 // decides reports whether s is one of those that the defaults of others depend on.
 func (s Setting) decides() bool {
-	return slices.Contains([]string{"mode", "preset", "task", "model", "decoder", "solver"}, s.Name)
-}
-
-func chosenByAuto(s Setting, given string) error {
-	if s.Group == "privacy" {
-		return fmt.Errorf("%s applies only without preset auto (got %s): each plan that it tries would spend as much", s.Name, given)
-	}
-	return fmt.Errorf("%s must not be set with preset auto, which chooses it (got %s)", s.Name, given)
+	return slices.Contains([]string{"method", "single", "task", "model", "decoder"}, s.Name)
 }
 
 // fault returns what is wrong with a setting by itself. Its default is always accepted.
@@ -403,9 +400,6 @@ func (p *Plan) fault(s Setting, usual string) error {
 	}
 	if given == usual {
 		return nil
-	}
-	if p.Preset == Auto && !s.Auto {
-		return chosenByAuto(s, given)
 	}
 	for _, c := range s.when {
 		by, _ := Lookup(c.setting)

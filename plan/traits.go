@@ -7,7 +7,6 @@ var traits = map[string]func(nn.Convolution) bool{
 	"hops":      func(c nn.Convolution) bool { return c.Hops },
 	"restart":   nn.Convolution.Restarts,
 	"relations": func(c nn.Convolution) bool { return c.Typed },
-	"linear":    func(c nn.Convolution) bool { return c.ClosedForm },
 	"attention": func(c nn.Convolution) bool { return c.Heads },
 }
 

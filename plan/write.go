@@ -8,15 +8,29 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// MarshalYAML returns the settings that a run by p reads, and its members. Read yields the same
-// plan from it.
+// MarshalYAML returns the settings that a run by p reads, and its members; of experimental settings only those that do not
+// have their default. Read yields the same plan from it; one with members has no settings of one site.
 func (p Plan) MarshalYAML() ([]byte, error) {
-	var all yaml.MapSlice
+	var all, experimental yaml.MapSlice
+	usual := Defaults(p)
 	for _, s := range settings() {
 		v := p.value(s)
-		if none := v.Kind() == reflect.Slice && v.Len() == 0; p.reads(s) && !none && (s.Only == "" || p.Get(s) != s.Default) {
-			all = append(all, yaml.MapItem{Key: s.Name, Value: v.Interface()})
+		item := yaml.MapItem{Key: s.Name, Value: v.Interface()}
+		if none := v.Kind() == reflect.Slice && v.Len() == 0; !p.reads(s) || none {
+			continue
 		}
+		if len(p.Members) > 0 && s.ofOneSite() {
+			continue
+		}
+		switch {
+		case s.Experimental && (s.decides() && p.Get(s) != s.Default || !s.decides() && p.Get(s) != usual.Get(s)):
+			experimental = append(experimental, item)
+		case !s.Experimental && (s.Only == "" || p.Get(s) != s.Default):
+			all = append(all, item)
+		}
+	}
+	if len(experimental) > 0 {
+		all = append(all, yaml.MapItem{Key: "experimental", Value: experimental})
 	}
 	if len(p.Members) > 0 {
 		all = append(all, yaml.MapItem{Key: "members", Value: p.Members})

@@ -19,7 +19,7 @@ const (
 	HaloPlan       Kind = "halo_plan"     // Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
 	Saved          Kind = "saved"         // Peer: this peer has written a checkpoint
 	Restored       Kind = "restored"      // Peer: this peer continues from a checkpoint
-	CandidateBegin Kind = "candidate"     // Candidate, Limit: of preset auto; the events up to its end are of this plan
+	CandidateBegin Kind = "candidate"     // Candidate, Limit: of class-means; the events up to its end are of this plan
 	CandidateEnd   Kind = "candidate_end" // Candidate, Limit, Val, StandardError, SentByAll, Text: empty, or why it did not end as planned
 	Connection     Kind = "connection"    // Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
 	Trace          Kind = "trace"         // Text: a step that only those who look for a fault want to see; Sent, if it sent anything worth a record
@@ -56,7 +56,7 @@ type Event struct {
 	Kept      int64 // bytes kept until the gradient is computed or, for the first layer, for the whole run
 	Text      string
 
-	Candidate        string  // a plan that preset auto tries
+	Candidate        string  // a plan that class-means tries
 	Limit, SentByAll int64   // bytes that all peers send for it at most, and sent
 	StandardError    float64 // of Val
 }

@@ -34,23 +34,23 @@ type setting struct {
 	given map[string]string
 }
 
-// union is the setting of all plans in closed form that preset auto tries, whose rows are attacked together.
-const union = "preset auto: rows of all closed forms that it tries"
+// union is the setting of all plans in closed form that class-means tries, whose rows are attacked together.
+const union = "class-means: rows of all closed forms that it tries"
 
-// sage is the setting of the one plan that preset auto trains in rounds by which components and columns of classes cross.
-const sage = "sage of preset auto"
+// sage is the setting of a plan that is trained in rounds, by which components and columns of classes cross.
+const sage = "layer-wise sage, pca:16+classes"
 
 // settings begin with the old one, which shows in each run that the attacks work.
 var settings = []setting{
-	{"pca:128, sums in the clear (old)", map[string]string{"encoder": "pca:128", "rounds": "1", "secure_sums": "off"}},
-	{"frugal, coarse_rows: false", map[string]string{"preset": "frugal", "coarse_rows": "false"}},
-	{"frugal (default)", map[string]string{"preset": "frugal"}},
-	{"frugal, rounds_alone: 0", map[string]string{"preset": "frugal", "rounds_alone": "0"}},
-	{"labels, usual plan of preset auto", map[string]string{"preset": "frugal", "class_target": "labels", "hops": "6", "hops_kept": "all",
+	{"pca:128, sums in the clear (old)", map[string]string{"method": "layer-wise", "encoder": "pca:128", "rounds": "1", "secure_sums": "off"}},
+	{"single, coarse_rows: false", map[string]string{"single": "true", "coarse_rows": "false"}},
+	{"single (default)", map[string]string{"single": "true"}},
+	{"single, rounds_alone: 0", map[string]string{"single": "true", "rounds_alone": "0"}},
+	{"labels, usual plan of class-means", map[string]string{"single": "true", "class_target": "labels", "hops": "6", "hops_kept": "all",
 		"random_features": "128"}},
-	{sage, map[string]string{"model": "sage", "encoder": "pca:16+classes", "hidden": "64", "lr": "0.01", "decay": "0.0005",
+	{sage, map[string]string{"method": "layer-wise", "model": "sage", "encoder": "pca:16+classes", "hidden": "64", "lr": "0.01", "decay": "0.0005",
 		"local_steps": "5", "rounds": "40", "patience": "8"}},
-	{union, map[string]string{"preset": plan.Auto}},
+	{union, map[string]string{"method": plan.ClassMeans}},
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -63,7 +63,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	rows := f.Int("rows", 200, "rows of components, and rows with guessed columns")
 	bags := f.Int("bags", 10, "rows of class means searched, of few values and above five")
 	only := f.String("only", "", "part of the names of the settings to attack; empty: all")
-	plans := f.String("plans", "", "candidates of preset auto attacked together; empty: all")
+	plans := f.String("plans", "", "candidates of class-means attacked together; empty: all")
 	tries := f.Int("tries", 10_000_000, "sets compared for each of them")
 	return func(ctx context.Context, p *page.Page) error {
 		if *peers < 2 {
@@ -101,12 +101,12 @@ type measurement struct {
 	seed       uint64
 	rows, bags int
 	tries      int
-	plans      string // those of preset auto, separated by commas; empty: all
+	plans      string // those of class-means, separated by commas; empty: all
 }
 
 // found is what was recovered with one seed.
 type found struct {
-	name           string // of the setting, and of the plans that preset auto tried
+	name           string // of the setting, and of the plans that class-means tried
 	few, many, sum string
 	guessed        float64
 	compared       bool // with what is guessed without a row, base
@@ -210,8 +210,8 @@ func (f *found) compare(r recorded.Recovery) {
 	f.gap, f.deviation = r.Gap()
 }
 
-// together attacks the rows of all plans in closed form by which rows cross where preset auto trains over shards. With plans it
-// attacks those, whether preset auto would try them or not.
+// together attacks the rows of all plans in closed form by which rows cross where class-means trains over shards. With plans it
+// attacks those, whether class-means would try them or not.
 func (m *measurement) together(ctx context.Context, s setting, auto plan.Plan, shards []*shard.Shard) (f found, err error) {
 	var tried []plan.Plan
 	var names []string
@@ -220,7 +220,7 @@ func (m *measurement) together(ctx context.Context, s setting, auto plan.Plan, s
 		for _, name := range strings.Split(m.plans, ",") {
 			at := slices.IndexFunc(all, func(c plan.Candidate) bool { return c.Name == name })
 			if at < 0 {
-				return f, fmt.Errorf("plans must be candidates of preset auto (got %s)", name)
+				return f, fmt.Errorf("plans must be candidates of class-means (got %s)", name)
 			}
 			tried, names = append(tried, all[at].Plan), append(names, name)
 		}
@@ -235,7 +235,7 @@ func (m *measurement) together(ctx context.Context, s setting, auto plan.Plan, s
 			}
 		}
 		if len(tried) == 0 {
-			return f, errors.New("preset auto must try a plan in closed form that sends rows")
+			return f, errors.New("class-means must try a plan in closed form that sends rows")
 		}
 	}
 	var runs []*recorded.Run

@@ -34,11 +34,11 @@ func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	table := f.String("table", "nodes", "nodes, labels, told, sums, hidden, links or plan")
 	f.Uint64Var(&b.seed, "seed", 1, "random seed of partition and training")
 	f.IntVar(&b.shadows, "shadows", 8, "models trained to tell members; below 4: none")
-	f.StringVar(&b.modes, "modes", "fullbatch,retexo", "modes in which links are learned")
+	f.StringVar(&b.methods, "methods", "full-batch,layer-wise", "methods by which links are learned")
 	f.IntVar(&b.seeds, "seeds", 3, "of table told: seeds from that of -seed on")
 	f.BoolVar(&b.trained, "trained", true, "also nodes of plans that are trained in rounds")
 	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted; of links epochs")
-	f.StringVar(&b.settings, "settings", "preset=frugal", "of table plan: settings, separated by spaces")
+	f.StringVar(&b.settings, "settings", "single=true", "of table plan: settings, separated by spaces")
 	f.IntVar(&b.sites, "sites", 3, "of table plan: number of sites")
 	f.StringVar(&b.own.plan, "plan", "", "of table plan: plan instead of -data, with -shard")
 	f.StringVar(&b.own.part, "shard", "", "of table plan: this site's part of the graph")
@@ -76,7 +76,7 @@ type inference struct {
 	shadows, rows int
 	seeds         int
 	trained       bool
-	modes         string
+	methods       string
 	settings      string // of table plan
 	sites         int
 	own           own
@@ -142,9 +142,9 @@ func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph)
 	p.Table("data set %s", "setting %s", "members, by the margin: AUC %s", "found %s", "members, by shadow models: AUC %s", "found %s",
 		"edges: AUC %s", "training labels off rows %s", "degrees: rank correlation %s", "exact %s")
 	for _, g := range all {
-		settings := []string{"preset=frugal", "preset=frugal class_target=labels hops=6 hops_kept=all random_features=128"}
+		settings := []string{"single=true", "single=true class_target=labels hops=6 hops_kept=all random_features=128"}
 		if b.trained {
-			settings = append(settings, "encoder=pca:128+classes", "encoder=pca:128", "encoder=pca:128 layer_output=logits")
+			settings = append(settings, "method=layer-wise encoder=pca:128+classes", "method=layer-wise encoder=pca:128", "method=layer-wise encoder=pca:128 layer_output=logits")
 		}
 		for _, s := range settings {
 			run, err := b.run(ctx, g, s, 3, false)
@@ -170,7 +170,7 @@ func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph)
 // labels attacks the distribution of a site's labels.
 func (b *inference) labels(ctx context.Context, p *page.Page, all []*graph.Graph) error {
 	p.Text("Distance in variation of the estimate from the truth (0: exact), in brackets that of the distribution over all\n" +
-		"sites, preset `frugal`. *Skewed*: six of ten nodes of a class are at one site.")
+		"sites, a single closed form. *Skewed*: six of ten nodes of a class are at one site.")
 	p.Table("data set %s", "sites %s", "training labels, 2 members %s", "3 members, who sums in the clear %s", "3 members, secure sums %s", "all labels, by rows of 3 members %s")
 	for _, g := range all {
 		for _, skewed := range []bool{false, true} {
@@ -179,7 +179,7 @@ func (b *inference) labels(ctx context.Context, p *page.Page, all []*graph.Graph
 			for _, c := range []struct {
 				parts    int
 				settings string
-			}{{2, "preset=frugal"}, {3, "preset=frugal secure_sums=off"}, {3, "preset=frugal"}} {
+			}{{2, "single=true"}, {3, "single=true secure_sums=off"}, {3, "single=true"}} {
 				run, err := b.run(ctx, g, c.settings, c.parts, skewed)
 				if err != nil {
 					return fmt.Errorf("%s: %w", g.Name, err)
@@ -205,7 +205,7 @@ func (b *inference) sums(ctx context.Context, p *page.Page, all []*graph.Graph) 
 		"a row counts where the *aggregated* row of components is found. Three members have secure sums.")
 	p.Table("data set %s", "setting %s", "members %d", "of 1 %s", "of 2 %s", "of 5 %s", "of 20 %s")
 	for _, g := range all {
-		for _, s := range []string{"preset=frugal", "encoder=mlp layers=1 rounds=20", "encoder=pca:128 layers=1 rounds=20"} {
+		for _, s := range []string{"single=true", "method=layer-wise encoder=mlp layers=1 rounds=20", "method=layer-wise encoder=pca:128 layers=1 rounds=20"} {
 			for _, parts := range []int{2, 3} {
 				row := []any{g.Name, s, parts}
 				for _, n := range []int{1, 2, 5, 20} {
@@ -251,7 +251,7 @@ func (b *inference) hidden(ctx context.Context, p *page.Page, all []*graph.Graph
 		"sites; and where one member adds a huge gradient of fixed signs to the encoder's weights.")
 	p.Table("data set %s", "rows %d", "found %d", "columns right %.2f", "test accuracy %.3f", "found, weights planted %d", "columns right %.2f", "test accuracy %.3f")
 	for _, g := range all {
-		one, err := b.plan("encoder=mlp layers=1 rounds=60")
+		one, err := b.plan("method=layer-wise encoder=mlp layers=1 rounds=60")
 		if err != nil {
 			return err
 		}
@@ -282,16 +282,16 @@ func (b *inference) hidden(ctx context.Context, p *page.Page, all []*graph.Graph
 
 // links attacks links between nodes of a site where links are the task.
 func (b *inference) links(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Three sites at random, `task: links`. AUC of pairs of the victim's nodes whose last rows the attacker reads, or in mode\n" +
-		"retexo computes from what crosses, in brackets by the features of both nodes.")
-	p.Table("data set %s", "mode %s", "decoder %s", "negatives from %s", "nodes read %s", "trained links against pairs without %s", "held-out links against pairs without %s",
+	p.Text("Three sites at random, `task: links`. AUC of pairs of the victim's nodes whose last rows the attacker reads, or with\n" +
+		"layer-wise computes from what crosses, in brackets by the features of both nodes.")
+	p.Table("data set %s", "method %s", "decoder %s", "negatives from %s", "nodes read %s", "trained links against pairs without %s", "held-out links against pairs without %s",
 		"trained against held-out links %s", "test AUC of the model %.2f")
 	for _, g := range all {
-		for _, c := range [][4]string{{"fullbatch", "gcn", "dot", "all"}, {"fullbatch", "sage", "mlp", "all"}, {"fullbatch", "gcn", "dot", "near"}, {"retexo", "gcn", "dot", "near"}, {"retexo", "sage", "mlp", "near"}} {
-			if !slices.Contains(strings.Split(b.modes, ","), c[0]) {
+		for _, c := range [][4]string{{"full-batch", "gcn", "dot", "all"}, {"full-batch", "sage", "mlp", "all"}, {"full-batch", "gcn", "dot", "near"}, {"layer-wise", "gcn", "dot", "near"}, {"layer-wise", "sage", "mlp", "near"}} {
+			if !slices.Contains(strings.Split(b.methods, ","), c[0]) {
 				continue
 			}
-			run, err := b.run(ctx, g, fmt.Sprintf("mode=%s exchange=auto task=links model=%s decoder=%s negatives_from=%s rounds=%d", c[0], c[1], c[2], c[3], b.rows), 3, false)
+			run, err := b.run(ctx, g, fmt.Sprintf("method=%s exchange=auto task=links model=%s decoder=%s negatives_from=%s rounds=%d", c[0], c[1], c[2], c[3], b.rows), 3, false)
 			if err != nil {
 				return fmt.Errorf("%s: %w", g.Name, err)
 			}

@@ -70,7 +70,7 @@ func (b *inference) ownFindings(ctx context.Context, p *page.Page) (err error) {
 	return b.attack(ctx, p, *one, shards)
 }
 
-// attack prints what all attacks find in runs by p, with preset auto by the first candidate of each kind.
+// attack prints what all attacks find in runs by p, with class-means by the first candidate of each kind.
 func (b *inference) attack(ctx context.Context, p *page.Page, one plan.Plan, shards []*shard.Shard) error {
 	if len(shards) < 2 {
 		return fmt.Errorf("sites must be at least 2 to attack one of them (got %d)", len(shards))
@@ -86,7 +86,7 @@ func (b *inference) attack(ctx context.Context, p *page.Page, one plan.Plan, sha
 			return err
 		}
 		effort := infer.Effort{Rows: b.rows, Tries: 1_000_000}
-		if one.Solver == "ridge" {
+		if one.InClosedForm() {
 			effort.Shadows = b.shadows
 		}
 		run, err := infer.Train(ctx, one, shards, 0)
@@ -120,15 +120,15 @@ func named(c plan.Candidate, sites int) string {
 	if p.Secure(sites) {
 		sums = "secure"
 	}
-	return fmt.Sprintf("%sencoder %v, solver %s, sums %s", name, p.Encoder, p.Solver, sums)
+	return fmt.Sprintf("%s%s, encoder %v, sums %s", name, p.Method, p.Encoder, sums)
 }
 
-// attacked returns the plans to attack: p, or with preset auto the first candidate of each kind.
+// attacked returns the plans to attack: p, or with class-means the first candidate of each kind.
 func attacked(p plan.Plan, own *shard.Shard) (all []plan.Candidate, err error) {
 	if err := recorded.Attacked(p); err != nil {
 		return nil, err
 	}
-	if p.Preset != plan.Auto {
+	if !p.Contest() {
 		return []plan.Candidate{{Plan: p}}, nil
 	}
 	candidates, err := p.CandidatesFor(own)

@@ -145,7 +145,7 @@ def main():
                          "--init", init(model), "--dropout", str(dropout), "--epochs", str(epochs), "--port", str(port)] for r in range(a.workers)], env)
 
         def settings(model):
-            return {"mode": "fullbatch", "model": model, "layers": LAYERS[model], "hidden": HIDDEN[model], "decay": 0}
+            return {"method": "full-batch", "model": model, "layers": LAYERS[model], "hidden": HIDDEN[model], "decay": 0}
 
         def init(model):
             """The model file that both begin with: that of a step too small to change anything."""
@@ -156,8 +156,9 @@ def main():
             return out / "model.safetensors"
 
         def ours(model, epochs, port, dropout):
-            plan = settings(model) | {"dropout": dropout, "attention_dropout": dropout if model == "gat" else 0, "lr": 0.01, "rounds": epochs,
-                                      "eval_every": 1000, "fetch": a.fetch, "carrier": "tcp", "init": hashlib.sha256(init(model).read_bytes()).hexdigest()}
+            hidden = {"attention_dropout": dropout if model == "gat" else 0, "eval_every": 1000, "fetch": a.fetch}
+            plan = settings(model) | {"dropout": dropout, "lr": 0.01, "rounds": epochs, "carrier": "tcp",
+                                      "init": hashlib.sha256(init(model).read_bytes()).hexdigest(), "experimental": json.dumps(hidden)}
             (tmp / "plan.yaml").write_text("".join(f"{k}: {v}\n" for k, v in plan.items()))
             return run([[a.peer, "join", "-q", "--plan", tmp / "plan.yaml", "--init", init(model), "--events", tmp / f"events-{r}.jsonl", "--shard", tmp / "parts", "--secret", tmp / "secret", "--rank", str(r), "--ranks", str(a.workers),
                          "--hosts", ",".join(["127.0.0.1"] * a.workers), "--port", str(port), "--out", tmp / "out", "--json", tmp / "result.json"] for r in range(a.workers)], env)

@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // About is what the page of this experiment begins with.
@@ -39,7 +40,7 @@ var ways = []way{
 	{"sample:0.1", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.1})},
 	{"sample:0.01", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.01})},
 	{"layer-wise, reference", reference},
-	{"layer-wise, frugal", func(settings) heddle.Plan { return heddle.Defaults(heddle.Plan{Preset: "frugal"}) }},
+	{"layer-wise, frugal", func(settings) heddle.Plan { return heddle.Defaults(heddle.Plan{Method: plan.ClassMeans, Single: true}) }},
 }
 
 // End to end and layer by layer, the same two layers of GCN, width and number of steps: those of the
@@ -47,7 +48,7 @@ var ways = []way{
 
 func endToEnd(boundary heddle.Boundary) func(settings) heddle.Plan {
 	return func(s settings) heddle.Plan {
-		p := heddle.Defaults(heddle.Plan{Mode: "fullbatch"})
+		p := heddle.Defaults(heddle.Plan{Method: plan.FullBatch})
 		p.Hidden, p.EvalEvery, p.Exchange, p.Boundary = 256, 10, "halo", boundary
 		p.Decay, p.RowNorm = s.endDecay, s.endNorm
 		return p
@@ -55,7 +56,8 @@ func endToEnd(boundary heddle.Boundary) func(settings) heddle.Plan {
 }
 
 func reference(s settings) heddle.Plan {
-	p := heddle.Defaults(heddle.Plan{Preset: "retexo"})
+	p := heddle.Defaults(heddle.Plan{Method: plan.LayerWise})
+	p.Encoder, p.LR, p.Exchange, p.KeepLast = heddle.Encoder{Kind: "raw"}, 0.01, "halo", true
 	p.EvalEvery, p.Decay, p.RowNorm = 10, s.layerDecay, s.layerNorm
 	return p
 }

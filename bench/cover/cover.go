@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // About is what the page of this experiment begins with.
@@ -88,9 +89,9 @@ func measure(ctx context.Context, p *page.Page, g *graph.Graph, name, policy str
 
 // plans are two layers of GCN, layer by layer for five rounds each, and together for three epochs.
 func plans(policy string, parts, hidden int) (layerwise, endToEnd heddle.Plan) {
-	layerwise = heddle.Defaults(heddle.Plan{})
+	layerwise = heddle.Defaults(heddle.Plan{Method: plan.LayerWise})
 	layerwise.Encoder, layerwise.Rounds = heddle.Encoder{Kind: "pca", K: hidden}, 5
-	endToEnd = heddle.Defaults(heddle.Plan{Mode: "fullbatch"})
+	endToEnd = heddle.Defaults(heddle.Plan{Method: plan.FullBatch})
 	endToEnd.Rounds, endToEnd.EvalEvery = 3, 1000
 	for _, p := range []*heddle.Plan{&layerwise, &endToEnd} {
 		p.Hidden, p.Peers, p.Policy, p.Transport = hidden, parts, policy, "memory"
@@ -116,7 +117,7 @@ func train(ctx context.Context, shards []*shard.Shard, p heddle.Plan) (out outco
 	for _, point := range r.Curve() {
 		out.losses = append(out.losses, point.Loss)
 	}
-	if p.Mode == "fullbatch" {
+	if p.Method == plan.FullBatch {
 		p.Rounds--
 		shorter, err := heddle.Local{Plan: p, Shards: shards}.Train(ctx)
 		if err != nil {

@@ -141,7 +141,7 @@ def main():
     stored.unlink()
     session = spark(512)  # it only starts the peers
     began = time.monotonic()
-    run = heddle.spark.train(session, parts, ranks=a.peers, port=24001, out=at / "run", mode="minibatch", model="sage", hidden=16, rounds=1)
+    run = heddle.spark.train(session, parts, ranks=a.peers, port=24001, out=at / "run", method="mini-batch", model="sage", hidden=16, rounds=1)
     done(f"one epoch, {a.peers} peers")
     m = run.metrics
     print(f"\n{m['metric']} {m['test']:.3f}; sent {sum(m['bytes_all_peers'][k] for k in ('halo', 'reduce', 'control')) / 1e6:.0f} MB")

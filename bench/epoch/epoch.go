@@ -22,6 +22,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/kernels/measure"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -214,7 +215,7 @@ func (b *bench) divide(g *graph.Graph) {
 
 // plan is that of one worker's training, which validates only at the beginning and at the end.
 func (b *bench) plan(model string) heddle.Plan {
-	p := heddle.Defaults(heddle.Plan{Mode: "standalone", Model: model})
+	p := heddle.Defaults(heddle.Plan{Method: plan.FullBatch, Model: model})
 	p.Hidden, p.RowNorm, p.LR, p.Decay, p.Dropout = b.hidden, "l1", 0.01, 5e-4, float32(b.dropout)
 	if model == "gat" {
 		p.AttentionDropout = p.Dropout

@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels/measure"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -90,7 +91,7 @@ func (s settings) traits() nn.Traits {
 
 // plan returns what is trained.
 func (s settings) plan(fetch, link string) heddle.Plan {
-	p := heddle.Defaults(heddle.Plan{Mode: "fullbatch", Model: s.Model})
+	p := heddle.Defaults(heddle.Plan{Method: plan.FullBatch, Model: s.Model})
 	p.Layers, p.Hidden, p.Dropout, p.AttentionDropout, p.Norm = 3, s.Hidden, 0, 0, "layer"
 	if s.Hidden == 0 {
 		p.Hidden = 256

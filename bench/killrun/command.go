@@ -16,7 +16,7 @@ import (
 
 // About is what the page of this experiment begins with.
 var About = page.About{Name: "killrun", Title: "Kill runs", Text: `Three processes of peer join
-train over QUIC or TCP; one is killed (kill -9) in a named phase and started again up to 1.5 s
+train by layer-wise or class-means over QUIC or TCP; one is killed (kill -9) in a named phase and started again up to 1.5 s
 later. A run counts only if the process was alive and, by its own log, in the named phase. All three
 processes of every run, counted or not, must end within the limit, with the tensors of an
 undisturbed run to the bit.
@@ -24,6 +24,7 @@ undisturbed run to the bit.
 - meeting: before its session has begun
 - mid-stage: between two rounds of a stage
 - between stages: after a stage, before a round of the next
+  (with class-means a stage is a plan that it compares)
 - last barrier: after the last stage, before the process has ended
 - random: at any time`}
 
@@ -32,16 +33,21 @@ const most = 20
 
 // Command registers the flags of the experiment and returns it.
 func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
-	runs := f.Int("runs", 300, "runs that count, in turn over the phases and carriers")
+	runs := f.Int("runs", 300, "runs that count, over phases, carriers and methods in turn")
 	seed := f.Uint64("seed", 0, "random seed; 0: from the clock")
 	only := f.String("phases", "", "phases with commas between; default: all")
+	by := f.String("methods", "", "methods with commas between; default: all")
 	peer := f.String("peer", "", "program under test; default: built from ./cmd/peer")
 	log := f.String("log", "", "file for a line of JSON per run")
 	limit := f.Duration("limit", 90*time.Second, "time after which a run counts as hung")
 	return func(ctx context.Context, p *page.Page) (err error) {
 		x := &experiment{peer: *peer, seed: cmp.Or(*seed, uint64(time.Now().UnixNano())%1e9), limit: *limit,
 			log: io.Discard}
-		chosen, err := parsePhases(*only)
+		chosen, err := parse("phase", phases, *only)
+		if err != nil {
+			return err
+		}
+		ways, err := parse("method", methods, *by)
 		if err != nil {
 			return err
 		}
@@ -63,9 +69,12 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		}
 		defer os.RemoveAll(x.dir)
 		fmt.Fprintf(os.Stderr, "kill runs with -seed %d\n", x.seed)
-		all, err := x.all(ctx, *runs, chosen)
+		all, err := x.all(ctx, *runs, chosen, ways)
 		if len(all) > 0 {
-			p.Text("Seed %d; an undisturbed run takes %.1f s.", x.seed, x.took.Seconds())
+			p.Text("Seed %d.", x.seed)
+			for _, m := range ways {
+				p.Text("An undisturbed run by %s takes %.1f s.", m, x.took[m.name].Seconds())
+			}
 			tabulate(p, all)
 		}
 		if err != nil {
@@ -76,14 +85,15 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 }
 
 // all makes runs until so many have counted, or one phase cannot be met.
-func (x *experiment) all(ctx context.Context, runs int, chosen []phase) (all []record, err error) {
-	if err := x.prepare(ctx); err != nil {
+func (x *experiment) all(ctx context.Context, runs int, chosen []phase, ways []method) (all []record, err error) {
+	if err := x.prepare(ctx, ways); err != nil {
 		return nil, err
 	}
 	missed := 0
 	for counted := 0; counted < runs; {
 		ph, carrier := chosen[counted%len(chosen)], carriers[counted/len(chosen)%len(carriers)]
-		rec, err := x.run(ctx, len(all), carrier, ph)
+		m := ways[counted/len(chosen)/len(carriers)%len(ways)]
+		rec, err := x.run(ctx, len(all), m, carrier, ph)
 		if err != nil {
 			return all, err
 		}
@@ -91,8 +101,8 @@ func (x *experiment) all(ctx context.Context, runs int, chosen []phase) (all []r
 		if err := x.note(rec); err != nil {
 			return all, err
 		}
-		fmt.Fprintf(os.Stderr, "%d: %s, %s, peer %d killed after %q, counted %t: %s in %.1f s\n",
-			rec.Run, rec.Carrier, rec.Phase, rec.Victim, rec.Proof, rec.Counted, rec.Outcome, rec.Seconds)
+		fmt.Fprintf(os.Stderr, "%d: %s, %s, %s, peer %d killed after %q, counted %t: %s in %.1f s\n",
+			rec.Run, rec.Method, rec.Carrier, rec.Phase, rec.Victim, rec.Proof, rec.Counted, rec.Outcome, rec.Seconds)
 		if rec.Outcome != same {
 			fmt.Fprintln(os.Stderr, rec.Detail)
 		}
@@ -107,31 +117,38 @@ func (x *experiment) all(ctx context.Context, runs int, chosen []phase) (all []r
 }
 
 func tabulate(p *page.Page, all []record) {
-	p.Table("phase %s", "carrier %s", "runs counted %d", "not counted %d", "same model %d", "other model %d",
+	p.Table("method %s", "phase %s", "carrier %s", "runs counted %d", "not counted %d", "same model %d", "other model %d",
 		"failed %d", "hung %d", "median s %.1f", "longest s %.1f")
-	for _, ph := range phases {
-		for _, carrier := range carriers {
-			counted, rest := 0, 0
-			outcomes := map[string]int{}
-			var took []float64
-			for _, rec := range all {
-				if rec.Phase != ph.name || rec.Carrier != carrier {
-					continue
-				}
-				outcomes[rec.Outcome]++
-				took = append(took, rec.Seconds)
-				if rec.Counted {
-					counted++
-				} else {
-					rest++
-				}
-			}
-			if len(took) > 0 {
-				slices.Sort(took)
-				p.Row(ph.name, carrier, counted, rest, outcomes[same], outcomes[other], outcomes[failed],
-					outcomes[hung], took[len(took)/2], took[len(took)-1])
+	for _, m := range methods {
+		for _, ph := range phases {
+			for _, carrier := range carriers {
+				summarise(p, m, ph, carrier, all)
 			}
 		}
+	}
+}
+
+// summarise adds the row of a method, phase and carrier, if there are runs of it.
+func summarise(p *page.Page, m method, ph phase, carrier string, all []record) {
+	counted, rest := 0, 0
+	outcomes := map[string]int{}
+	var took []float64
+	for _, rec := range all {
+		if rec.Method != m.name || rec.Phase != ph.name || rec.Carrier != carrier {
+			continue
+		}
+		outcomes[rec.Outcome]++
+		took = append(took, rec.Seconds)
+		if rec.Counted {
+			counted++
+		} else {
+			rest++
+		}
+	}
+	if len(took) > 0 {
+		slices.Sort(took)
+		p.Row(m.name, ph.name, carrier, counted, rest, outcomes[same], outcomes[other], outcomes[failed],
+			outcomes[hung], took[len(took)/2], took[len(took)-1])
 	}
 }
 

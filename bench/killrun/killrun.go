@@ -15,11 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-const (
-	peers  = 3
-	rounds = 12 // of each of two layers
-	layers = 2
-)
+const peers = 3
 
 var carriers = []string{"quic", "tcp"}
 
@@ -31,13 +27,14 @@ type experiment struct {
 	limit time.Duration // for the whole of one run
 	log   io.Writer     // gets each run's record as one line of JSON
 
-	undisturbed string        // digest of the model's tensors
-	took        time.Duration // by an undisturbed run, from the start of its processes
+	undisturbed map[string]string        // digest of the model's tensors, by method
+	took        map[string]time.Duration // by an undisturbed run, from the start of its processes, by method
 }
 
 // record is what one run came to.
 type record struct {
 	Run     int     `json:"run"`
+	Method  string  `json:"method"`
 	Carrier string  `json:"carrier"`
 	Phase   string  `json:"phase"`
 	Victim  int     `json:"victim"`
@@ -57,14 +54,24 @@ const (
 	hung   = "hung"
 )
 
-// prepare makes the graph, its parts and a plan for each carrier, and trains once without a kill over
-// each.
-func (x *experiment) prepare(ctx context.Context) error {
-	if err := x.fixture(ctx); err != nil {
+// prepare makes the graph, its parts and a plan for each method and carrier, and trains once without a kill by each.
+func (x *experiment) prepare(ctx context.Context, chosen []method) error {
+	if err := x.fixture(ctx, chosen); err != nil {
 		return err
 	}
+	x.undisturbed, x.took = make(map[string]string), make(map[string]time.Duration)
+	for _, m := range chosen {
+		if err := x.undisturb(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undisturb trains by a method over each carrier.
+func (x *experiment) undisturb(ctx context.Context, m method) error {
 	for _, carrier := range carriers {
-		c := x.crew("undisturbed-"+carrier, carrier)
+		c := x.crew("undisturbed-"+m.name+"-"+carrier, m, carrier)
 		begun := time.Now()
 		for r := range peers {
 			if err := c.start(r); err != nil {
@@ -73,28 +80,28 @@ func (x *experiment) prepare(ctx context.Context) error {
 		}
 		outcome, detail := c.wait(ctx, x.limit)
 		if outcome != same {
-			return fmt.Errorf("the undisturbed run over %s %s: %s", carrier, outcome, detail)
+			return fmt.Errorf("the undisturbed run by %s over %s %s: %s", m.name, carrier, outcome, detail)
 		}
-		x.took = time.Since(begun)
+		x.took[m.name] = time.Since(begun)
 		digest, err := c.digest()
 		if err != nil {
 			return err
 		}
-		if x.undisturbed != "" && digest != x.undisturbed {
-			return errors.New("undisturbed runs over QUIC and TCP must give the same model")
+		if was, ok := x.undisturbed[m.name]; ok && digest != was {
+			return fmt.Errorf("undisturbed runs by %s over QUIC and TCP must give the same model", m.name)
 		}
-		x.undisturbed = digest
+		x.undisturbed[m.name] = digest
 	}
 	return nil
 }
 
 // run makes run number n: it kills one peer in a phase and starts it again.
-func (x *experiment) run(ctx context.Context, n int, carrier string, ph phase) (record, error) {
+func (x *experiment) run(ctx context.Context, n int, m method, carrier string, ph phase) (record, error) {
 	key := rng.New(x.seed).FoldString("kill run").Fold(uint64(n))
 	draw := func(i uint64, most time.Duration) time.Duration { return time.Duration(key.Float64(i) * float64(most)) }
 	victim := int(key.Uint64(0) % peers)
-	rec := record{Run: n, Carrier: carrier, Phase: ph.name, Victim: victim}
-	c := x.crew(fmt.Sprintf("run-%d", n), carrier)
+	rec := record{Run: n, Method: m.name, Carrier: carrier, Phase: ph.name, Victim: victim}
+	c := x.crew(fmt.Sprintf("run-%d", n), m, carrier)
 	defer c.remove()
 	begun := time.Now()
 	for i, r := range key.Fold(1).Perm(peers) {
@@ -107,15 +114,15 @@ func (x *experiment) run(ctx context.Context, n int, carrier string, ph phase) (
 		}
 	}
 	first := c.processes[victim]
-	reached := first.await(ctx, ph.marker(key.Fold(2)), x.limit/2)
+	reached := first.await(ctx, ph.marker(m, key.Fold(2)), x.limit/2)
 	if ph.name == "random" {
-		time.Sleep(draw(4, x.took*9/10))
+		time.Sleep(draw(4, x.took[m.name]*9/10))
 	} else if reached {
 		time.Sleep(draw(4, ph.spread))
 	}
 	alive := first.kill()
 	last := first.last()
-	rec.Proof, rec.Counted = last.String(), alive && ph.in(last)
+	rec.Proof, rec.Counted = last.String(), alive && ph.in(m, last)
 	if alive { // or else it has ended by itself, and the run is one without a kill
 		pause := draw(5, restartSpread)
 		rec.Restart = pause.Seconds()
@@ -134,7 +141,7 @@ func (x *experiment) run(ctx context.Context, n int, carrier string, ph phase) (
 			rec.Outcome, rec.Detail = other, err.Error()
 		case err != nil:
 			rec.Outcome, rec.Detail = failed, err.Error()
-		case digest != x.undisturbed:
+		case digest != x.undisturbed[m.name]:
 			rec.Outcome = other
 		}
 	}

@@ -27,29 +27,42 @@ func TestParseMarker(t *testing.T) {
 // phase waits for.
 func TestPhases(t *testing.T) {
 	named := phases[:len(phases)-1]
-	for stage := range layers + 1 {
-		for round := range rounds {
-			for _, kind := range []string{meeting, begun, roundDone, stageDone} {
-				in := 0
-				for _, p := range named {
-					if p.in(marker{kind, stageName(stage), round}) {
-						in++
+	for _, m := range methods {
+		for _, s := range m.stages {
+			for round := range s.rounds {
+				for _, kind := range []string{meeting, begun, roundDone, stageDone} {
+					in := 0
+					for _, p := range named {
+						if p.in(m, marker{kind, s.name, round}) {
+							in++
+						}
+					}
+					if in > 1 {
+						t.Errorf("%s: %s is in %d phases", m, marker{kind, s.name, round}, in)
 					}
 				}
-				if in > 1 {
-					t.Errorf("%s is in %d phases", marker{kind, stageName(stage), round}, in)
+			}
+		}
+		for _, p := range named {
+			for seed := range uint64(100) {
+				if at := p.marker(m, rng.New(seed)); !p.in(m, at) {
+					t.Errorf("%s, %s waits for %s, which is not in it", m, p, at)
 				}
 			}
 		}
 	}
-	for _, p := range named {
-		for seed := range uint64(100) {
-			if m := p.marker(rng.New(seed)); !p.in(m) {
-				t.Errorf("%s waits for %s, which is not in it", p.name, m)
-			}
-		}
-	}
-	if _, err := parsePhases("meeting,lunch"); err == nil {
+	if _, err := parse("phase", phases, "meeting,lunch"); err == nil {
 		t.Error("an unknown phase must be refused")
+	}
+}
+
+func TestParseCandidate(t *testing.T) {
+	for line, want := range map[string]string{
+		`time=2026-11-28T18:37:09.460Z level=DEBUG msg=candidate plan=own-rows bytes_at_most=81167`: "own-rows",
+		`time=2026-11-28T18:37:09.847Z level=INFO msg="candidate done" plan=own-rows val=0.83`:      "",
+	} {
+		if got, ok := parseCandidate(line); got != want || ok != (want != "") {
+			t.Errorf("%s: must be %q (got %q)", line, want, got)
+		}
 	}
 }

@@ -52,54 +52,84 @@ func parseMarker(line string) (m marker, ok bool) {
 	return m, m.kind != ""
 }
 
+// parseCandidate returns the name of the plan of class means whose training a line begins; not ok, it is another line.
+func parseCandidate(line string) (name string, ok bool) {
+	if _, rest, found := strings.Cut(line, "msg=candidate plan="); found {
+		name, _, _ = strings.Cut(rest, " ")
+	}
+	return name, name != ""
+}
+
+// method is a way to train.
+type method struct {
+	name           string
+	settings, join []string // of its plan, and flags of its members
+	stages         []stage
+}
+
+// stage is a layer, or what class means make of a plan that they compare.
+type stage struct {
+	name   string
+	rounds int
+}
+
+// methods are those that sites without a common owner use. Class means compare two plans on the graph of the fixture.
+var methods = []method{
+	{"layer-wise", []string{"--encoder", "raw", "--hidden", "8", "--layers", "2", "--rounds", "12"},
+		[]string{"--checkpoint-every", "5"}, []stage{{"layer 1", 12}, {"layer 2", 12}}},
+	{"class-means", nil, nil, []stage{{"own-rows, closed form", 2}, {"labels, closed form", 3}}},
+}
+
+func (m method) first() stage { return m.stages[0] }
+
+func (m method) last() stage { return m.stages[len(m.stages)-1] }
+
+// goesOn reports whether a round of a stage has others after it.
+func (m method) goesOn(last marker) bool {
+	return slices.ContainsFunc(m.stages, func(s stage) bool { return s.name == last.stage && last.round < s.rounds-1 })
+}
+
 // phase is when a peer is killed: a little after it has logged a marker.
 type phase struct {
 	name   string
-	spread time.Duration                // from the marker to the kill, at most
-	marker func(rng.Key) marker         // to wait for; the zero marker: none
-	in     func(last marker) (yes bool) // whether a peer is in the phase that has logged this last
+	spread time.Duration                          // from the marker to the kill, at most
+	marker func(method, rng.Key) marker           // to wait for; the zero marker: none
+	in     func(m method, last marker) (yes bool) // whether a peer is in the phase that has logged this last
 }
 
-func fixed(m marker) func(rng.Key) marker { return func(rng.Key) marker { return m } }
-
-func stageName(layer int) string { return fmt.Sprintf("layer %d", layer) }
+func fixed(m marker) func(method, rng.Key) marker { return func(method, rng.Key) marker { return m } }
 
 var phases = []phase{
 	{"meeting", 400 * time.Millisecond, fixed(marker{kind: meeting}),
-		func(last marker) bool { return last.kind == meeting }},
-	{"mid-stage", 20 * time.Millisecond, func(key rng.Key) marker {
-		return marker{kind: roundDone, stage: stageName(1 + int(key.Uint64(0)%layers)),
-			round: int(key.Uint64(1) % (rounds - 1))}
-	}, func(last marker) bool { return last.kind == roundDone && last.round < rounds-1 }},
-	{"between stages", 20 * time.Millisecond, fixed(marker{kind: stageDone, stage: stageName(1)}),
-		func(last marker) bool {
-			return last.kind == stageDone && last.stage != stageName(layers)
-		}},
-	{"last barrier", 25 * time.Millisecond, fixed(marker{kind: stageDone, stage: stageName(layers)}),
-		func(last marker) bool {
-			return last.kind == stageDone && last.stage == stageName(layers)
-		}},
-	{"random", 0, fixed(marker{}), func(last marker) bool { return last.kind != "" }},
+		func(_ method, last marker) bool { return last.kind == meeting }},
+	{"mid-stage", 20 * time.Millisecond, func(m method, key rng.Key) marker {
+		s := m.stages[key.Uint64(0)%uint64(len(m.stages))]
+		return marker{kind: roundDone, stage: s.name, round: int(key.Uint64(1) % uint64(s.rounds-1))}
+	}, func(m method, last marker) bool { return last.kind == roundDone && m.goesOn(last) }},
+	{"between stages", 20 * time.Millisecond,
+		func(m method, _ rng.Key) marker { return marker{kind: stageDone, stage: m.first().name} },
+		func(m method, last marker) bool { return last.kind == stageDone && last.stage != m.last().name }},
+	{"last barrier", 25 * time.Millisecond,
+		func(m method, _ rng.Key) marker { return marker{kind: stageDone, stage: m.last().name} },
+		func(m method, last marker) bool { return last.kind == stageDone && last.stage == m.last().name }},
+	{"random", 0, fixed(marker{}), func(_ method, last marker) bool { return last.kind != "" }},
 }
 
-func phaseNames() (names []string) {
-	for _, p := range phases {
-		names = append(names, p.name)
-	}
-	return names
-}
+func (p phase) String() string { return p.name }
 
-// parsePhases takes names with commas between; empty: all.
-func parsePhases(s string) (out []phase, err error) {
+func (m method) String() string { return m.name }
+
+// parse takes names of some of all with commas between; empty: all. what is what they are.
+func parse[T fmt.Stringer](what string, all []T, s string) (out []T, err error) {
 	if s == "" {
-		return phases, nil
+		return all, nil
 	}
 	for _, name := range strings.Split(s, ",") {
-		i := slices.IndexFunc(phases, func(p phase) bool { return p.name == name })
+		i := slices.IndexFunc(all, func(one T) bool { return one.String() == name })
 		if i < 0 {
-			return nil, fmt.Errorf("phase must be one of %s (got %q)", strings.Join(phaseNames(), ", "), name)
+			return nil, fmt.Errorf("%s must be one of %v (got %q)", what, all, name)
 		}
-		out = append(out, phases[i])
+		out = append(out, all[i])
 	}
 	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,7 +33,7 @@ type process struct {
 	news  chan struct{} // closed with each new line
 }
 
-func (x *experiment) fixture(ctx context.Context) error {
+func (x *experiment) fixture(ctx context.Context, chosen []method) error {
 	if x.peer == "" {
 		x.peer = x.path("peer")
 		build := exec.CommandContext(ctx, "go", "build", "-o", x.peer, "./cmd/peer")
@@ -51,22 +52,23 @@ func (x *experiment) fixture(ctx context.Context) error {
 	}
 	members := make([]string, peers)
 	for r := range members {
-		id, err := x.call(ctx, "id", "--identity", x.path(fmt.Sprintf("key-%d", r)))
+		id, err := x.call(ctx, "init", "--identity", x.path(fmt.Sprintf("key-%d", r)))
 		if err != nil {
 			return err
 		}
 		members[r] = fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(id))
 	}
-	for _, carrier := range carriers {
-		port, err := freePorts(peers)
-		if err != nil {
-			return err
-		}
-		args := append([]string{"plan", "-o", x.path(carrier + ".yaml"), "--carrier", carrier,
-			"--port", fmt.Sprint(port), "--peer-timeout", "1s", "--encoder", "raw",
-			"--hidden", "8", "--layers", fmt.Sprint(layers), "--rounds", fmt.Sprint(rounds), "--checkpoint-every", "5"}, members...)
-		if _, err := x.call(ctx, args...); err != nil {
-			return err
+	for _, m := range chosen {
+		for _, carrier := range carriers {
+			port, err := freePorts(peers)
+			if err != nil {
+				return err
+			}
+			args := slices.Concat([]string{"plan", "-o", x.plan(m, carrier), "--carrier", carrier,
+				"--port", fmt.Sprint(port), "--peer-timeout", "1s", "--method", m.name}, m.settings, members)
+			if _, err := x.call(ctx, args...); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -110,11 +112,17 @@ func freePorts(n int) (int, error) {
 type crew struct {
 	x         *experiment
 	dir, plan string
+	join      []string // flags of its members
 	processes [peers]*process
 }
 
-func (x *experiment) crew(name, carrier string) *crew {
-	return &crew{x: x, dir: x.path(name), plan: x.path(carrier + ".yaml")}
+// plan is the file of the plan by a method over a carrier.
+func (x *experiment) plan(m method, carrier string) string {
+	return x.path(m.name + "-" + carrier + ".yaml")
+}
+
+func (x *experiment) crew(name string, m method, carrier string) *crew {
+	return &crew{x: x, dir: x.path(name), plan: x.plan(m, carrier), join: m.join}
 }
 
 func (c *crew) path(name string, rank int) string { return fmt.Sprintf("%s/%s-%d", c.dir, name, rank) }
@@ -125,11 +133,11 @@ func (c *crew) start(rank int) error {
 		return err
 	}
 	p := &process{done: make(chan struct{}), news: make(chan struct{})}
-	p.cmd = exec.Command(c.x.peer, "join", "--plan", c.plan,
+	p.cmd = exec.Command(c.x.peer, append([]string{"join", "--plan", c.plan,
 		"--shard", fmt.Sprintf("%s/part-%d", c.x.path("parts"), rank),
 		"--identity", c.x.path(fmt.Sprintf("key-%d", rank)),
 		"--state", c.path("state", rank), "-o", c.path("out", rank),
-		"--link", "latency=3ms", "--wait", "1m", "--rejoin", "1m")
+		"--link", "latency=3ms", "--wait", "1m", "--rejoin", "1m"}, c.join...)...)
 	p.cmd.Env = append(os.Environ(), "HEDDLE_LOG=debug", "GOMAXPROCS=1")
 	log, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -144,10 +152,17 @@ func (c *crew) start(rank int) error {
 }
 
 func (p *process) read(log io.Reader) {
+	compared := "" // the plan of class means that is trained
 	for in := bufio.NewScanner(log); in.Scan(); {
 		p.mu.Lock()
 		p.lines = append(p.lines, in.Text())
+		if name, ok := parseCandidate(in.Text()); ok {
+			compared = name + ", "
+		}
 		if m, ok := parseMarker(in.Text()); ok {
+			if m.stage != "" {
+				m.stage = compared + m.stage
+			}
 			p.state = m
 		}
 		close(p.news)

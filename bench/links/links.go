@@ -207,7 +207,7 @@ func (s sample) deviation() float64 {
 
 // own trains with Heddle.
 func own(ctx context.Context, g *graph.Graph, m method, o options, at point, seed int) (val, test eval.Ranks, err error) {
-	text := fmt.Sprintf("mode: standalone\ntask: links\nmodel: %s\ndecoder: %s\nhidden: %s\ndropout: %s\nlr: %s\nrounds: %d\nseed: %d\neval_every: 5\n",
+	text := fmt.Sprintf("method: full-batch\npeers: 1\ntask: links\nmodel: %s\ndecoder: %s\nhidden: %s\ndropout: %s\nlr: %s\nrounds: %d\nseed: %d\nexperimental: {eval_every: 5}\n",
 		m.model, m.decoder, at.hidden, at.dropout, at.lr, o.rounds, seed)
 	settings, err := plan.Read([]byte(text), nil, nil)
 	if err != nil {

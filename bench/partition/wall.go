@@ -43,7 +43,7 @@ func (o options) wall(ctx context.Context, p *page.Page) error {
 	if err := os.WriteFile(filepath.Join(dir, "secret"), secret, 0o600); err != nil {
 		return err
 	}
-	plan := []string{"plan", "--mode", "fullbatch", "--model", "sage", "--layers", "3", "--hidden", "256", "--encoder", "raw", "--order", "fixed",
+	plan := []string{"plan", "--method", "full-batch", "--model", "sage", "--layers", "3", "--hidden", "256", "--encoder", "raw", "--order", "fixed",
 		"--rounds", strconv.Itoa(wallEpochs), "--eval-every", "1000", "--out", filepath.Join(dir, "plan.yaml")}
 	if err := o.peer(ctx, plan...); err != nil {
 		return err

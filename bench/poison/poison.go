@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // About is the introduction of this experiment's page.
@@ -42,22 +43,25 @@ type federation struct {
 func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	root := graphs.Root(f)
 	data := f.String("data", "cora,citeseer,facebook-pages", "data sets, separated by commas")
-	plan := f.String("plan", "classes", "plan, as preset auto names it: classes or gcn")
+	name := f.String("plan", "classes", "name of a plan that class-means tries, or layer-wise")
 	runs := f.Int("runs", 3, "runs of each cell")
 	skew := f.Float64("skew", 0, "Dirichlet parameter of the sites' labels; 0: even")
 	only := f.String("lie", "", "the one lie to try; empty: all")
 	federations := f.String("sites", "4/1,8/2", "sites and liars among them")
 	return func(ctx context.Context, p *page.Page) error {
 		m := measurement{root: *root, runs: *runs, skew: *skew, only: *only}
-		for _, c := range heddle.Defaults(heddle.Plan{Preset: "auto"}).Candidates() {
-			if c.Name == *plan {
+		if *name == plan.LayerWise {
+			m.plan = trained()
+		}
+		for _, c := range heddle.Defaults(heddle.Plan{Method: plan.ClassMeans}).Candidates() {
+			if c.Name == *name {
 				m.plan = c.Plan
 			}
 		}
-		if m.plan.Mode == "" {
-			return fmt.Errorf("plan must be one that preset auto tries (got %q)", *plan)
+		if m.plan.Method == "" {
+			return fmt.Errorf("plan must be layer-wise or one that class-means tries (got %q)", *name)
 		}
-		m.plan.WithholdFew = false // as without preset auto
+		m.plan.WithholdFew = false // as without class-means
 		m.plan.SecureSums, m.plan.Updates, m.plan.Policy = "off", "float32", "random"
 		p.Table("data set %s", "liars %s", "lie %s", "as it is %s")
 		for _, name := range strings.Split(*data, ",") {
@@ -73,6 +77,14 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		}
 		return nil
 	}
+}
+
+// trained is a plan of layers that are trained in rounds.
+func trained() heddle.Plan {
+	p := heddle.Defaults(heddle.Plan{Method: plan.LayerWise})
+	p.Encoder, p.Hidden, p.LR, p.Decay = heddle.Encoder{Kind: "pca", K: 64}, 64, 0.01, 5e-4
+	p.LocalSteps, p.Rounds, p.Patience, p.Rows, p.Sums = 5, 40, 8, "int8", plan.Auto
+	return p
 }
 
 // measurement measures one plan.

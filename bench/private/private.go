@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
@@ -70,7 +71,7 @@ func open(root, name string, k int) (*graph.Graph, error) {
 
 // private is the plan whose cost is measured.
 func private(epsilon float64, seed int) heddle.Plan {
-	p := heddle.Defaults(heddle.Plan{Preset: "frugal"})
+	p := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans, Single: true})
 	p.Epsilon, p.Seed, p.Peers, p.Transport = epsilon, uint64(seed), 4, "memory"
 	return p
 }
@@ -78,10 +79,10 @@ func private(epsilon float64, seed int) heddle.Plan {
 // quiet is an ε whose noise is a tenth of a row's length: as good as none.
 const quiet = dp.MaxEpsilon
 
-// accuracy compares plans that differ in ε alone, with one without edges and the preset without privacy.
+// accuracy compares plans that differ in ε alone, with one without edges and one without privacy.
 func accuracy(ctx context.Context, p *page.Page, root string, names []string, runs, hops int, judged graph.Split) error {
 	p.Text("Accuracy of %s nodes in %%, with the standard error of the mean over %d runs, of four peers; δ is %g.\n"+
-		"`frugal` is the preset without privacy; `no edges` is what the private runs have before they use\n"+
+		"`frugal` is the plan without privacy; `no edges` is what the private runs have before they use\n"+
 		"edges: four rounds without hops, degrees or coarse rows. With ε %g the noise is hardly a fifth of a\n"+
 		"row's length: the method without privacy. The losses are against it, run by run.", splitName(judged), runs, delta, float64(quiet))
 	p.Table("graph %s", "frugal %s", "no edges %s", "ε 100 %s", "ε 8 %s", "ε 4 %s", "ε 2 %s", "ε 1 %s", "lost at ε 4 %s", "lost at ε 1 %s", "ε 4 above no edges %s")
@@ -153,7 +154,7 @@ func (f figure) String() string {
 // noise lists how much noise a guarantee needs for so many exchanges.
 func noise(p *page.Page) error {
 	p.Text("Deviation of the noise in each number of a sum, in units of its sensitivity (√2 rows of length 1), by\n"+
-		"the number of exchanges; δ is %g. Two is what the preset has, 800 what an exchange in every epoch of\n"+
+		"the number of exchanges; δ is %g. Two is what one closed form has, 800 what an exchange in every epoch of\n"+
 		"two layers and 400 epochs has.", delta)
 	p.Table("ε %g", "1 exchange %.3f", "2 %.3f", "4 %.3f", "800 %.1f")
 	for _, epsilon := range []float64{1, 2, 4, 8} {

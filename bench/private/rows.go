@@ -21,7 +21,7 @@ const sites = 3
 // nodes, as they cross.
 func crossed(ctx context.Context, p *page.Page, root string, names []string, runs int) error {
 	p.Text("The same for a site of three that follows the protocol and has nothing but the rows that it receives of both nodes.\n"+
-		"*baseline* has those rows that no edge has entered. `frugal` is the preset without privacy. Mean over both other\n"+
+		"*baseline* has those rows that no edge has entered. `frugal` is the plan without privacy. Mean over both other\n"+
 		"sites in each of %d runs; *pairs* is how many there were on average.", runs)
 	p.Table("graph %s", "pairs %.0f", "frugal %s", "its baseline %s", "ε 100 %s", "ε 8 %s", "ε 4 %s", "ε 1 %s", "baseline of ε 4 %s")
 	for _, name := range names {

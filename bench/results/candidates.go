@@ -10,36 +10,37 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // AboutCandidates is what the page of the subcommand candidates begins with.
 var AboutCandidates = page.About{
 	Name:  "candidates",
-	Title: "The plans that preset auto tries",
-	Text: `Validation metric and bytes of the candidates of preset auto, and of plans that are not among them.
+	Title: "The plans that class-means tries",
+	Text: `Validation metric and bytes of the candidates of class-means, and of plans that are not among them.
 Test nodes are not read. The metric is accuracy in %, AUC for tolokers and s-ffsd; MB are 10⁶ bytes
 that all peers send.`,
 }
 
 // passedOver are plans that could be candidates, and are not.
 var passedOver = []string{
-	"--preset=frugal --class-rounds=1",
-	"--preset=frugal --hops=4",
-	"--preset=frugal --hops=4 --hops-kept=last --random-features=256",
-	"--preset=frugal --hops=3 --hops-kept=last --random-features=256",
-	"--preset=frugal --hops=4 --hops-kept=last --random-features=128",
-	"--preset=frugal --hops=3 --hops-kept=last --random-features=128",
-	"--preset=frugal --class-target=labels --hops=3 --hops-kept=last --random-features=128",
-	"--preset=frugal --class-target=labels --hops=3 --hops-kept=last --random-features=256",
-	"--preset=frugal --class-target=labels --hops=4 --hops-kept=last --random-features=256",
-	"--preset=frugal --class-target=labels --hops=1",
-	"--preset=frugal --class-target=labels --hops=6",
-	"--preset=frugal --class-target=labels",
-	"--preset=frugal --class-target=labels --hops=4 --hops-kept=all --random-features=128",
-	"--preset=frugal --class-target=residual --random-features=512",
-	"--preset=frugal --class-target=residual --hops=4",
-	"--mode=retexo --model=gcn --encoder=pca:64 --hidden=256 --patience=50 --rows=int8 --sums=auto --updates=int16",
-	"--mode=retexo --model=sage --encoder=pca:64 --hidden=64 --patience=50 --rows=int8 --sums=auto --updates=int16",
+	"--single --class-rounds=1",
+	"--single --hops=4",
+	"--single --hops=4 --hops-kept=last --random-features=256",
+	"--single --hops=3 --hops-kept=last --random-features=256",
+	"--single --hops=4 --hops-kept=last --random-features=128",
+	"--single --hops=3 --hops-kept=last --random-features=128",
+	"--single --class-target=labels --hops=3 --hops-kept=last --random-features=128",
+	"--single --class-target=labels --hops=3 --hops-kept=last --random-features=256",
+	"--single --class-target=labels --hops=4 --hops-kept=last --random-features=256",
+	"--single --class-target=labels --hops=1",
+	"--single --class-target=labels --hops=6",
+	"--single --class-target=labels",
+	"--single --class-target=labels --hops=4 --hops-kept=all --random-features=128",
+	"--single --class-target=residual --random-features=512",
+	"--single --class-target=residual --hops=4",
+	"--method=layer-wise --model=gcn --encoder=pca:64 --hidden=256 --patience=50 --rows=int8 --sums=auto --updates=int16",
+	"--method=layer-wise --model=sage --encoder=pca:64 --hidden=64 --patience=50 --rows=int8 --sums=auto --updates=int16",
 }
 
 // CommandCandidates registers the flags of the subcommand candidates and returns it.
@@ -53,14 +54,14 @@ func CommandCandidates(f *flag.FlagSet) func(context.Context, *page.Page) error 
 type candidate struct {
 	experiment
 	closed bool
-	usual  bool               // of preset auto
-	tried  bool               // by preset auto, whatever the others give
+	usual  bool               // of class-means
+	tried  bool               // by class-means, whatever the others give
 	of     map[string]summary // by data set; none where the plan does not fit it
 }
 
-// candidatesOf are the rows of the table: those of preset auto, then those passed over.
+// candidatesOf are the rows of the table: those of class-means, then those passed over.
 func candidatesOf() (all []*candidate, err error) {
-	for _, c := range heddle.Defaults(heddle.Plan{Preset: "auto"}).Candidates() {
+	for _, c := range heddle.Defaults(heddle.Plan{Method: plan.ClassMeans}).Candidates() {
 		e := experiment{Name: c.Name, Plan: c.Plan}
 		e.Peers, e.Policy = 4, "random"
 		all = append(all, &candidate{e, true, c.Usual, !c.Many, map[string]summary{}})
@@ -70,7 +71,7 @@ func candidatesOf() (all []*candidate, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &candidate{e, e.Solver == "ridge", false, false, map[string]summary{}})
+		all = append(all, &candidate{e, e.InClosedForm(), false, false, map[string]summary{}})
 	}
 	return all, nil
 }

@@ -180,8 +180,8 @@ func (e experiment) measured(ctx context.Context, g *graph.Graph, ask record) (r
 		g, p.Policy = graphs.Skewed(g, p.Peers, e.Skew, p.Seed), "by-column"
 	}
 	sites := p
-	if p.Mode == "standalone" { // on the data of the same sites
-		sites.Mode = "retexo"
+	if p.Peers == 1 { // on the data of the same sites
+		sites.Peers = heddle.Auto
 	}
 	shards, err := heddle.Split(g, sites)
 	if err == nil && e.Labels > 0 {

@@ -24,7 +24,7 @@ var manySites = []struct {
 var sitesData = []string{"cora", "citeseer", "dblp-citation", "coauthor-cs", "amazon-photo", "amazon-computers",
 	"github-web-ml", "facebook-pages", "tolokers"}
 
-// printSites prints what becomes of the preset with more sites, and with labels that differ between
+// printSites prints what becomes of the plan with more sites, and with labels that differ between
 // them.
 func (o options) printSites(ctx context.Context, p *page.Page, b *book) error {
 	p.Table("data set %s", "sites %d", "labels %s", "test %s", "validation %.2f", "halo MB %.3f", "sums MB %.3f",
@@ -66,7 +66,7 @@ func (o options) printSites(ctx context.Context, p *page.Page, b *book) error {
 	return nil
 }
 
-// printPays prints what the preset gains over sites that train alone, and what it loses to the data
+// printPays prints what the plan gains over sites that train alone, and what it loses to the data
 // of all sites at one place: with all training labels, and with fewLabelsKept of a class at each site.
 func (o options) printPays(ctx context.Context, p *page.Page, b *book) error {
 	p.Table("data set %s", "labels %s", "each site alone %s", "together %s", "pooled %s", pooledName+" %s",

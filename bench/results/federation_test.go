@@ -31,7 +31,7 @@ func TestPayments(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := quick()
-	e.Data, e.Labels = "cora", 1
+	e.Labels = 1
 	alone, pooled, skewed := e, e, e
 	alone.Alone, pooled.Pooled, skewed.Skew = true, true, dirichlet03
 	var sums []summary

@@ -13,7 +13,7 @@ import (
 var AboutFrugal = page.About{
 	Name:  "frugal",
 	Title: "Few bytes",
-	Text: `Accuracy of the frugal preset against every byte that all peers send, beside the reference's own
+	Text: `Accuracy of class means against every byte that all peers send, beside the reference's own
 setting, layer-wise trained models and standalone ones. Validation nodes decide every choice; test
 nodes are read once. The metric is accuracy in %, AUC for tolokers and s-ffsd; MB are 10⁶ bytes.`,
 }
@@ -40,7 +40,7 @@ func CommandFrugal(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		names = append(names, t.name)
 	}
 	f.StringVar(&o.table, "table", names[0], "one of "+strings.Join(names, ", "))
-	f.StringVar(&o.plan, "plan", "--preset=frugal", "settings that goals, ways, sites and pays are about")
+	f.StringVar(&o.plan, "plan", "--single", "settings that goals, ways, sites and pays are about")
 	f.StringVar(&o.svg, "svg", "docs/measurements/frugal.svg", "with -table plot: file of the plot")
 	f.StringVar(&o.from, "from", "docs/measurements/frugal.md", "with -table plot: page whose rows of -table ways are drawn")
 	o.bind(f)
@@ -60,11 +60,13 @@ func (e experiment) onData(data string) experiment {
 	switch data {
 	case "twitch":
 		e.Policy = "by-column"
-		if e.Mode == "retexo" {
+		if e.Federated() {
 			e.Peers = 7
 		}
 	case "drawn-text":
-		e.Policy, e.Peers = "by-column", 3
+		if e.Policy = "by-column"; e.Peers != 1 {
+			e.Peers = 3
+		}
 	case "tolokers", "s-ffsd":
 		e.Metric = "auc"
 	}

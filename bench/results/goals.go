@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // goal is what a plan must reach on a data set: the test metric in per cent, at least, with the
@@ -46,7 +47,7 @@ func planned(name, data, flags string) (experiment, error) {
 		return experiment{}, fmt.Errorf("%s: %w", name, err)
 	}
 	e := experiment{Name: name, Plan: *plan}
-	if e.Policy = "random"; e.Peers == heddle.Auto && e.Mode == "retexo" {
+	if e.Policy = "random"; e.Peers == heddle.Auto && e.Federated() {
 		e.Peers = 4
 	}
 	return e.onData(data), nil
@@ -129,7 +130,7 @@ var ways = []way{
 
 // trained is layer-wise GCN of 64 columns over four peers, the encoder chosen by validation.
 func trained(data string) row {
-	e := base("trained", "retexo", "gcn")
+	e := base("trained", plan.LayerWise, "gcn")
 	e.Rounds, e.EvalEvery, e.Dropout = 150, 4, 0.3
 	r := row{experiment: e, grid: cross(each(func(e *experiment) {}, func(e *experiment) { e.Encoder = pca(128) }),
 		decays(5e-4, 5e-3))}
@@ -144,7 +145,7 @@ func trained(data string) row {
 
 // pooledGCN is GCN on the data of all sites, all layers at once.
 func pooledGCN(data string) row {
-	e := base("standalone gcn", "standalone", "gcn")
+	e := base("standalone gcn", plan.FullBatch, "gcn")
 	e.EvalEvery = 4
 	r := row{experiment: e, grid: cross(rowNorms(), decays(5e-4, 2e-3))}
 	if data == "tolokers" {
@@ -172,10 +173,10 @@ func (w way) runs(ctx context.Context, b *book, data, plan string, seeds int) (s
 	return b.run(ctx, e, n)
 }
 
-// printGoals prints what the preset reaches of each goal, and how many times fewer bytes than the
+// printGoals prints what the plan reaches of each goal, and how many times fewer bytes than the
 // reference's own setting it sends.
 func (o options) printGoals(ctx context.Context, p *page.Page, b *book) error {
-	own := ways[3] // takes a thousand times the bytes, and longer
+	own := ways[2] // takes a thousand times the bytes, and longer
 	columns := []string{"data set %s", "plan %s", "test %s", "validation %.2f", "halo MB %.3f", "sums MB %.3f", "control MB %.3f",
 		"total MB %.3f", "test, at least %.1f", "MB, at most %.2f", "met %s", "messages in a row %.0f", "seconds %.1f", "runs %d"}
 	if o.wants(own.name) {
@@ -272,7 +273,7 @@ func (o options) wantsData(name string) bool {
 var columnsOfWays = []string{"data set %s", "what %s", "test %s", "validation %.2f", "halo MB %.2f", "updates MB %.2f",
 	"total MB %.2f", "seconds %.1f", "runs %d"}
 
-// printWays prints the preset beside the other ways to train.
+// printWays prints the plan beside the other ways to train.
 func (o options) printWays(ctx context.Context, p *page.Page, b *book) error {
 	p.Table(columnsOfWays...)
 	var settings []string

@@ -17,7 +17,7 @@ func TestWaysAreSound(t *testing.T) {
 		var e experiment
 		var err error
 		for _, flags := range variants {
-			if e, err = planned("frugal", g.data, "--preset=frugal "+flags); err != nil {
+			if e, err = planned("frugal", g.data, "--single "+flags); err != nil {
 				t.Fatal(err)
 			}
 			sound(e)
@@ -30,7 +30,7 @@ func TestWaysAreSound(t *testing.T) {
 			t.Errorf("%s: policy %s, %d peers", g.data, e.Policy, e.Peers)
 		}
 		for _, w := range ways {
-			r, err := w.row(g.data, "--preset=frugal")
+			r, err := w.row(g.data, "--single")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q must be refused", bad)
 		}
 	}
-	e, err := planned("x", "tolokers", "--hops=3 --hidden=64")
+	e, err := planned("x", "tolokers", "--method layer-wise --hops=3 --hidden=64")
 	if err != nil || e.Hops != 3 || e.Hidden != 64 || e.Peers != 4 || e.Metric != "auc" {
 		t.Errorf("hops %d, hidden %d, peers %d, metric %s: %v", e.Hops, e.Hidden, e.Peers, e.Metric, err)
 	}

@@ -39,10 +39,13 @@ type family struct {
 const fewSeeds = 3
 
 // auto is what is compared with the grid, within its budget of 50 MB.
-const auto = "preset auto"
+const auto = "class-means"
 
-// closedForm are the variants of preset frugal.
-var closedForm = combine([]string{"--preset=frugal"}, []string{"--class-target=auto", "--class-target=labels"},
+// paper is the family of the Retexo paper's settings.
+const paper = "the settings of the Retexo paper"
+
+// closedForm are the variants of a single closed form.
+var closedForm = combine([]string{"--single"}, []string{"--class-target=auto", "--class-target=labels"},
 	[]string{"--hops=1", "--hops=2", "--hops=3", "--hops=4"}, []string{"--hops-kept=last", "--hops-kept=all"},
 	[]string{"--random-features=0", "--random-features=256"})
 
@@ -53,13 +56,13 @@ func gridOf(columns int) []family {
 		encoder = "--encoder=raw"
 	}
 	families := []family{
-		{auto, []string{"--preset=auto"}, false},
+		{auto, []string{"--method=class-means"}, false},
 		{"closed form, classes", closedForm, false},
-		{"preset retexo", combine([]string{"--preset=retexo"}, []string{"--decay=0.005", "--decay=0.0005"}), true},
+		{paper, combine([]string{"--method=layer-wise --encoder=raw --row-norm=l1 --exchange=halo --keep-last"}, []string{"--decay=0.005", "--decay=0.0005"}), true},
 	}
 	for _, model := range []string{"gcn", "sage", "gat"} {
 		families = append(families, family{"layer-wise " + model, combine(
-			[]string{"--mode=retexo --solver=adam --layers=2 --lr=0.01 --model=" + model},
+			[]string{"--method=layer-wise --solver=adam --layers=2 --lr=0.01 --model=" + model},
 			[]string{"--rounds=200 --eval-every=2 --patience=50 " + encoder}, []string{"--hidden=64", "--hidden=256"}), true})
 	}
 	return families
@@ -100,10 +103,10 @@ func (f family) row(data string) (r row, err error) {
 	return r, nil
 }
 
-// withinPoints is how many points preset auto may stay below the best of the grid.
+// withinPoints is how many points class-means may stay below the best of the grid.
 const withinPoints = 0.5
 
-// printGrid prints what validation chose of each family, and whether preset auto comes near the
+// printGrid prints what validation chose of each family, and whether class-means comes near the
 // best of them.
 func (o options) printGrid(ctx context.Context, p *page.Page, b *book) error {
 	p.Table("data set %s", "what %s", "candidates %d", "test %s", "validation %.2f", "total MB %.2f", "tried MB %.2f",
@@ -137,7 +140,7 @@ func (o options) printGrid(ctx context.Context, p *page.Page, b *book) error {
 		}
 	}
 	if sets > 0 {
-		p.Text("Preset auto is within %.1f point of the best mean test figure of the grid on %d of %d data sets:\n\n%s",
+		p.Text("class-means is within %.1f point of the best mean test figure of the grid on %d of %d data sets:\n\n%s",
 			withinPoints, near, sets, strings.Join(verdicts, "\n"))
 	}
 	p.Text("Published figures are of one machine and partly of other splits, some quoted from memory of the papers: see " +
@@ -198,7 +201,7 @@ func (o options) chosen(ctx context.Context, b *book, data string, families []fa
 	return all, nil
 }
 
-// compared tells preset auto from the best of the grid by mean test figure, and by validation, over the
+// compared tells class-means from the best of the grid by mean test figure, and by validation, over the
 // runs that both have made. It is empty where one of the two is missing.
 func compared(chosen []choice) (verdict string, near bool) {
 	i := slices.IndexFunc(chosen, func(c choice) bool { return c.Name == auto && c.refused == "" })

@@ -28,14 +28,14 @@ func TestGridIsSound(t *testing.T) {
 				if err := errors.Join(e.Validate(), e.Only("train")); err != nil {
 					t.Errorf("%s, %s: %v", f.name, e.setting(), err)
 				}
-				if flags := f.candidates[i]; seen[flags] || e.Encoder.Kind == "raw" && columns >= 128 && f.name != "preset retexo" {
+				if flags := f.candidates[i]; seen[flags] || e.Encoder.Kind == "raw" && columns >= 128 && f.name != paper {
 					t.Errorf("%d columns, %s: %q must occur once, and raw with few columns only", columns, f.name, flags)
 				}
 				seen[f.candidates[i]] = true
 			}
 		}
-		if !seen["--preset=auto"] || len(seen) < 30 {
-			t.Errorf("%d columns: %d candidates, preset auto among them: %t", columns, len(seen), seen["--preset=auto"])
+		if !seen["--method=class-means"] || len(seen) < 30 {
+			t.Errorf("%d columns: %d candidates, class-means among them: %t", columns, len(seen), seen["--method=class-means"])
 		}
 	}
 }

@@ -1,5 +1,7 @@
 package results
 
+import "github.com/heddle-gnn/heddle/plan"
+
 // fewBytes is layer-wise GCN over components with ever fewer bytes: narrow rows, updates in fixed
 // point, local steps, and then narrower layers over fewer components. Validation over all splits
 // chooses among the last that send at most 1/30 of what the first row does.
@@ -8,7 +10,7 @@ func fewBytes(data string) (rows []row) {
 		e.Name = name
 		rows = append(rows, row{experiment: e})
 	}
-	e := base("", "retexo", "gcn")
+	e := base("", plan.LayerWise, "gcn")
 	e.Encoder, e.Rounds, e.EvalEvery, e.Decay, e.Dropout = pca(128), 150, 4, 5e-3, 0.3
 	add("float32, as in the tables above", e)
 	e.Rows = "int8"

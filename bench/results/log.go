@@ -36,7 +36,7 @@ type record struct {
 	Halo      int64     `json:"halo"` // bytes that all peers sent, by purpose
 	Reduce    int64     `json:"reduce"`
 	Control   int64     `json:"control"`
-	Tried     int64     `json:"tried,omitempty"` // bytes of all plans that preset auto tried
+	Tried     int64     `json:"tried,omitempty"` // bytes of all plans that class-means tried
 	Trips     int64     `json:"trips"`           // messages that follow one another
 	Seconds   float64   `json:"seconds"`
 	Version   string    `json:"version"` // of the program
@@ -65,7 +65,7 @@ func (m *measure) UnmarshalJSON(text []byte) error {
 }
 
 // unrecorded are the settings that say nothing of a run's outcome, or are recorded otherwise.
-var unrecorded = []string{"seed", "transport", "preset"}
+var unrecorded = []string{"seed", "transport"}
 
 // asked is the record of e's run with that seed, before it has run.
 func (e experiment) asked(seed uint64) record {
@@ -83,7 +83,7 @@ func (e experiment) asked(seed uint64) record {
 				fmt.Fprintf(hash, "%s %s\n", s.Name, c.Plan.Get(s))
 			}
 		}
-		r.Plan["preset"] = fmt.Sprintf("%s %x", e.Preset, hash.Sum64())
+		r.Plan["method"] = fmt.Sprintf("%s %x", e.Method, hash.Sum64())
 	}
 	return r
 }

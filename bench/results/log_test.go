@@ -10,12 +10,13 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/internal/realdata"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
-// quick is a layer over 16 components, trained in a few rounds.
+// quick is an experiment on Cora that takes little time.
 func quick() experiment {
-	e := base("quick", "retexo", "gcn")
-	e.Encoder, e.Layers, e.Hops, e.RowNorm, e.Rounds, e.LR = pca(16), 1, 2, "l1", 30, 0.05
+	e := base("quick", plan.LayerWise, "gcn")
+	e.Data, e.Encoder, e.Layers, e.Rounds, e.RowNorm = "cora", pca(16), 1, 60, "l2"
 	return e
 }
 
@@ -25,7 +26,6 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	root := filepath.Dir(realdata.Dir(t, "cora"))
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
 	e := quick()
-	e.Data = "cora"
 	first, err := openBook(path, root, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 			t.Errorf("a finished run must be read (got %v, %s for %s)", err, read.test(), made.test())
 		}
 		other := e
-		other.Hops = 3
+		other.Hidden = 8
 		if _, err := again.run(over, other, 1); !errors.Is(err, context.Canceled) {
 			t.Errorf("another plan must be trained (got %v)", err)
 		}
@@ -97,12 +97,12 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := base("unsound", "retexo", "gcn")
-	e.Data, e.Solver = "cora", "ridge" // of encoder classes alone
+	e := base("unsound", plan.LayerWise, "gcn")
+	e.Data, e.Heads = "cora", 4
 	for range 2 {
 		var reason refusal
 		if _, err = b.run(t.Context(), e, 1); !errors.As(err, &reason) {
-			t.Fatalf("trained layers must be refused with solver ridge (got %v)", err)
+			t.Fatalf("heads must be refused with model gcn (got %v)", err)
 		}
 	}
 	if len(b.done) != 1 || b.done[0].Refused == "" {

@@ -62,11 +62,11 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		if err != nil {
 			return err
 		}
-		p.Table("data set %s", "mode %s", "model %s", "encoder %s", "test %s", "validation %.2f",
+		p.Table("data set %s", "method %s", "model %s", "encoder %s", "test %s", "validation %.2f",
 			"after each stage %s", "halo, MB %.2f",
 			"updates, MB %.2f", "control, MB %.2f", "seconds %.1f", "runs %d")
 		halo, reduce, control := s.bytes()
-		p.Row(s.Data, s.Mode, s.Model, s.Encoder.String(), s.test(), s.val(), s.stages(), halo, reduce, control,
+		p.Row(s.Data, s.Method, s.Model, s.Encoder.String(), s.test(), s.val(), s.stages(), halo, reduce, control,
 			s.seconds(), len(s.runs))
 		p.Text("Settings: `%s`", s.setting())
 		return nil

@@ -13,15 +13,15 @@ import (
 	"github.com/heddle-gnn/heddle/tune"
 )
 
-// rule chooses among candidates of preset auto by what one run of each gave; −1: there is none to choose.
+// rule chooses among candidates of class-means by what one run of each gave; −1: there is none to choose.
 type rule struct {
 	name   string
 	choose func(entrants []tune.Entrant, ran []record, labels int64) int
 }
 
-// rules are those of preset auto, and others it could have.
+// rules are those of class-means, and others it could have.
 var rules = []rule{
-	{"preset auto", contested},
+	{"class-means", contested},
 	{"fewest bytes of those near the best", func(entrants []tune.Entrant, ran []record, labels int64) int {
 		alike := append([]tune.Entrant{}, entrants...)
 		for i := range alike {
@@ -69,7 +69,7 @@ func contested(entrants []tune.Entrant, ran []record, labels int64) int {
 
 // lost returns how far the plans that a rule chooses validate below the plan that is best on average, in points, and the MB
 // that they send. Each choice is judged by the other runs, which have other seeds and, where there are several, other splits.
-// all are the closed forms of preset auto with as many runs each, entrants what a contest knows of them.
+// all are the closed forms of class-means with as many runs each, entrants what a contest knows of them.
 func (r rule) lost(all []*candidate, entrants []tune.Entrant, data string, labels int64) (points, megabytes float64) {
 	best, runs := math.Inf(-1), len(all[0].of[data].runs)
 	for _, c := range all {
@@ -103,7 +103,7 @@ func printRules(p *page.Page, b *book, rows []*candidate, sets []string) error {
 			if err != nil {
 				return err
 			}
-			fit, err := heddle.Defaults(heddle.Plan{Preset: plan.Auto}).CandidatesFor(shard.Whole(splits[0]))
+			fit, err := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans}).CandidatesFor(shard.Whole(splits[0]))
 			if err != nil {
 				return err
 			}

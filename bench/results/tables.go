@@ -143,19 +143,19 @@ func (b *book) tuned(ctx context.Context, r row) (best experiment, err error) {
 	return best, nil
 }
 
-// setting is the flags of peer train that differ from the defaults of the mode and model.
+// setting is the flags of peer train that differ from the defaults of the method and model.
 func (e experiment) setting() string {
 	flags := "--data " + e.Data
-	usual := heddle.Defaults(heddle.Plan{Mode: e.Mode, Preset: e.Preset, Model: e.Model, Solver: e.Solver})
-	first := heddle.Defaults(heddle.Plan{Mode: e.Mode, Preset: e.Preset})
+	usual := heddle.Defaults(e.Plan)
+	first := heddle.Defaults(heddle.Plan{Method: e.Method, Single: e.Single})
 	for _, s := range plan.Settings() {
 		value, base := e.Get(s), usual.Get(s)
 		switch s.Name {
-		case "mode":
-			base = "retexo"
-		case "preset":
-			base = ""
-		case "model", "solver":
+		case "method":
+			base = plan.ClassMeans
+		case "single":
+			base = "false"
+		case "model", "task", "decoder":
 			base = first.Get(s)
 		}
 		if value != base {
@@ -165,13 +165,14 @@ func (e experiment) setting() string {
 	return flags
 }
 
-// base returns an experiment of this mode and model, with the same starting point for both modes.
-func base(name, mode, model string) experiment {
-	e := experiment{Name: name, Plan: heddle.Defaults(heddle.Plan{Mode: mode, Model: model, Solver: "adam"})}
+// base returns an experiment of this method and model, with the same starting point for layer-wise and for full-batch, which
+// is on one machine.
+func base(name, method, model string) experiment {
+	e := experiment{Name: name, Plan: heddle.Defaults(heddle.Plan{Method: method, Model: model})}
 	e.Encoder, e.Layers, e.Rows, e.Metric = heddle.Encoder{Kind: "raw"}, 2, "float32", "accuracy"
 	e.Policy = "random"
 	e.Hidden, e.Rounds, e.LR, e.Dropout = 64, 200, 0.01, 0.5
-	if mode == "retexo" {
+	if e.Peers = 1; method == plan.LayerWise {
 		e.Peers = 4
 		e.Exchange = "halo" // whose bytes the formulas give
 	}
@@ -231,14 +232,14 @@ func pca(k int) heddle.Encoder { return heddle.Encoder{Kind: "pca", K: k} }
 // reference is Retexo's own setting: raw features, two layers of 256, 200 rounds each, one local
 // step.
 func reference(model string) experiment {
-	e := base("layer-wise, Retexo's setting, "+model, "retexo", model)
+	e := base("layer-wise, Retexo's setting, "+model, plan.LayerWise, model)
 	e.Hidden, e.AttentionDropout = 256, 0
 	return e
 }
 
 func citation(string) (rows []row) {
 	for _, m := range []string{"gcn", "sage", "gat"} {
-		e := base("standalone "+m, "standalone", m)
+		e := base("standalone "+m, plan.FullBatch, m)
 		e.RowNorm = "l1"
 		rows = append(rows, row{experiment: e, grid: decays(5e-4, 2e-3)})
 	}
@@ -253,7 +254,7 @@ func citation(string) (rows []row) {
 
 func curve(string) (rows []row) {
 	for _, local := range []int{1, 10} {
-		e := base(fmt.Sprintf("layer-wise, pca:64, gcn 64, %d local steps", local), "retexo", "gcn")
+		e := base(fmt.Sprintf("layer-wise, pca:64, gcn 64, %d local steps", local), plan.LayerWise, "gcn")
 		e.Encoder, e.RowNorm, e.LocalSteps, e.Rounds, e.Dropout = pca(64), "l1", local, 200/local, 0.3
 		rows = append(rows, row{experiment: e, grid: decays(5e-4, 5e-3)})
 	}
@@ -261,11 +262,11 @@ func curve(string) (rows []row) {
 }
 
 func withLabels(string) (rows []row) {
-	s := base("standalone gcn", "standalone", "gcn")
+	s := base("standalone gcn", plan.FullBatch, "gcn")
 	s.EvalEvery = 4
 	rows = append(rows, row{experiment: s, grid: cross(rowNorms(), decays(0, 5e-4))})
 	for _, m := range []string{"gcn", "sage"} {
-		e := base("layer-wise, encoder mlp, "+m, "retexo", m)
+		e := base("layer-wise, encoder mlp, "+m, plan.LayerWise, m)
 		e.Encoder, e.Hidden, e.Rounds, e.EvalEvery, e.LR, e.Dropout = heddle.Encoder{Kind: "mlp"}, 128, 150, 4, 0.003, 0.3
 		rows = append(rows, row{experiment: e, grid: decays(0, 5e-4)})
 	}
@@ -278,17 +279,14 @@ func everything(data string) (rows []row) {
 		components = 10
 	}
 	fix := func(e experiment) experiment {
-		if data == "twitch" && e.Mode == "retexo" {
+		if data == "twitch" && e.Method == plan.LayerWise {
 			e.Peers, e.Policy = 7, "by-column"
 		}
 		if data == "tolokers" {
 			e.Metric = "auc"
 		}
-		if e.Solver == "ridge" {
-			return e
-		}
 		e.EvalEvery = 4
-		if e.Mode == "retexo" {
+		if e.Method == plan.LayerWise {
 			e.Rounds = 150
 		}
 		if data == "tolokers" { // ten dense columns: there is little to overfit, and much to descend
@@ -297,7 +295,7 @@ func everything(data string) (rows []row) {
 		return e
 	}
 	for _, m := range []string{"gcn", "sage"} {
-		e := fix(base("standalone "+m, "standalone", m))
+		e := fix(base("standalone "+m, plan.FullBatch, m))
 		grid := rowNorms()
 		if data == "tolokers" {
 			grid = cross(rates(0.01, 0.03), widths(64, 128))
@@ -306,7 +304,7 @@ func everything(data string) (rows []row) {
 	}
 	for _, m := range []string{"gcn", "sage"} {
 		for _, encoder := range []heddle.Encoder{{Kind: "raw"}, pca(components), {Kind: "mlp"}} {
-			e := base("layer-wise, encoder "+encoder.Kind+", "+m, "retexo", m)
+			e := base("layer-wise, encoder "+encoder.Kind+", "+m, plan.LayerWise, m)
 			e.Encoder, e.Dropout = encoder, 0.3
 			e = fix(e)
 			grid := decays(5e-4, 5e-3)
@@ -321,8 +319,8 @@ func everything(data string) (rows []row) {
 
 func featureless(string) (rows []row) {
 	for _, m := range []string{"gcn", "sage"} {
-		rows = append(rows, row{experiment: base("standalone "+m+", identity input", "standalone", m), grid: decays(0, 5e-4)})
-		e := base("layer-wise "+m+", identity input", "retexo", m)
+		rows = append(rows, row{experiment: base("standalone "+m+", identity input", plan.FullBatch, m), grid: decays(0, 5e-4)})
+		e := base("layer-wise "+m+", identity input", plan.LayerWise, m)
 		rows = append(rows, row{experiment: e, grid: decays(0, 5e-4)})
 	}
 	return rows
@@ -331,7 +329,7 @@ func featureless(string) (rows []row) {
 // heterophilous is of graphs whose neighbours are mostly of another class.
 func heterophilous(string) (rows []row) {
 	for _, m := range []string{"gcn", "sage", "gat"} {
-		e := base("standalone "+m, "standalone", m)
+		e := base("standalone "+m, plan.FullBatch, m)
 		e.EvalEvery = 2
 		plain := func(*experiment) {}
 		normed := func(e *experiment) { e.Residual, e.Norm = true, "layer" } // Platonov et al., ICLR 2023
@@ -342,7 +340,7 @@ func heterophilous(string) (rows []row) {
 
 // attention is what the table of eight data sets leaves out.
 func attention(string) []row {
-	e := base("standalone gat", "standalone", "gat")
+	e := base("standalone gat", plan.FullBatch, "gat")
 	e.EvalEvery = 4
 	return []row{{experiment: e, grid: rowNorms()}}
 }

@@ -25,7 +25,7 @@ func TestPlansAreSound(t *testing.T) {
 	}
 }
 
-// Every plan that candidates of preset auto are compared with is sound.
+// Every plan that candidates of class-means are compared with is sound.
 func TestCandidatesAreSound(t *testing.T) {
 	all, err := candidatesOf()
 	if err != nil {
@@ -48,9 +48,8 @@ func TestCandidatesAreSound(t *testing.T) {
 // The setting of a row repeats it: only what differs from the defaults is named.
 func TestSetting(t *testing.T) {
 	e := quick()
-	e.Data = "cora"
-	want := "--data cora --encoder=pca:16 --layers=1 --hidden=64 --hops=2 --row-norm=l1 --rounds=30 --lr=0.05 --dropout=0.5 --metric=accuracy " +
-		"--exchange=halo --peers=4 --policy=random"
+	want := "--data cora --method=layer-wise --encoder=pca:16 --layers=1 --hidden=64 --row-norm=l2 --rounds=60 --dropout=0.5 " +
+		"--metric=accuracy --exchange=halo --peers=4 --policy=random"
 	if got := e.setting(); got != want {
 		t.Errorf("setting must be\n%s (got\n%s)", want, got)
 	}

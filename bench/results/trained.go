@@ -36,7 +36,7 @@ type steps struct {
 
 // cheaper returns the steps of a data set; last alternates names and changes.
 func cheaper(data, from string, last ...string) steps {
-	s := steps{data: data, from: "--mode=retexo " + from, names: []string{"float32, every step"}, changes: []string{""}}
+	s := steps{data: data, from: "--method=layer-wise " + from, names: []string{"float32, every step"}, changes: []string{""}}
 	for k := 0; k < len(last); k += 2 {
 		s.names, s.changes = append(s.names, last[k]), append(s.changes, last[k+1])
 	}

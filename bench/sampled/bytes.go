@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // What -bytes trains: GraphSAGE of three layers, whose hops draw these in-edges from the seeds outward, on batches of
@@ -41,7 +42,7 @@ func volume(ctx context.Context, p *page.Page, root, names string, share float64
 		}
 		g = split(featured(g), share, 1)
 		for _, k := range lists[0] {
-			plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: "sage"})
+			plan := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: "sage"})
 			plan.Transport, plan.Peers, plan.EvalEvery, plan.Layers, plan.Hidden = "memory", k, 1<<30, len(bytesFanouts), 8
 			plan.Fanouts, plan.BatchSize = bytesFanouts, bytesBatch
 			shards, err := heddle.Split(g, plan)

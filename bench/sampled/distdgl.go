@@ -20,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels/measure"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 //go:embed distdgl.py
@@ -44,7 +45,7 @@ func besideDistDGL(ctx context.Context, p *page.Page, root, names string, share 
 			return err
 		}
 		g = split(featured(g), share, 1)
-		plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: "sage"})
+		plan := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: "sage"})
 		plan.Transport, plan.Peers, plan.EvalEvery, plan.Layers, plan.Hidden = "memory", 2, 1<<30, len(bytesFanouts), besideHidden
 		plan.Fanouts, plan.BatchSize, plan.Rounds, plan.Dropout, plan.Norm = bytesFanouts, bytesBatch, besideEpochs, 0, "none"
 		shards, err := heddle.Split(g, plan)

@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels/measure"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // About is what the page of this experiment begins with.
@@ -131,7 +132,7 @@ func moments(x []float64) (mean, deviation float64) {
 func accuracy(ctx context.Context, p *page.Page, whole *graph.Graph, model string, o options) error {
 	var full []float64
 	for seed := range uint64(o.seeds) {
-		plan := heddle.Defaults(heddle.Plan{Mode: "standalone", Model: model})
+		plan := heddle.Defaults(heddle.Plan{Method: plan.FullBatch, Model: model})
 		plan.Seed, plan.EvalEvery = seed+1, o.every
 		best, err := o.bestRate(ctx, split(whole, o.train, seed+1), plan)
 		if err != nil {
@@ -181,7 +182,7 @@ func (o options) bestRate(ctx context.Context, g *graph.Graph, plan heddle.Plan)
 
 // chosenOf trains by mini-batches with each of the settings of a sampler, and returns the run that validates best.
 func chosenOf(ctx context.Context, g *graph.Graph, model, sampler string, seed uint64, o options) (best *heddle.Result, what string, err error) {
-	plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: model})
+	plan := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: model})
 	plan.Seed, plan.Peers, plan.Transport, plan.Sampler, plan.Rounds, plan.EvalEvery = seed, 2, "memory", sampler, o.rounds, o.every
 	sizes, err := numbers(o.sizes)
 	if err != nil {
@@ -233,7 +234,7 @@ func times(ctx context.Context, p *page.Page, root, names string, share float64,
 					return err
 				}
 				for _, b := range sizes {
-					plan := heddle.Defaults(heddle.Plan{Mode: "minibatch", Model: "sage"})
+					plan := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: "sage"})
 					plan.Transport, plan.Link, plan.Rounds, plan.EvalEvery, plan.BatchSize = "memory", "latency="+latency, 4, 1<<30, 64
 					plan.Fanouts, plan.Hidden, plan.Peers, plan.Group = []int{5, 5}, 64, k, b
 					took, sent, err := timed(ctx, g, plan)

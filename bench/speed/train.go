@@ -15,7 +15,7 @@ import (
 
 // plan is what is trained over a transport: memory, quic or tcp.
 func plan(transport string, rounds int) (heddle.Plan, error) {
-	p := heddle.Defaults(heddle.Plan{})
+	p := heddle.Defaults(heddle.Plan{Method: "layer-wise"})
 	p.Encoder = heddle.Encoder{Kind: "raw"}
 	p.Rounds, p.Peers = rounds, 4
 	switch transport {

@@ -192,8 +192,8 @@ func found(t *testing.T) registry {
 	}
 	must(t, "roster", "verify", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--fingerprint", s.Body.Fingerprint())
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", f.at("parts"))
-	must(t, append([]string{"plan", "--preset", "frugal", "--out", f.at("plan.yaml")}, members...)...)
-	f.policy(t, "federation: tumour-registry\nencoders: [classes]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_members: 3\n")
+	must(t, append([]string{"plan", "--single", "--out", f.at("plan.yaml")}, members...)...)
+	f.policy(t, "federation: tumour-registry\nmethods: [class-means]\nmin_members: 3\n")
 	must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--identity", f.at("north.key"), "-o", f.at("approval.json"))
 	f.join = []string{"join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--policy", f.at("policy.yaml"),
 		"--approval", f.at("approval.json"), "--identity", f.at("north.key"), "--shard", f.at("parts/part-0"), "--audit", f.at("audit.jsonl"), "-o", f.at("run"), "--wait", "1ms"}
@@ -222,9 +222,8 @@ func TestAdmissionRefuses(t *testing.T) {
 		exit  int
 		spoil func()
 	}{
-		{"policy.encoders", 2, replace("classes", "mlp")},
-		{"policy.layer_outputs", 2, replace("hidden", "logits")},
-		{"policy.solvers", 2, replace("ridge", "adam")},
+		{"policy.methods", 2, replace("[class-means]", "[layer-wise]\nencoders: [raw]\nlayer_outputs: [hidden]")},
+		{"policy.rows", 2, replace("min_members", "rows: [int4]\nmin_members")},
 		{"policy.min_members", 2, replace("min_members: 3", "min_members: 4")},
 		{"approval.signatures", 2, replace("min_members", "approvers: ["+f.ids[1]+"]\nmin_members")},
 		{"is for other", 2, replace("tumour-registry", "other")},
@@ -345,14 +344,14 @@ func TestApproveCommand(t *testing.T) {
 	by := func(name string) []string {
 		return []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--site", f.ids[0], "--identity", f.at(name + ".key"), "-o", f.at("two.json")}
 	}
-	if out := must(t, by("south")...); !strings.Contains(out, "not enough yet") || !strings.Contains(out, "encoder: classes") || !strings.Contains(out, "west") {
+	if out := must(t, by("south")...); !strings.Contains(out, "not enough yet") || !strings.Contains(out, "method: class-means") || !strings.Contains(out, "west") {
 		t.Errorf("%q, must say the plan and that a signature is missing", out)
 	}
 	if out := must(t, by("west")...); strings.Contains(out, "not enough yet") || !strings.Contains(out, "signed by 2") {
 		t.Errorf("%q, must say two signatures", out)
 	}
-	f.policy(t, strings.Replace(policy, "ridge", "adam", 1))
-	refuse(t, 2, []string{"policy.solvers", "policy.yaml"}, by("south")...)
+	f.policy(t, strings.Replace(policy, "class-means", "full-batch", 1)+"encoders: [raw]\nlayer_outputs: [hidden]\n")
+	refuse(t, 2, []string{"policy.methods", "policy.yaml"}, by("south")...)
 	f.policy(t, policy)
 	refuse(t, 2, []string{"not among"}, append(by("south"), "--site", strings.TrimSpace(must(t, "init", "--identity", f.at("x.key"))))...)
 	refuse(t, 2, []string{"peer init"}, append(by("south"), "--identity", f.at("none.key"))...)
@@ -439,9 +438,9 @@ func TestCheckPlan(t *testing.T) {
 	if out := must(t, judged...); !strings.Contains(out, told) || strings.Contains(alone, "own test metric") {
 		t.Errorf("%s\nmust say that figures of the site leave, and only then", out)
 	}
-	f.policy(t, strings.Replace(string(contents(t, f.at("policy.yaml"))), "classes", "mlp", 1))
+	f.policy(t, strings.Replace(string(contents(t, f.at("policy.yaml"))), "class-means", "layer-wise", 1)+"encoders: [mlp]\nlayer_outputs: [hidden]\n")
 	exit, stdout, stderr := call(t.Context(), judged...)
-	if exit != 2 || !strings.Contains(stdout, "policy.yaml does not allow it\n") || !strings.Contains(stdout, "columns of the node") || !strings.Contains(stderr, "policy.encoders") {
+	if exit != 2 || !strings.Contains(stdout, "policy.yaml does not allow it\n") || !strings.Contains(stdout, "columns of the node") || !strings.Contains(stderr, "policy.methods") {
 		t.Errorf("exit %d, %s\n%s", exit, stdout, stderr)
 	}
 	two := filepath.Join(t.TempDir(), "two")
@@ -449,7 +448,7 @@ func TestCheckPlan(t *testing.T) {
 	refuse(t, 2, []string{"part 0 of 2, and", "has 3 members"}, append(check, "--shard", filepath.Join(two, "part-0"))...)
 }
 
-// TestApproveAuto: who approves a plan of preset auto sees what each candidate sends, all together, and which of them the
+// TestApproveAuto: who approves a plan of class-means sees what each candidate sends, all together, and which of them the
 // policy rules out; a policy that rules out all of them refuses the plan.
 func TestApproveAuto(t *testing.T) {
 	t.Parallel()
@@ -458,17 +457,19 @@ func TestApproveAuto(t *testing.T) {
 	for k, name := range []string{"north", "south", "west"} {
 		members = append(members, name+"="+f.ids[k])
 	}
-	must(t, append([]string{"plan", "--preset", "auto", "--budget", "7", "--out", f.at("plan.yaml")}, members...)...)
+	must(t, append([]string{"plan", "--method", "class-means", "--budget", "7", "--out", f.at("plan.yaml")}, members...)...)
 	policy := string(contents(t, f.at("policy.yaml")))
+	f.policy(t, policy+"max_hops: 3\n")
 	args := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--identity", f.at("north.key"), "-o", f.at("auto.json")}
 	out := must(t, args...)
-	for _, want := range []string{"together send at most 7 MB", "\n  own-rows ", "\n  labels ", "int8     3 numbers               logits of the node in the round before"} {
+	for _, want := range []string{"together send at most 7 MB", "\n  own-rows ", "\n  not labels ", "policy.max_hops",
+		"int8     3 numbers               logits of the node in the round before"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q, must contain %q", out, want)
 		}
 	}
-	f.policy(t, strings.Replace(policy, "ridge", "sgd", 1))
-	refuse(t, 2, []string{"own-rows", "policy.solvers"}, args...)
+	f.policy(t, strings.Replace(policy, "class-means", "layer-wise", 1)+"encoders: [raw]\nlayer_outputs: [hidden]\n")
+	refuse(t, 2, []string{"own-rows", "labels", "policy.methods"}, args...)
 }
 
 // TestPeerIDs: the admission package and libp2p read the same key from an ID.
@@ -528,7 +529,7 @@ func TestPolicyEndsARun(t *testing.T) {
 	t.Parallel()
 	f := found(t)
 	port := ports.Free(t, 2)
-	plan := []string{"plan", "--preset", "frugal", "--carrier", "tcp", "--port", fmt.Sprint(port), "--out", f.at("plan.yaml")}
+	plan := []string{"plan", "--single", "--carrier", "tcp", "--port", fmt.Sprint(port), "--out", f.at("plan.yaml")}
 	all := []string{"north", "south", "west"}
 	for i, name := range all {
 		at := "@127.0.0.1"

@@ -131,7 +131,7 @@ func TestTrainOverABadLine(t *testing.T) {
 	}
 	t.Parallel()
 	c := newCrew(t, 2)
-	settings := []string{"--rounds", "16", "--encoder", "raw", "--hidden", "8"}
+	settings := []string{"--method", "layer-wise", "--rounds", "16", "--encoder", "raw", "--hidden", "8"}
 	whole := filepath.Join(c.dir, "whole")
 	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--transport", "memory", "-q", "-o", whole}, settings)...)
 	for _, carrier := range []string{"quic", "tcp"} {
@@ -193,7 +193,7 @@ func TestTripsOverALine(t *testing.T) {
 		t.Run(carrier, func(t *testing.T) {
 			t.Parallel()
 			line := &badLine{delay: delay, rate: 20e6 / 8}
-			outs, took := line.join(t, c, carrier, []string{"--preset", "frugal"})
+			outs, took := line.join(t, c, carrier, []string{"--single"})
 			for r, out := range outs {
 				f := figures(t, filepath.Join(out, "result.json"))
 				// One peer may begin a message later, end one earlier, and send one that the other alone waits for.

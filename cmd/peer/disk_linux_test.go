@@ -91,7 +91,8 @@ func TestDiskFailsInARun(t *testing.T) {
 			if _, err := fmt.Sscan(fmt.Sprint(ports.Free(t, 6)), &port); err != nil {
 				t.Fatal(err)
 			}
-			f.plan = f.crew.plan(t, f.members, "--rounds", "60", "--checkpoint-every", "5", "--port", fmt.Sprint(port+3*i), "--peer-timeout", "1s")
+			f.plan = f.crew.plan(t, f.members, "--rounds", "60", "--port", fmt.Sprint(port+3*i), "--peer-timeout", "1s")
+			f.own = []string{"--checkpoint-every", "5"}
 			state := filepath.Join(f.dir, "state")
 			if err := os.Mkdir(state, 0o700); err != nil {
 				t.Fatal(err)

@@ -69,29 +69,26 @@ func TestUsage(t *testing.T) {
 		{"partition --data D --parts 0 -o X", []string{"parts must be at least 1 (got 0)"}},
 		{"partition --data D --parts 601 -o X", []string{"601", "600"}},
 		{"train --data D --policy alphabetical", []string{"alphabetical", "random"}},
-		{"train --data D --mode microbatch", []string{"mode must be retexo, fullbatch, minibatch or standalone (got \"microbatch\")"}},
-		{"train --data D --mode minibatch --fanouts 1,2,3", []string{"fanouts must have a number for each of 2 layers (got 3)"}},
-		{"train --data D --mode minibatch --model mlp", []string{"model must be gcn, sage", "reads no edges"}},
-		{"train --data D --mode nonsense", []string{"nonsense", "standalone"}},
-		{"train --data D --model nonsense", []string{`(got "nonsense")`, "model must be gcn, sage"}},
-		{"train --data D --mode standalone --peers 2", []string{"standalone", "2 peers"}},
-		{"train --data D --mode standalone --encoder pca:4", []string{"pca:4", "raw"}},
-		{"train --data D --model mlp", []string{"mlp", "no edges"}},
+		{"train --data D --method microbatch", []string{"method must be class-means, layer-wise, full-batch or mini-batch (got \"microbatch\")"}},
+		{"train --data D --method mini-batch --fanouts 1,2,3", []string{"fanouts must have a number for each of 2 layers (got 3)"}},
+		{"train --data D --method mini-batch --model mlp", []string{"model must be gcn, sage", "reads no edges"}},
+		{"train --data D --method full-batch --model nonsense", []string{`(got "nonsense")`, "model must be gcn, sage"}},
+		{"train --data D --method full-batch --peers 1 --encoder pca:4", []string{"pca:4", "raw"}},
+		{"train --data D --method layer-wise --model mlp", []string{"mlp", "no edges"}},
 		{"train --data D --transport pigeon", []string{"pigeon", "libp2p"}},
 		{"train --data D --link rate=5", []string{"rate=5", "latency=50ms"}},
 		{"train --data D --carrier udp", []string{"udp", "quic"}},
-		{"train --data D --preset thrifty", []string{"thrifty", "frugal"}},
 		{"train --data D --encoder pca:0", []string{"pca:0"}},
 		{"train --data D --encoder pca:many", []string{"pca:many"}},
 		{"train --data D --split 3", []string{"split"}},
-		{"train --data D --layers 0 --rounds 0 --solver magic --lr -1", []string{"layers must be at least 1 and at most 1000 (got 0)", "rounds must be at least 1", "(got 0)", `(got "magic")`, "lr must be above 0 (got -1)"}},
-		{"train --data D --rounds 0 --lr -1 --local-steps 0 --metric beauty", []string{"rounds must be at least 1", "lr must be above 0 (got -1)", "local_steps must be at least 1", `(got "beauty")`}},
-		{"train --data D --model gat --preset frugal --encoder raw", []string{"ridge"}},
+		{"train --data D --method layer-wise --layers 0 --rounds 0 --solver magic --lr -1", []string{"layers must be at least 1 and at most 1000 (got 0)", "rounds must be at least 1", "(got 0)", `(got "magic")`, "lr must be above 0 (got -1)"}},
+		{"train --data D --method layer-wise --rounds 0 --lr -1 --local-steps 0 --metric beauty", []string{"rounds must be at least 1", "lr must be above 0 (got -1)", "local_steps must be at least 1", `(got "beauty")`}},
+		{"train --data D --model gat --single --encoder raw", []string{"model applies only to method layer-wise, full-batch or mini-batch (got method class-means)", "encoder applies only"}},
 		{"train --data D --boundary nonsense", []string{"boundary", "nonsense"}},
-		{"train --data D --boundary none", []string{"boundary applies only to mode fullbatch (got mode retexo)"}},
-		{"train --data D --fetch nonsense", []string{"fetch applies only to mode fullbatch (got mode retexo)"}},
-		{"train --data D --alpha 7", []string{"alpha applies only to model appnp (got model gcn)"}},
-		{"train --data D --attention-dropout 9", []string{"attention_dropout applies only to model gat", "(got model gcn)"}},
+		{"train --data D --method layer-wise --boundary none", []string{"boundary applies only to method full-batch (got method layer-wise)"}},
+		{"train --data D --method layer-wise --fetch nonsense", []string{"fetch applies only to method full-batch (got method layer-wise)"}},
+		{"train --data D --method full-batch --alpha 7", []string{"alpha applies only to model appnp (got model gcn)"}},
+		{"train --data D --method layer-wise --attention-dropout 9", []string{"attention_dropout applies only to model gat", "(got model gcn)"}},
 		{"train --data D --peer-timeout 3s", []string{"--peer-timeout"}},
 		{"train --data /nonexistent", []string{"/nonexistent"}},
 		{"train --shards /nonexistent", []string{"/nonexistent"}},
@@ -144,42 +141,42 @@ func TestPlansRefused(t *testing.T) {
 func TestSettingsFiles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
-		"model: gcn\nrouns: 3\n":             {"file.yaml", "[2:1]", `"rouns"`},
-		"model: gcn\nrounds: three\n":        {"file.yaml", "[2:9]", `"three"`, "an integer"},
-		"lr: [1]\n":                          {"file.yaml", "[1:5]", "a number"},
-		"fanouts: 3\n":                       {"file.yaml", "[1:10]", "sequence is expected"},
-		"balanced: 3\n":                      {"file.yaml", "[1:11]", "true or false"},
-		"peer_timeout: 5\n":                  {"file.yaml", "[1:15]", "5", "30s"},
-		"peer_timeout: soon\n":               {"file.yaml", "soon"},
-		"model: cgn\n":                       {`(got "cgn")`, "model must be gcn, sage"},
-		"model: gcn\nmodel: sage\n":          {"file.yaml", "[2:1]", "model"},
-		"rounds: [1\n":                       {"file.yaml"},
-		"peers:\n- name: a\n":                {"file.yaml"},
-		"seed: -1\n":                         {"file.yaml", "[1:7]"},
-		"fanouts: !0 &a\n0\n":                {"file.yaml", "must not have anchors"}, // the library panics on it
-		"model: gcn\nlayers: 0\nrounds: 0\n": {"layers must be", "rounds must be"},
+		"model: gcn\nrouns: 3\n":                {"file.yaml", "[2:1]", `"rouns"`},
+		"model: gcn\nrounds: three\n":           {"file.yaml", "[2:9]", `"three"`, "an integer"},
+		"lr: [1]\n":                             {"file.yaml", "[1:5]", "a number"},
+		"class_weights: 3\n":                    {"file.yaml", "[1:16]", "sequence is expected"},
+		"inductive: 3\n":                        {"file.yaml", "[1:12]", "true or false"},
+		"experimental: {peer_timeout: 5}\n":     {"file.yaml", "[1:30]", "5", "30s"},
+		"experimental:\n  peer_timeout: soon\n": {"file.yaml", "soon"},
+		"method: layer-wise\nmodel: cgn\n":      {`(got "cgn")`, "model must be gcn, sage"},
+		"model: gcn\nmodel: sage\n":             {"file.yaml", "[2:1]", "model"},
+		"rounds: [1\n":                          {"file.yaml"},
+		"peers:\n- name: a\n":                   {"file.yaml"},
+		"seed: -1\n":                            {"file.yaml", "[1:7]"},
+		"fanouts: !0 &a\n0\n":                   {"file.yaml", "must not have anchors"}, // the library panics on it
+		"method: layer-wise\nmodel: gcn\nlayers: 0\nrounds: 0\n": {"layers must be", "rounds must be"},
 	} {
 		refuse(t, 2, want, "train", "--data", sites(t), "--config", write(t, text))
 	}
 }
 
-// TestPrecedence: a file overrides a preset, and flags override both.
+// TestPrecedence: a file overrides the defaults of its method, and flags override both.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	c := newTrain()
-	if err := c.ParseFlags([]string{"--hops", "3"}); err != nil {
+	if err := c.ParseFlags([]string{"--rounds", "3", "--fanouts", "5,6"}); err != nil {
 		t.Fatal(err)
 	}
-	j, _, err := cli.LoadPlan("train", write(t, "preset: frugal\nhops: 4\nhidden: 9\nseed: 7\npeers: 2\n"), flags.Given(c.Flags()), nil)
+	j, _, err := cli.LoadPlan("train", write(t, "method: mini-batch\nrounds: 4\nhidden: 9\nfanouts: [1]\nseed: 7\npeers: 2\n"), flags.Given(c.Flags()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "solver, of the preset", j.Solver, "ridge")
-	equal(t, "layers, of the preset", j.Layers, 1)
+	equal(t, "encoder, of the method", j.Encoder.String(), "raw")
 	equal(t, "hidden, of the file", j.Hidden, 9)
 	equal(t, "seed, of the file", j.Seed, 7)
 	equal(t, "peers, of the file", j.Peers, 2)
-	equal(t, "hops, of the flag", j.Hops, 3)
+	equal(t, "rounds, of the flag", j.Rounds, 3)
+	equal(t, "fanouts, of the flag", fmt.Sprint(j.Fanouts), "[5 6]")
 	equal(t, "policy, of nobody", j.Policy, "auto")
 }
 
@@ -220,12 +217,12 @@ func TestBadData(t *testing.T) {
 		return dir
 	}
 	run := func(data string, more ...string) []string {
-		return append([]string{"train", "--data", data, "--encoder", "raw", "--rounds", "5", "--hidden", "8", "--transport", "memory", "-q", "-o", filepath.Join(t.TempDir(), "out")}, more...)
+		return append([]string{"train", "--data", data, "--method", "layer-wise", "--encoder", "raw", "--rounds", "5", "--hidden", "8", "--transport", "memory", "-q", "-o", filepath.Join(t.TempDir(), "out")}, more...)
 	}
 	must(t, run(strip(1), "--policy", "by-column")...)
 	none := strip(-1)
 	refuse(t, 1, []string{"no peer has a training node"}, run(none, "--policy", "by-column")...)
-	refuse(t, 2, []string{"no training node"}, run(none, "--mode", "standalone")...)
+	refuse(t, 2, []string{"no training node"}, run(none, "--method", "full-batch", "--peers", "1")...)
 }
 
 func TestUnwritable(t *testing.T) {
@@ -250,6 +247,7 @@ func TestUnwritable(t *testing.T) {
 type crew struct {
 	parts, dir string
 	members    []string
+	own        []string // settings of each site, which no plan has
 }
 
 func newCrew(t *testing.T, n int) *crew {
@@ -268,7 +266,7 @@ func (c *crew) key(r int) string { return filepath.Join(c.dir, fmt.Sprintf("key-
 func (c *crew) plan(t *testing.T, members []string, settings ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plan.yaml")
-	args := append([]string{"plan", "-o", path, "--encoder", "raw", "--hidden", "8", "--rounds", "4"}, settings...)
+	args := append([]string{"plan", "-o", path, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--rounds", "4"}, settings...)
 	for _, m := range members {
 		args = append(args, m+"@127.0.0.1")
 	}
@@ -277,8 +275,8 @@ func (c *crew) plan(t *testing.T, members []string, settings ...string) string {
 }
 
 func (c *crew) join(r int, plan string, more ...string) []string {
-	return append([]string{"join", "--plan", plan, "--shard", filepath.Join(c.parts, fmt.Sprintf("part-%d", r)), "--identity", c.key(r), "-q",
-		"--wait", "20s", "-o", filepath.Join(c.dir, fmt.Sprintf("out-%d", r))}, more...)
+	return slices.Concat([]string{"join", "--plan", plan, "--shard", filepath.Join(c.parts, fmt.Sprintf("part-%d", r)), "--identity", c.key(r), "-q",
+		"--wait", "20s", "-o", filepath.Join(c.dir, fmt.Sprintf("out-%d", r))}, c.own, more)
 }
 
 // TestJoinRefuses: faults between peers, and before they connect.
@@ -409,7 +407,8 @@ func TestPlansDiffer(t *testing.T) {
 func TestLostPeer(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	settings := []string{"--rounds", "1500", "--checkpoint-every", "100"}
+	settings := []string{"--rounds", "1500"}
+	c.own = []string{"--checkpoint-every", "100"}
 	plan := c.plan(t, c.members, append(settings, "--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp")...) // over QUIC silence is noticed after 30 s
 	state := func(r int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d", r)) }
 	lost := process(t, c.join(1, plan, "--state", state(1))...)
@@ -440,7 +439,7 @@ func TestLostPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := filepath.Join(c.dir, "whole")
-	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
+	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
 	want := contents(t, filepath.Join(whole, "model.safetensors"))
 	for r := range 2 {
 		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {
@@ -449,7 +448,7 @@ func TestLostPeer(t *testing.T) {
 	}
 	other := c.plan(t, c.members, append(settings, "--lr", "0.5", "--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp")...)
 	refuse(t, 2, []string{"lr is 0.5, and was 0.01"}, append(c.join(0, other, "--state", state(0)), "--wait", "5s")...)
-	if said := must(t, "inspect", state(0)); !strings.Contains(said, "to continue: peer join --plan "+plan) || !strings.Contains(said, "mode retexo") {
+	if said := must(t, "inspect", state(0)); !strings.Contains(said, "to continue: peer join --plan "+plan) || !strings.Contains(said, "method layer-wise") {
 		t.Errorf("inspect says\n%s", said)
 	}
 }
@@ -459,7 +458,8 @@ func TestLostPeer(t *testing.T) {
 func TestStay(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	settings := []string{"--rounds", "1500", "--checkpoint-every", "50"}
+	settings := []string{"--rounds", "1500"}
+	c.own = []string{"--checkpoint-every", "50"}
 	plan := c.plan(t, c.members, append(settings, "--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp")...)
 	state := func(r int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d", r)) }
 	type end struct {
@@ -499,7 +499,7 @@ func TestStay(t *testing.T) {
 		t.Fatalf("the peer that stayed: exit %d: %s", e.exit, e.stderr)
 	}
 	whole := filepath.Join(c.dir, "whole")
-	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
+	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
 	want := contents(t, filepath.Join(whole, "model.safetensors"))
 	for r := range 2 {
 		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {

@@ -30,7 +30,7 @@ func TestDGL(t *testing.T) {
 			if text := must(t, "inspect", filepath.Join(parts, "part-1")); !strings.Contains(text, "relations (edges of each): ") {
 				t.Error(text)
 			}
-			mustTrain(t, filepath.Join(dir, "typed-"+name), "--shards", parts, "--mode", "fullbatch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
+			mustTrain(t, filepath.Join(dir, "typed-"+name), "--shards", parts, "--method", "full-batch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
 		}
 		must(t, "export", "--shards", parts, "-o", back)
 		again := must(t, "import", "--dgl", filepath.Join(back, "small.json"), "-o", back+"-parts")

@@ -30,48 +30,48 @@ var frozenPlans = []struct {
 	{"retexo sage adamw mlp scores", "sites", []int{1, 2, 4}, []string{"--model", "sage", "--encoder", "mlp", "--layer-output", "logits", "--solver", "adamw", "--residual", "--schedule", "cosine", "--keep-last", "--lr", "0.003"}},
 	{"retexo gat sgd raw", "sites", []int{1, 2, 4}, []string{"--model", "gat", "--heads", "4", "--attention-dropout", "0.2", "--encoder", "raw", "--solver", "sgd", "--momentum", "0.9", "--lr", "0.05", "--keep-last"}},
 	{"retexo gatv2 raw", "sites", []int{1, 2, 4}, []string{"--model", "gatv2", "--heads", "4", "--encoder", "raw", "--keep-last"}},
-	{"retexo gin local steps", "sites", []int{1, 2, 3, 4}, []string{"--model", "gin", "--hops", "2", "--local-steps", "3", "--balanced", "--rows", "int8", "--compress", "zstd", "--keep-last", "--lr", "0.003", "--dropout", "0.3"}},
+	{"retexo gin local steps", "sites", []int{1, 2, 3, 4}, []string{"--model", "gin", "--hops", "2", "--local-steps", "3", "--class-weights", "balanced", "--rows", "int8", "--compress", "zstd", "--keep-last", "--lr", "0.003", "--dropout", "0.3"}},
 	{"retexo gcn few bytes", "sites", []int{1, 2, 4}, []string{"--rows", "int4", "--sums", "int16", "--updates", "int8"}},
 	{"retexo sage-pool inductive", "sites", []int{1, 2, 3, 4}, []string{"--model", "sage-pool", "--inductive", "--neighbours", "4", "--rows", "bf16", "--patience", "5", "--keep-last", "--lr", "0.003"}},
 	{"retexo gcn secure sums", "sites", []int{3, 4}, []string{"--lr", "0.003", "--secure-sums", "on"}},
 	{"retexo sage several", "several", []int{1, 2, 4}, []string{"--model", "sage", "--encoder", "raw"}},
 	{"retexo sage prices", "prices", []int{1, 2, 4}, []string{"--model", "sage", "--encoder", "raw"}},
-	{"retexo gcn as the paper", "sites", []int{1, 2, 4}, []string{"--preset", "retexo"}},
+	{"retexo gcn as the paper", "sites", []int{1, 2, 4}, []string{"--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last"}},
 	{"retexo sage links", "sites", []int{1, 2, 4}, []string{"--model", "sage", "--task", "links"}},
-	{"frugal", "sites", []int{1, 2, 3, 4}, []string{"--preset", "frugal"}},
-	{"frugal secure sums", "sites", []int{3, 4}, []string{"--preset", "frugal", "--secure-sums", "on"}},
-	{"frugal labels", "sites", []int{1, 2, 4}, []string{"--preset", "frugal", "--class-target", "labels", "--leave-one-out", "true", "--hops-kept", "all", "--random-features", "16"}},
-	{"frugal rounds", "sites", []int{1, 2, 4}, []string{"--preset", "frugal", "--class-rounds", "2", "--leave-one-out", "true", "--metric", "macro-f1"}},
-	{"frugal inductive", "sites", []int{2, 4}, []string{"--preset", "frugal", "--inductive"}},
-	{"frugal bare", "bare", []int{1, 2, 4}, []string{"--preset", "frugal"}},
-	{"frugal several", "several", []int{1, 2, 4}, []string{"--preset", "frugal"}},
-	{"frugal prices", "prices", []int{1, 2, 4}, []string{"--preset", "frugal"}},
-	{"frugal typed", "typed", []int{1, 2, 4}, []string{"--preset", "frugal"}},
-	{"auto", "sites", []int{1, 2, 4}, []string{"--preset", "auto"}},
-	{"standalone gat", "sites", []int{1}, []string{"--mode", "standalone", "--model", "gat", "--encoder", "raw", "--norm", "layer"}},
-	{"standalone sign", "sites", []int{1}, []string{"--mode", "standalone", "--model", "sign", "--encoder", "raw", "--correct-smooth", "10"}},
-	{"standalone mlp sgd", "sites", []int{1}, []string{"--mode", "standalone", "--model", "mlp", "--encoder", "raw", "--solver", "sgd", "--metric", "macro-f1"}},
-	{"fullbatch gcn", "sites", []int{1, 2, 3, 4}, []string{"--mode", "fullbatch", "--encoder", "raw", "--fetch", "sar", "--label-augmentation", "0.5"}},
-	{"fullbatch sage batch norm", "sites", []int{1, 2, 3, 4}, []string{"--mode", "fullbatch", "--model", "sage", "--encoder", "raw", "--norm", "batch", "--exchange", "cover"}},
-	{"fullbatch gat", "sites", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "gat", "--encoder", "raw", "--fetch", "sar"}},
-	{"fullbatch gatv2", "sites", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "gatv2", "--heads", "4", "--encoder", "raw"}},
-	{"fullbatch gin none", "sites", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "gin", "--encoder", "raw", "--boundary", "none"}},
-	{"fullbatch gine", "sites", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "gine", "--encoder", "raw"}},
-	{"fullbatch sage-pool", "sites", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "sage-pool", "--encoder", "raw", "--fetch", "oneshot"}},
-	{"fullbatch gcn sampled", "sites", []int{1, 2, 3, 4}, []string{"--mode", "fullbatch", "--encoder", "raw", "--boundary", "sample:0.5", "--fetch", "sar"}},
-	{"fullbatch appnp", "sites", []int{1, 2, 3, 4}, []string{"--mode", "fullbatch", "--model", "appnp", "--hops", "4", "--encoder", "raw"}},
-	{"fullbatch rgcn", "typed", []int{1, 2, 3, 4}, []string{"--mode", "fullbatch", "--model", "rgcn", "--bases", "1", "--encoder", "raw", "--hidden", "16", "--dropout", "0", "--decay", "0"}},
-	{"fullbatch rsage", "typed", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "rsage", "--encoder", "raw"}},
-	{"fullbatch rgat", "typed", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "rgat", "--heads", "4", "--bases", "2", "--encoder", "raw"}},
-	{"fullbatch embedding", "bare", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "sage", "--encoder", "embedding:8"}},
-	{"fullbatch several", "several", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "sage", "--encoder", "raw"}},
-	{"fullbatch prices", "prices", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "sage", "--encoder", "raw"}},
-	{"fullbatch inductive", "sites", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "sage", "--encoder", "raw", "--inductive"}},
-	{"fullbatch links", "sites", []int{1, 2, 4}, []string{"--mode", "fullbatch", "--model", "sage", "--encoder", "raw", "--task", "links", "--decoder", "distmult"}},
-	{"minibatch neighbour", "sites", []int{1, 2, 4}, []string{"--mode", "minibatch", "--model", "sage", "--encoder", "raw", "--batch-size", "16", "--fanouts", "4,3"}},
-	{"minibatch labor", "sites", []int{1, 2, 4}, []string{"--mode", "minibatch", "--model", "gcn", "--encoder", "raw", "--batch-size", "16", "--fanouts", "4,3", "--sampler", "labor"}},
-	{"minibatch links", "sites", []int{1, 2, 4}, []string{"--mode", "minibatch", "--model", "sage", "--encoder", "raw", "--batch-size", "1024", "--fanouts", "4,3", "--rounds", "3", "--task", "links", "--decoder", "mlp"}},
-	{"minibatch rsage", "typed", []int{1, 2, 4}, []string{"--mode", "minibatch", "--model", "rsage", "--encoder", "raw", "--batch-size", "16", "--fanouts", "4,3"}},
+	{"frugal", "sites", []int{1, 2, 3, 4}, []string{"--single"}},
+	{"frugal secure sums", "sites", []int{3, 4}, []string{"--single", "--secure-sums", "on"}},
+	{"frugal labels", "sites", []int{1, 2, 4}, []string{"--single", "--class-target", "labels", "--leave-one-out", "true", "--hops-kept", "all", "--random-features", "16"}},
+	{"frugal rounds", "sites", []int{1, 2, 4}, []string{"--single", "--class-rounds", "2", "--leave-one-out", "true", "--metric", "macro-f1"}},
+	{"frugal inductive", "sites", []int{2, 4}, []string{"--single", "--inductive"}},
+	{"frugal bare", "bare", []int{1, 2, 4}, []string{"--single"}},
+	{"frugal several", "several", []int{1, 2, 4}, []string{"--single"}},
+	{"frugal prices", "prices", []int{1, 2, 4}, []string{"--single"}},
+	{"frugal typed", "typed", []int{1, 2, 4}, []string{"--single"}},
+	{"auto", "sites", []int{1, 2, 4}, []string{"--method", "class-means"}},
+	{"standalone gat", "sites", []int{1}, []string{"--method", "full-batch", "--peers", "1", "--model", "gat", "--encoder", "raw", "--norm", "layer"}},
+	{"standalone sign", "sites", []int{1}, []string{"--method", "full-batch", "--peers", "1", "--model", "sign", "--encoder", "raw", "--correct-smooth", "10"}},
+	{"standalone mlp sgd", "sites", []int{1}, []string{"--method", "full-batch", "--peers", "1", "--model", "mlp", "--encoder", "raw", "--solver", "sgd", "--metric", "macro-f1"}},
+	{"fullbatch gcn", "sites", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--encoder", "raw", "--fetch", "sar", "--label-inputs", "0.5"}},
+	{"fullbatch sage batch norm", "sites", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "raw", "--norm", "batch", "--exchange", "cover"}},
+	{"fullbatch gat", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gat", "--encoder", "raw", "--fetch", "sar"}},
+	{"fullbatch gatv2", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gatv2", "--heads", "4", "--encoder", "raw"}},
+	{"fullbatch gin none", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gin", "--encoder", "raw", "--boundary", "none"}},
+	{"fullbatch gine", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gine", "--encoder", "raw"}},
+	{"fullbatch sage-pool", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage-pool", "--encoder", "raw", "--fetch", "oneshot"}},
+	{"fullbatch gcn sampled", "sites", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--encoder", "raw", "--boundary", "sample:0.5", "--fetch", "sar"}},
+	{"fullbatch appnp", "sites", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--model", "appnp", "--hops", "4", "--encoder", "raw"}},
+	{"fullbatch rgcn", "typed", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--model", "rgcn", "--bases", "1", "--encoder", "raw", "--hidden", "16", "--dropout", "0", "--decay", "0"}},
+	{"fullbatch rsage", "typed", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "rsage", "--encoder", "raw"}},
+	{"fullbatch rgat", "typed", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "rgat", "--heads", "4", "--bases", "2", "--encoder", "raw"}},
+	{"fullbatch embedding", "bare", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "embedding:8"}},
+	{"fullbatch several", "several", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "raw"}},
+	{"fullbatch prices", "prices", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "raw"}},
+	{"fullbatch inductive", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "raw", "--inductive"}},
+	{"fullbatch links", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "raw", "--task", "links", "--decoder", "distmult"}},
+	{"minibatch neighbour", "sites", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "sage", "--encoder", "raw", "--batch-size", "16", "--fanouts", "4,3"}},
+	{"minibatch labor", "sites", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "gcn", "--encoder", "raw", "--batch-size", "16", "--fanouts", "4,3", "--sampler", "labor"}},
+	{"minibatch links", "sites", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "sage", "--encoder", "raw", "--batch-size", "1024", "--fanouts", "4,3", "--rounds", "3", "--task", "links", "--decoder", "mlp"}},
+	{"minibatch rsage", "typed", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "rsage", "--encoder", "raw", "--batch-size", "16", "--fanouts", "4,3"}},
 }
 
 // TestFrozen: a plan gives the tensors, predictions, bytes of each kind and validation figure that it gave when
@@ -142,7 +142,7 @@ func frozenRun(t *testing.T, name, data string, peers int, settings []string) st
 	switch how, _, _ := strings.Cut(name, " "); {
 	case how == "frugal" || how == "auto":
 		args = append(args, "-q")
-	case slices.Contains(settings, "retexo"):
+	case strings.Contains(name, "paper"):
 		args = append(args, "--rounds", "12", "--hidden", "16", "-q")
 	default:
 		args = append(args, quick...)
@@ -153,7 +153,7 @@ func frozenRun(t *testing.T, name, data string, peers int, settings []string) st
 	case how != "minibatch" && how != "standalone" && !slices.Contains(settings, "--secure-sums"):
 		args = append(args, "--secure-sums", "off")
 	}
-	if strings.HasPrefix(name, "retexo") && !slices.Contains(settings, "--preset") {
+	if strings.HasPrefix(name, "retexo") {
 		args = append(args, "--decay", "0.0005") // the default when the values were frozen
 	}
 	plain(append(args, settings...)...)

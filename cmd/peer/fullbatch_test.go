@@ -51,8 +51,8 @@ func everyWay(t *testing.T, settings, quic, alone []string, tolerance float64) (
 // the curve is that of one peer with the complete graph.
 func TestFullbatch(t *testing.T) {
 	t.Parallel()
-	settings := []string{"--mode", "fullbatch", "--encoder", "raw", "--model", "gat", "--order", "fixed", "--fetch", "sar"}
-	_, _, dir := everyWay(t, settings, []string{"--prefetch", "0"}, []string{"--mode", "standalone", "--encoder", "raw", "--model", "gat"}, 1e-4)
+	settings := []string{"--method", "full-batch", "--encoder", "raw", "--model", "gat", "--order", "fixed", "--fetch", "sar"}
+	_, _, dir := everyWay(t, settings, []string{"--prefetch", "0"}, []string{"--method", "full-batch", "--peers", "1", "--encoder", "raw", "--model", "gat"}, 1e-4)
 	first, alone := figures(t, filepath.Join(dir, "memory", "result.json")), figures(t, filepath.Join(dir, "alone", "result.json"))
 	equal(t, "test accuracy", *first.Test, *alone.Test)
 }
@@ -66,7 +66,7 @@ func TestBoundaryByTransport(t *testing.T) {
 		var want []byte
 		for _, way := range [][]string{{"--transport", "memory"}, {"--carrier", "quic"}, {"--carrier", "tcp"}} {
 			out := filepath.Join(dir, way[1]+boundary[:5])
-			mustTrain(t, out, slices.Concat([]string{"--data", data, "--peers", "3", "--mode", "fullbatch", "--encoder", "raw", "--order", "fixed", "--boundary", boundary, "--rows", "bf16"}, way)...)
+			mustTrain(t, out, slices.Concat([]string{"--data", data, "--peers", "3", "--method", "full-batch", "--encoder", "raw", "--order", "fixed", "--boundary", boundary, "--rows", "bf16"}, way)...)
 			if got := contents(t, filepath.Join(out, "model.safetensors")); want == nil {
 				want = got
 			} else if !bytes.Equal(got, want) {
@@ -77,11 +77,12 @@ func TestBoundaryByTransport(t *testing.T) {
 }
 
 // stays runs two peers with the given number of parts, all but the first at the second peer, which is killed in the midst of
-// a run and loses its checkpoints. The other waits; when the failed one is back it fetches the state of the run, and both
+// a run and loses its checkpoints, which both write every so many rounds. The other waits; when the failed one is back it fetches the state of the run, and both
 // must continue to the model of an undisturbed run.
-func stays(t *testing.T, parts int, settings ...string) {
+func stays(t *testing.T, parts int, every string, settings ...string) {
 	t.Helper()
 	c := newCrew(t, 2)
+	c.own = []string{"--checkpoint-every", every}
 	folder := filepath.Join(c.dir, "cut")
 	must(t, "partition", "--data", sites(t), "--parts", fmt.Sprint(parts), "-o", folder)
 	plan := c.plan(t, c.members, slices.Concat(settings, []string{"--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp"})...)
@@ -102,7 +103,7 @@ func stays(t *testing.T, parts int, settings ...string) {
 	}()
 	for life := range 2 {
 		p := process(t, "join", "--plan", plan, "--shard", strings.Join(of[1:], ","), "--identity", c.key(1), "-q", "--wait", "20s",
-			"-o", filepath.Join(c.dir, "out-1"), "--state", state(1, life))
+			"-o", filepath.Join(c.dir, "out-1"), "--state", state(1, life), "--checkpoint-every", every)
 		if err := p.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -139,5 +140,5 @@ func stays(t *testing.T, parts int, settings ...string) {
 // TestFullbatchStay: a peer with two of three parts may fail.
 func TestFullbatchStay(t *testing.T) {
 	t.Parallel()
-	stays(t, 3, "--mode", "fullbatch", "--order", "fixed", "--rounds", "400", "--checkpoint-every", "20")
+	stays(t, 3, "20", "--method", "full-batch", "--order", "fixed", "--rounds", "400")
 }

@@ -17,7 +17,7 @@ func TestPredictAlone(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", at("parts"))
-	must(t, "train", "--shards", at("parts"), "--model", "gcn", "--encoder", "pca:16", "--hidden", "12", "--rounds", "5", "--transport", "memory", "--keep-last", "--out", at("run"))
+	must(t, "train", "--shards", at("parts"), "--method", "layer-wise", "--model", "gcn", "--encoder", "pca:16", "--hidden", "12", "--rounds", "5", "--transport", "memory", "--keep-last", "--out", at("run"))
 	said := must(t, "predict", "--model", at("run/model.safetensors"), "--shard", at("parts/part-1"), "--out", at("p.parquet"), "--embeddings", at("e.parquet"), "--report", at("p.html"))
 	if of := must(t, "inspect", at("run")); !strings.Contains(of, "model.safetensors: model for ") {
 		t.Errorf("a run must be described by its model (got %s)", of)
@@ -56,7 +56,7 @@ func TestPredictAlone(t *testing.T) {
 		ID        string    `parquet:"id"`
 		Embedding []float32 `parquet:"embedding,list"`
 	}
-	must(t, "train", "--shards", at("parts"), "--model", "gcn", "--encoder", "pca:16", "--hidden", "12", "--rounds", "5", "--transport", "memory", "--keep-last", "--out", at("again"), "--embeddings", at("all.parquet"))
+	must(t, "train", "--shards", at("parts"), "--method", "layer-wise", "--model", "gcn", "--encoder", "pca:16", "--hidden", "12", "--rounds", "5", "--transport", "memory", "--keep-last", "--out", at("again"), "--embeddings", at("all.parquet"))
 	if nodes, err := parquet.ReadFile[node](at("all.parquet")); err != nil || len(nodes) != 600 || len(nodes[0].Embedding) != 12 {
 		t.Errorf("%d embeddings of a run of 600 nodes, %v", len(nodes), err)
 	}
@@ -81,7 +81,7 @@ func TestEmbeddingsOfLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	must(t, "train", "--data", sites(t), "--mode", "standalone", "--task", "links", "--hidden", "6", "--rounds", "2", "--out", at("run"), "--embeddings", at("run.parquet"))
+	must(t, "train", "--data", sites(t), "--method", "full-batch", "--peers", "1", "--task", "links", "--hidden", "6", "--rounds", "2", "--out", at("run"), "--embeddings", at("run.parquet"))
 	must(t, "predict", "--model", at("run/model.safetensors"), "--data", sites(t), "--embeddings", at("predict.parquet"))
 	type row struct {
 		ID        string    `parquet:"id"`

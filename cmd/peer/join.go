@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/compare"
+	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 	"github.com/heddle-gnn/heddle/cmd/peer/launch"
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/phones"
@@ -24,6 +25,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // member is one peer of a run on several machines.
@@ -52,7 +54,7 @@ common checkpoint when it reconnects and yields the same model.
 Besides the model, the results have predictions for this peer's own nodes, computed during the run with the rows of its
 neighbours at other peers. peer predict --shard does not use those rows.
 
-With leaves in the plan, phones that it does not list take part with graphs of their own (docs/how-to/phones.md): peers with
+With phones in the plan, phones that it does not list take part with graphs of their own (docs/how-to/phones.md): peers with
 leaf_addresses collect shares of their numbers, and --leaves says which phones this one admits.
 
 With --secret, for peers that Kubernetes, Slurm or Open MPI starts, all keys follow from the secret, the plan names no
@@ -64,7 +66,7 @@ peers, and --shard may be the whole partition.`,
 				return err
 			}
 			defer w.End()
-			s.out.stdout = c.OutOrStdout()
+			s.out.stdout, s.Given = c.OutOrStdout(), flags.Given(c.Flags())
 			return s.run(c.Context(), w, view.Text(c, s.out.json))
 		},
 	}
@@ -80,6 +82,7 @@ peers, and --shard may be the whole partition.`,
 	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
 	f.Int64Var(&s.Site.ReceiveLimit, "receive-limit", 0, "bytes a second received from each peer; 0: no limit")
 	f.StringVar(&s.Link, "link", "", linkHelp)
+	flags.Bind(f, "join", func(one plan.Setting) bool { return one.Local && one.Name != "relays" })
 	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state; 0: none")
 	f.StringVarP(&s.out.dir, "out", "o", "", "directory (default runs/DATA-peer-N)")
 	f.StringVar(&s.out.rows, "embeddings", "", embeddingsHelp)
@@ -102,7 +105,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	page, err := s.http.Start(live.About{Dataset: own.Name, Mode: p.Mode, Model: p.Model, Sites: p.Names(), Rank: rank, Audit: s.Site.Gate.Audit}, w.Log)
+	page, err := s.http.Start(live.About{Dataset: own.Name, Method: p.Method, Model: p.Model, Sites: p.Names(), Rank: rank, Audit: s.Site.Gate.Audit}, w.Log)
 	if err != nil {
 		return err
 	}
@@ -230,7 +233,7 @@ func (s *member) prepare(w *cli.Watch) (p *heddle.Plan, closer io.Closer, err er
 	if s.out.dir == "" {
 		s.out.dir = filepath.Join("runs", fmt.Sprintf("%s-peer-%d", name, rank))
 	}
-	if m, fault := shard.ReadManifest(whole); err == nil && fault == nil && (p.Mode == "fullbatch" || p.Mode == "minibatch") {
+	if m, fault := shard.ReadManifest(whole); err == nil && fault == nil && !p.Federated() {
 		w.Log.Info(quality.Slowest(m, len(p.Members)).String()) // of the partition that a scheduler's ranks share
 	}
 	if err == nil {

@@ -21,7 +21,7 @@ func TestLaunch(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--parts", "5", "-o", at("parts"))
-	settings := "mode: fullbatch\norder: fixed\nhidden: 8\nrounds: 4\n"
+	settings := "method: full-batch\nhidden: 8\nrounds: 4\nexperimental: {order: fixed}\n"
 	for name, text := range map[string]string{"plan.yaml": settings + "carrier: tcp\n", "settings.yaml": settings, "secret": strings.Repeat("0123456789abcdef", 2)} {
 		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestLaunchRefuses(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--parts", "2", "-o", at("parts"))
-	for name, text := range map[string]string{"plan.yaml": "mode: fullbatch\n", "secret": strings.Repeat("x", 32), "short": "password"} {
+	for name, text := range map[string]string{"plan.yaml": "method: full-batch\n", "secret": strings.Repeat("x", 32), "short": "password"} {
 		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestLaunchRefuses(t *testing.T) {
 		refuse(t, 2, []string{c.want}, append([]string{"join", "--plan", at("plan.yaml"), "--shard", at("parts")}, strings.Fields(c.args)...)...)
 	}
 	refuse(t, 2, []string{"--plan"}, "predict", "--model", "m", "--out", "p.csv", "--secret", at("secret"))
-	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--preset", "frugal", "-q", "-o", at("run"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--single", "-q", "-o", at("run"))
 	refuse(t, 2, []string{"{rank}"}, "predict", "--model", at("run/model.safetensors"), "--plan", at("plan.yaml"), "--shard", at("parts"), "--out", at("p.csv"),
 		"--secret", at("secret"), "--rank", "0", "--ranks", "2", "--hosts", "a,b")
 }

@@ -46,6 +46,7 @@ func watched(t *testing.T, settings ...string) (url string, last func(), wait fu
 	t.Helper()
 	c := newCrew(t, 3)
 	plan, at := c.plan(t, c.members, append([]string{"--port", fmt.Sprint(ports.Free(t, 3))}, settings...)...), "127.0.0.1:"+fmt.Sprint(ports.Free(t, 1))
+	c.own = []string{"--checkpoint-every", "5"}
 	ctx, cancel := context.WithCancel(t.Context())
 	ends := make(chan error, 3)
 	join := func(r int, more ...string) {
@@ -81,7 +82,7 @@ func watched(t *testing.T, settings ...string) (url string, last func(), wait fu
 // TestLivePage: the page of a real run says for whom it waits, then that all are there, and ends with the run.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
-	url, last, wait := watched(t, "--rounds", "30", "--checkpoint-every", "5")
+	url, last, wait := watched(t, "--rounds", "30")
 	until(t, url+"/", func(status int, body string) bool {
 		return status == 200 && strings.Contains(body, "Waiting for") && strings.Contains(body, "site-2 is ") && strings.Contains(body, "Audit log")
 	})

@@ -18,7 +18,7 @@ const hospitalTables = "../../examples/hospitals/sites"
 func threeSites(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	names = []string{"north", "south", "west"}
-	args := []string{"plan", "--encoder", "pca:4", "-o", filepath.Join(dir, "plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 2))}
+	args := []string{"plan", "--method", "layer-wise", "--encoder", "pca:4", "-o", filepath.Join(dir, "plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 2))}
 	for k, name := range names {
 		id := strings.TrimSpace(must(t, "init", "--identity", filepath.Join(dir, name+".key")))
 		if k < 2 { // the third dials out only
@@ -101,7 +101,7 @@ func TestMeetTypes(t *testing.T) {
 		}
 	}
 	gather(t, at("parts"), at("north"), at("south"), at("west"))
-	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--mode", "fullbatch", "--model", "rgcn", "--rounds", "60", "--seed", "1", "-q",
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--method", "full-batch", "--model", "rgcn", "--rounds", "60", "--seed", "1", "-q",
 		"--out", at("together"), "--json", at("together/result.json"))
 	if r := figures(t, at("together/result.json")); r.Bytes.Halo == 0 || !(*r.Test > 0.8) {
 		t.Errorf("accuracy %v with %d bytes of halo rows", *r.Test, r.Bytes.Halo)
@@ -149,7 +149,7 @@ func TestMeet(t *testing.T) {
 		}
 	}
 	gather(t, at("parts"), at("north"), at("south"), at("west"))
-	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--preset", "frugal", "--seed", "1", "-q", "--out", at("together"), "--json", at("together/result.json"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--single", "--seed", "1", "-q", "--out", at("together"), "--json", at("together/result.json"))
 	if r := figures(t, at("together/result.json")); r.Bytes.Halo == 0 || !(*r.Test > 0.8) {
 		t.Errorf("accuracy %v with %d bytes of halo rows", *r.Test, r.Bytes.Halo)
 	}
@@ -162,7 +162,7 @@ func TestMeet(t *testing.T) {
 	}
 
 	// A policy bounds whose texts are told.
-	if err := os.WriteFile(at("policy.yaml"), []byte("federation: f\nencoders: [raw]\nlayer_outputs: [hidden]\nsolvers: [ridge]\nmin_members: 2\ncategories: [sex]\n"), 0o600); err != nil {
+	if err := os.WriteFile(at("policy.yaml"), []byte("federation: f\nmethods: [class-means]\nmin_members: 2\ncategories: [sex]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if exit, _, errors := meet("west", "--out", at("never"), "--policy", at("policy.yaml")); exit != 2 || !strings.Contains(errors, `policy.yaml: policy.categories: the texts of column "ward" must not leave this site`) {

@@ -19,7 +19,6 @@ func TestMissingFiles(t *testing.T) {
 	for _, test := range []struct{ args, must string }{
 		{"recommend --model GONE --data GONE", "--data must be a data set: a directory that peer import wrote, or its .npz file"},
 		{"recommend --model GONE --data GONE", "--model must be a model file, such as model.safetensors of a run"},
-		{"attack --plan GONE --shard GONE", "--plan must be a plan, as peer plan writes it"},
 		{"check-plan --plan GONE --shard GONE", "--shard must be a part, such as parts/part-0"},
 		{"compare --plan GONE --shard GONE", "--plan must be a plan, as peer plan writes it"},
 		{"import --nodes patient=GONE --out o", "--nodes must be a table of nodes"},
@@ -56,10 +55,10 @@ func TestReadFlagsAreMarked(t *testing.T) {
 	visit(root)
 }
 
-// TestOneFaultOfAllPlans: what stands against each plan that preset auto tries is stated once.
+// TestOneFaultOfAllPlans: what stands against each plan that class-means tries is stated once.
 func TestOneFaultOfAllPlans(t *testing.T) {
 	t.Parallel()
-	_, _, text := call(t.Context(), "train", "--data", sites(t), "--preset", "auto", "--class-weights", "none=2")
+	_, _, text := call(t.Context(), "train", "--data", sites(t), "--method", "class-means", "--class-weights", "none=2")
 	if n := strings.Count(text, "class_weights must name classes 0 to 3"); n != 1 || !strings.Contains(text, "own-rows, own-residual, ") {
 		t.Errorf("stated %d times:\n%s", n, text)
 	}

@@ -35,19 +35,18 @@ func TestModelFilePage(t *testing.T) {
 		"prices": filepath.Join(priceTables(t, 400), "data")}
 	plans := slices.Clone(frozenPlans)
 	for _, more := range []struct{ name, data, args string }{
-		{"fullbatch", "typed", "--mode fullbatch --encoder raw --model rgcn --layers 3 --hidden 8"},
-		{"standalone", "several", "--mode standalone --model sage --encoder raw --threshold f1"},
+		{"fullbatch", "typed", "--method full-batch --encoder raw --model rgcn --layers 3 --hidden 8"},
+		{"standalone", "several", "--method full-batch --peers 1 --model sage --encoder raw --threshold f1"},
 		{"frugal", "sites", "--epsilon 4"},
 		{"frugal", "sites", "--class-target labels --leave-one-out true"},
 		{"frugal", "few", "--withhold-few"},
 		{"frugal", "few", "--withhold-few --coarse-rows=false"},
-		{"frugal", "sites", "--encoder classes+pca:4"},
 	} {
 		p := plans[0]
 		p.name, p.data, p.peers, p.args = more.name+" "+more.data+" "+more.args, more.data, []int{2}, strings.Fields(more.args)
 		switch more.name {
 		case "frugal":
-			p.args = append([]string{"--preset", "frugal"}, p.args...)
+			p.args = append([]string{"--single"}, p.args...)
 		case "standalone":
 			p.peers = []int{1}
 		}
@@ -61,7 +60,7 @@ func TestModelFilePage(t *testing.T) {
 			out := t.TempDir()
 			args := []string{"train", "-o", out, "--data", data[p.data], "--transport", "memory", "--peers", fmt.Sprint(slices.Max(p.peers))}
 			switch {
-			case slices.Contains(p.args, "frugal") || slices.Contains(p.args, "auto"): // the class means that quick would replace
+			case inClosedForm(p.args): // the class means that quick would replace
 				args = slices.Concat(args, []string{"-q"}, p.args)
 			default:
 				args = slices.Concat(args, quick, p.args)

@@ -48,8 +48,8 @@ var endToEndModels = map[string][]string{
 	"rgcn":                     {"--model", "rgcn", "--bases", "1"},
 	"appnp":                    {"--model", "appnp", "--hops", "4"},
 	"mlp":                      {"--model", "mlp", "--correct-smooth", "10"},
-	"gcn, sparse labels":       {"--model", "gcn", "--label-augmentation", "0.5", "--correct-smooth", "10"},
-	"sage, labels, no dropout": {"--model", "sage", "--label-augmentation", "0.3", "--dropout", "0"},
+	"gcn, sparse labels":       {"--model", "gcn", "--label-inputs", "0.5", "--correct-smooth", "10"},
+	"sage, labels, no dropout": {"--model", "sage", "--label-inputs", "0.3", "--dropout", "0"},
 	"sign":                     {"--model", "sign", "--hops", "2", "--row-norm", "l1"},
 	"batch norm":               {"--model", "sage", "--norm", "batch", "--layers", "3"},
 }
@@ -65,8 +65,8 @@ func TestEndToEndModels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"--encoder", "raw"}, args...)
 			one, three := filepath.Join(dir, name+"-1"), filepath.Join(dir, name+"-3")
-			mustTrain(t, one, slices.Concat([]string{"--data", data, "--mode", "standalone"}, args)...)
-			mustTrain(t, three, slices.Concat([]string{"--shards", parts, "--mode", "fullbatch", "--transport", "memory"}, args)...)
+			mustTrain(t, one, slices.Concat([]string{"--data", data, "--method", "full-batch", "--peers", "1"}, args)...)
+			mustTrain(t, three, slices.Concat([]string{"--shards", parts, "--method", "full-batch", "--transport", "memory"}, args)...)
 			a, b := figures(t, filepath.Join(one, "result.json")), figures(t, filepath.Join(three, "result.json"))
 			equal(t, "test accuracy", *b.Test, *a.Test)
 			for i := range a.Loss {
@@ -105,7 +105,7 @@ func TestTypedTables(t *testing.T) {
 	if said := must(t, "inspect", at("data")); !strings.Contains(said, "refers (120), treats (120), refers (inverse) (120)") {
 		t.Error(said)
 	}
-	mustTrain(t, at("run"), "--data", at("data"), "--policy", "by-column", "--mode", "fullbatch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
+	mustTrain(t, at("run"), "--data", at("data"), "--policy", "by-column", "--method", "full-batch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
 	if r := figures(t, at("run/result.json")); !(*r.Test > 0.6) { // a third without edges
 		t.Errorf("accuracy %v", *r.Test)
 	}
@@ -122,13 +122,13 @@ func TestTypedTables(t *testing.T) {
 	refuse(t, 2, []string{"relation-column"}, slices.Concat([]string{"import", "--relation-column", "kind", "--out", at("x.graph")}, tables)...)
 }
 
-// TestModelsThatNeedMore: a model that the data or the mode cannot train is refused by name.
+// TestModelsThatNeedMore: a model that the data or the method cannot train is refused by name.
 func TestModelsThatNeedMore(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"model rgcn needs typed edges":                  {"--data", sites(t), "--mode", "standalone", "--model", "rgcn"},
-		"(got rgcn, which is trained end to end)":       {"--data", typedSites(t), "--model", "rgcn"},
-		"norm must be layer in mode retexo (got batch)": {"--data", sites(t), "--norm", "batch"},
+		"model rgcn needs typed edges":                          {"--data", sites(t), "--method", "full-batch", "--peers", "1", "--model", "rgcn"},
+		"(got rgcn, which is trained end to end)":               {"--data", typedSites(t), "--method", "layer-wise", "--model", "rgcn"},
+		"norm must be layer with method layer-wise (got batch)": {"--data", sites(t), "--method", "layer-wise", "--norm", "batch"},
 	} {
 		exit, _, stderr := call(t.Context(), append([]string{"train"}, args...)...)
 		if exit != 2 || !strings.Contains(stderr, want) {

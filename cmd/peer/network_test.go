@@ -71,7 +71,7 @@ func TestRelayedRun(t *testing.T) {
 		served <- fmt.Sprintf("exit %d: %s", exit, stderr)
 	}()
 	plan := at("plan.yaml")
-	must(t, append([]string{"plan", "-o", plan, "--encoder", "raw", "--hidden", "8", "--rounds", "4", "--carrier", "ws", "--relay", address + "/p2p/" + post}, c.members...)...)
+	must(t, append([]string{"plan", "-o", plan, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--rounds", "4", "--carrier", "ws", "--relay", address + "/p2p/" + post}, c.members...)...)
 	other := make(chan string, 1)
 	go func() {
 		exit, _, stderr := call(t.Context(), c.join(1, plan)...)

@@ -23,7 +23,7 @@ import (
 
 // result is the object of --json. Fields are added and never removed.
 type result struct {
-	Mode    string   `json:"mode"`
+	Method  string   `json:"method"`
 	Model   string   `json:"model"`
 	Encoder string   `json:"encoder"`
 	Dataset string   `json:"dataset"`
@@ -44,7 +44,6 @@ type result struct {
 	Loss     []*float64 `json:"loss"`            // of each round, stage by stage
 
 	Metric  string        `json:"metric"`
-	Preset  string        `json:"preset,omitempty"`
 	Stages  []stageResult `json:"stages"`
 	Kernels string        `json:"kernels"`
 	Links   []prediction  `json:"predicted,omitempty"` // duration of the run over other connections
@@ -63,13 +62,13 @@ type result struct {
 	Versions versions           `json:"versions"`
 	Date     time.Time          `json:"date"` // when this was written
 
-	Tried []tried `json:"tried,omitempty"` // by preset auto; the other fields are those of the chosen plan
+	Tried []tried `json:"tried,omitempty"` // by class-means; the other fields are those of the chosen plan
 
 	Runs     []oneRun  `json:"runs,omitempty"` // of --seeds
 	TestRuns *overRuns `json:"test_over_runs,omitempty"`
 	ValRuns  *overRuns `json:"val_over_runs,omitempty"`
 
-	Fetched *remoteFeatures `json:"remote_features,omitempty"` // of mode minibatch over several peers
+	Fetched *remoteFeatures `json:"remote_features,omitempty"` // of method mini-batch over several peers
 }
 
 // remoteFeatures is how peer 0, or the one of this process, came to features of other peers' nodes.
@@ -97,9 +96,9 @@ func number(x float64) *float64 {
 }
 
 func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
-	r := result{Mode: p.Mode, Model: o.Plan.Model, Encoder: o.Plan.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
+	r := result{Method: p.Method, Model: o.Plan.Model, Encoder: o.Plan.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
 		Seed: p.Seed, Test: number(o.Test), Val: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
-		Metric: string(o.Metric), Preset: p.Preset, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
+		Metric: string(o.Metric), Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
 	r.Tried, r.Sums, r.Privacy = triedOf(o), o.Sums, o.Privacy
 	r.Ranks = o.Links
 	r.Figures, r.Warnings, r.Versions, r.Date = o.Figures, append([]string{}, o.Warnings()...), thisVersion(), time.Now().UTC().Truncate(time.Second)

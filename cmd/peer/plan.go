@@ -12,13 +12,13 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// tries lists the candidates of a plan of preset auto, as comments of its file; nothing for other plans.
+// tries lists the candidates of a plan of class-means, as comments of its file; nothing for other plans.
 func tries(p heddle.Plan) string {
 	all := p.Candidates()
 	if all == nil {
 		return ""
 	}
-	text := fmt.Sprintf("# Preset auto tries these plans, for which all members together send at most %v MB:\n", p.Budget)
+	text := fmt.Sprintf("# Method class-means compares these closed forms, for which all members together send at most %v MB:\n", p.Budget)
 	for _, c := range all {
 		text += fmt.Sprintf("#   %s: %s\n", c.Name, c.Sets)
 	}
@@ -34,10 +34,10 @@ func newPlan() *cobra.Command {
 		Long: `Write the plan of a run on several machines: the settings and the members. The first member holds part-0, the next
 part-1, and so on. Give the same file to all of them. HOST is an IP address or a name, an IPv6 address before a
 port in brackets: [2001:db8::1]:4001. A member without a host only dials out. Without members the plan is for peers
-that a scheduler starts (join --secret). With --leaves the members that have a host
+that a scheduler starts (join --secret). With --phones the members that have a host
 collect shares of phones, and must come first.`,
 		Example: `  peer plan --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2
-  peer plan --mode fullbatch --out plan.yaml`,
+  peer plan --method full-batch --out plan.yaml`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			given := flags.Given(c.Flags())
@@ -75,12 +75,12 @@ collect shares of phones, and must come first.`,
 			return cli.WriteFile(c.OutOrStdout(), out, func(w io.Writer) error { _, err := w.Write(text); return err })
 		},
 	}
-	flags.Bind(c.Flags(), "join", func(plan.Setting) bool { return true })
+	flags.Bind(c.Flags(), "join", func(s plan.Setting) bool { return !s.Local || s.Name == "relays" })
 	flags.Group(c)
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	cli.Reads(c.Flags(), "config")
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
 	c.Flags().IntVar(&port, "port", 4001, "port of a host's first peer that has none of its own")
-	c.Flags().IntVar(&leafPort, "leaf-port", 4101, "port for phones of a host's first peer, with --leaves")
+	c.Flags().IntVar(&leafPort, "leaf-port", 4101, "port for phones of a host's first peer, with --phones")
 	return c
 }

@@ -59,7 +59,7 @@ fault, which skipped.csv beside --out has with their reasons. --report writes a 
 predictions: how many of each class, how sure, how often right where labels are known, and what left the site. With
 --embeddings in place of --out it writes the nodes' last hidden rows alone: of a model of links those that its decoder reads,
 by which peer recommend ranks new links.`,
-		Example: "  peer predict --model runs/cora-retexo-gcn-1/model.safetensors --data data/cora --out predictions.csv\n" +
+		Example: "  peer predict --model runs/cora-class-means-1/model.safetensors --data data/cora --out predictions.csv\n" +
 			"  peer predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv\n" +
 			"  mpirun -n 4 peer predict --plan plan.yaml --secret secret --model model.safetensors --shard parts --out 'rank-{rank}.parquet'",
 		RunE: func(c *cobra.Command, _ []string) error {

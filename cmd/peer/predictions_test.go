@@ -20,19 +20,26 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// TestPredictionsAreThoseOfTheMetric: of every mode and every model that it trains, the lines of predictions.csv give the same
+// TestPredictionsAreThoseOfTheMetric: with every method and every model that it trains, the lines of predictions.csv give the same
 // test and validation accuracy as the run reports.
 func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
 	t.Parallel()
 	var flags [][]string
-	for _, mode := range choices(t, "mode") {
+	for _, method := range choices(t, "method") {
 		for _, model := range choices(t, "model") {
-			flags = append(flags, []string{"--mode", mode, "--model", model, "--rounds", "3", "--hidden", "16"})
+			of := []string{"--method", method, "--model", model, "--rounds", "3", "--hidden", "16"}
+			switch method {
+			case plan.ClassMeans: // has no convolution
+				continue
+			case plan.FullBatch:
+				flags = append(flags, append(slices.Clone(of), "--peers", "1"))
+			}
+			flags = append(flags, of)
 		}
 	}
-	for _, more := range []string{"--preset frugal", "--preset frugal --inductive", "--preset frugal --class-rounds 1 --leave-one-out true",
-		"--preset auto", "--mode retexo --rounds 5 --inductive", "--mode retexo --rounds 5 --keep-last",
-		"--mode retexo --rounds 5 --encoder mlp --hidden 8", "--mode fullbatch --rounds 5 --inductive", "--mode retexo --rounds 5 --local-steps 3"} {
+	for _, more := range []string{"--single", "--single --inductive", "--single --class-rounds 1 --leave-one-out true",
+		"--method class-means", "--method layer-wise --rounds 5 --inductive", "--method layer-wise --rounds 5 --keep-last",
+		"--method layer-wise --rounds 5 --encoder mlp --hidden 8", "--method full-batch --rounds 5 --inductive", "--method layer-wise --rounds 5 --local-steps 3"} {
 		flags = append(flags, strings.Fields(more))
 	}
 	for _, of := range flags {
@@ -44,7 +51,7 @@ func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
 			}
 			args := append([]string{"train", "--data", data(t), "--transport", "memory", "--out", out}, of...)
 			if exit, _, text := call(t.Context(), args...); exit == 2 && strings.Contains(text, "model must be") && !slices.Contains(of, "gcn") {
-				return // the mode trains other models
+				return // the method trains other models
 			} else if exit != 0 {
 				t.Fatalf("exit %d: %s", exit, text)
 			}

@@ -25,7 +25,7 @@ func TestPrivateEdges(t *testing.T) {
 		}
 	}
 	r := figures(t, at("run/result.json"))
-	if r.Privacy == nil || r.Privacy.Unit != "edge" || r.Privacy.Epsilon != 4 || r.Privacy.Releases != 2 || r.Preset != "frugal" || !(*r.Test > 0.4) {
+	if r.Privacy == nil || r.Privacy.Unit != "edge" || r.Privacy.Epsilon != 4 || r.Privacy.Releases != 2 || r.Method != "class-means" || !(*r.Test > 0.4) {
 		t.Errorf("%+v, %+v", r, r.Privacy)
 	}
 	if out := must(t, "inspect", at("run/model.safetensors")); !strings.Contains(out, "keeps private: edges, ε 4 at δ 1e-05") {
@@ -38,11 +38,10 @@ func TestPrivateEdges(t *testing.T) {
 	ledger := contents(t, at("ledger"))
 	refuse(t, 2, []string{"the runs so far have spent ε 5.99", "7.63, of a budget of 6"}, train...)
 	without := train[:8:8]
-	refuse(t, 2, []string{"epsilon must be above 0 with a privacy budget"}, append(without, "--preset", "frugal", "--privacy-ledger", at("ledger"), "--privacy-budget", "6")...)
+	refuse(t, 2, []string{"epsilon must be above 0 with a privacy budget"}, append(without, "--single", "--privacy-ledger", at("ledger"), "--privacy-budget", "6")...)
 	refuse(t, 2, []string{"a privacy budget must have a ledger"}, append(without, "--epsilon", "1", "--privacy-budget", "6")...)
-	refuse(t, 2, []string{"epsilon applies only to encoder classes (got encoder mlp)"}, append(without, "--epsilon", "1", "--encoder", "mlp")...)
-	refuse(t, 2, []string{"epsilon applies only without preset auto (got 1)"}, append(without, "--epsilon", "1", "--preset", "auto")...)
-	refuse(t, 2, []string{"delta applies only with epsilon"}, append(without, "--preset", "frugal", "--delta", "0.001")...)
+	refuse(t, 2, []string{"epsilon applies only to method class-means (got method layer-wise)"}, append(without, "--epsilon", "1", "--method", "layer-wise")...)
+	refuse(t, 2, []string{"delta applies only with epsilon"}, append(without, "--single", "--delta", "0.001")...)
 	if !bytes.Equal(contents(t, at("ledger")), ledger) {
 		t.Error("what was refused has an entry in the ledger")
 	}

@@ -59,7 +59,7 @@ func writeReference(b *bytes.Buffer, c *cobra.Command) {
 	var lines bytes.Buffer
 	settings := false
 	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if flags.IsSetting(f) {
+		if flags.IsSetting(f) && c.Name() != "join" { // which has a few, those of one site
 			settings = true
 			return
 		}

@@ -58,8 +58,8 @@ func TestRegressionFromTables(t *testing.T) {
 	if out := must(t, "inspect", at("data")); !strings.Contains(out, "1 targets (numbers)") {
 		t.Error(out)
 	}
-	for _, flags := range []string{"--mode retexo --model sage --encoder raw --rounds 30", "--preset frugal", "--preset auto", "--mode standalone --model sage --rounds 30 --peers 1",
-		"--mode fullbatch --model sage --rounds 30 --seeds 2 --metric mae"} {
+	for _, flags := range []string{"--method layer-wise --model sage --encoder raw --rounds 30", "--single", "--method class-means", "--method full-batch --peers 1 --model sage --rounds 30",
+		"--method full-batch --model sage --rounds 30 --seeds 2 --metric mae"} {
 		out := must(t, append([]string{"train", "--data", at("data"), "--transport", "memory", "--out", at("run")}, strings.Fields(flags)...)...)
 		if !strings.Contains(out, "(always the mean of the training nodes)") || !strings.Contains(out, "price: R² 0.") {
 			t.Errorf("%s: %s", flags, out)
@@ -116,15 +116,15 @@ func TestRegressionRefuses(t *testing.T) {
 	dir := priceTables(t, 400)
 	data := filepath.Join(dir, "data")
 	for flags, want := range map[string]string{
-		"--mode standalone --balanced":               "balanced must be false where nodes have numbers",
-		"--preset frugal --balanced":                 "balanced must be false where nodes have numbers",
-		"--preset frugal --threshold f1":             "threshold must be empty (got f1)",
-		"--preset frugal --epsilon 4 --peers 3":      "epsilon must be 0 where nodes have numbers",
-		"--preset frugal --class-target labels":      "class_target must be auto or residual where nodes have numbers",
-		"--mode standalone --metric auc":             "metric must be r2, mae or rmse where nodes have numbers (got auc)",
-		"--mode standalone --label-augmentation 0.5": "encoder.labels must be in [0, 1), and 0 unless",
-		"--mode standalone --correct-smooth 3":       "correct_smooth needs one class a node (got task regression)",
-		"--preset auto --metric mae":                 "metric must be r2 with preset auto (got mae)",
+		"--method full-batch --peers 1 --class-weights balanced": "class_weights must be empty where nodes have numbers (got balanced)",
+		"--single --class-weights balanced":                      "class_weights must be empty where nodes have numbers (got balanced)",
+		"--single --threshold f1":                                "threshold must be empty (got f1)",
+		"--single --epsilon 4 --peers 3":                         "epsilon must be 0 where nodes have numbers",
+		"--single --class-target labels":                         "class_target must be auto or residual where nodes have numbers",
+		"--method full-batch --peers 1 --metric auc":             "metric must be r2, mae or rmse where nodes have numbers (got auc)",
+		"--method full-batch --peers 1 --label-inputs 0.5":       "encoder.labels must be in [0, 1), and 0 unless",
+		"--method full-batch --peers 1 --correct-smooth 3":       "correct_smooth needs one class a node (got task regression)",
+		"--method class-means --metric mae":                      "metric must be r2 with method class-means (got mae)",
 	} {
 		refuse(t, 2, []string{want}, append([]string{"train", "--data", data, "--out", filepath.Join(dir, "run")}, strings.Fields(flags)...)...)
 	}

@@ -17,9 +17,9 @@ func TestRepeat(t *testing.T) {
 	t.Parallel()
 	data := sites(t)
 	for name, args := range map[string][]string{
-		"auto":      {"--preset", "auto", "--budget", "3"},
-		"layers":    {"--preset", "retexo", "--rounds", "4", "--policy", "by-column"},
-		"fullbatch": {"--mode", "fullbatch", "--model", "sage", "--rounds", "3", "--peers", "2"},
+		"auto":      {"--method", "class-means", "--budget", "3"},
+		"layers":    {"--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last", "--rounds", "4", "--policy", "by-column"},
+		"fullbatch": {"--method", "full-batch", "--model", "sage", "--rounds", "3", "--peers", "2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -54,7 +54,7 @@ func TestRepeatInit(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	train := func(args ...string) []string {
-		return append([]string{"train", "--data", data, "-q", "--mode", "fullbatch", "--peers", "2", "--rounds", "2"}, args...)
+		return append([]string{"train", "--data", data, "-q", "--method", "full-batch", "--peers", "2", "--rounds", "2"}, args...)
 	}
 	must(t, train("-o", at("old"), "--seed", "1")...)
 	must(t, train("-o", at("first"), "--seed", "2", "--init", at("old", "model.safetensors"))...)
@@ -96,7 +96,7 @@ func TestRepeatJoin(t *testing.T) {
 		}
 	}
 	file := func(name string) string { return string(contents(t, filepath.Join(c.dir, name))) }
-	run(c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)), "--preset", "retexo", "--secure-sums", "off"), "first")
+	run(c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)), "--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last", "--secure-sums", "off"), "first")
 	if file("first0/settings.yaml") != file("first1/settings.yaml") {
 		t.Error("the settings of the sites differ")
 	}

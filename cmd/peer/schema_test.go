@@ -113,12 +113,12 @@ func (s schema) faults(v any, root schema, at string) (all []string) {
 	return all
 }
 
-// TestResultSchema: what runs of each mode write is by the schema of the reference, which knows every one of their fields;
+// TestResultSchema: what runs of each method write is by the schema of the reference, which knows every one of their fields;
 // a field that is missing, or of another type, is not.
 func TestResultSchema(t *testing.T) {
 	t.Parallel()
 	s := resultSchema(t)
-	for _, flags := range []string{"--mode retexo --rounds 3", "--preset frugal --epsilon 4 --class-target labels", "--preset auto", "--preset frugal --seeds 2", "--mode fullbatch --rounds 3 --metric auc", "--mode standalone --rounds 3 --peers 1", "--mode fullbatch --task links --rounds 3"} {
+	for _, flags := range []string{"--method layer-wise --rounds 3", "--single --epsilon 4 --class-target labels", "--method class-means", "--single --seeds 2", "--method full-batch --rounds 3 --metric auc", "--method full-batch --peers 1 --rounds 3", "--method full-batch --task links --rounds 3"} {
 		t.Run(flags, func(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "out")

@@ -154,7 +154,7 @@ func (j *job) runs(ctx context.Context, first *trained, splits int, state string
 	return best, all, nil
 }
 
-// sentInAll is what all peers sent for all plans that preset auto tried.
+// sentInAll is what all peers sent for all plans that class-means tried.
 func (t *trained) sentInAll() (sum int64) {
 	for _, a := range t.Tried {
 		sum += a.Sent

@@ -45,7 +45,7 @@ func TestSeeds(t *testing.T) {
 	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	args := []string{"train", "--data", data, "--transport", "memory", "--peers", "3", "-q",
-		"--encoder", "pca:16", "--hidden", "16", "--rounds", "60", "--checkpoint-every", "10"}
+		"--method", "layer-wise", "--encoder", "pca:16", "--hidden", "16", "--rounds", "60", "--checkpoint-every", "10"}
 	at := func(name string) string { return filepath.Join(dir, name) }
 	text := must(t, append(args, "--seeds", "3", "--seed", "4", "-o", at("all"))...)
 	all := figures(t, at("all/result.json"))
@@ -115,7 +115,7 @@ func TestNextSplits(t *testing.T) {
 	}
 	dir := t.TempDir()
 	data := twoSplits(t)
-	must(t, "train", "--data", data, "--split", "1", "--seeds", "2", "--preset", "frugal", "--transport", "memory", "-q", "-o", dir)
+	must(t, "train", "--data", data, "--split", "1", "--seeds", "2", "--single", "--transport", "memory", "-q", "-o", dir)
 	got := figures(t, filepath.Join(dir, "result.json")).Runs
 	if len(got) != 2 || got[0].Split != 1 || got[1].Split != 0 {
 		t.Errorf("splits: %+v", got)

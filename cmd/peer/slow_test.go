@@ -14,7 +14,7 @@ func TestLink(t *testing.T) {
 	must(t, "import", "--nodes", tables+"patients.csv", "--edges", tables+"contacts.csv", "--label-column", "readmitted", "--site-column", "hospital", "-o", data)
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
 	fast, slowly := filepath.Join(dir, "fast"), filepath.Join(dir, "slow")
-	args := []string{"--shards", parts, "--encoder", "raw", "--transport", "memory", "--rounds", "20", "-q"}
+	args := []string{"--shards", parts, "--method", "layer-wise", "--encoder", "raw", "--transport", "memory", "--rounds", "20", "-q"}
 	must(t, append([]string{"train", "-o", fast}, args...)...)
 	must(t, append([]string{"train", "-o", slowly, "--link", "latency=8ms,rate=100Mbit"}, args...)...)
 	a, b := figures(t, filepath.Join(fast, "result.json")), figures(t, filepath.Join(slowly, "result.json"))

@@ -79,7 +79,7 @@ func TestManual(t *testing.T) {
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	data, dir := sites(t), t.TempDir()
-	args := []string{"train", "--data", data, "--transport", "memory", "--peers", "3", "-q", "--encoder", "pca:16", "--hidden", "16",
+	args := []string{"train", "--data", data, "--transport", "memory", "--peers", "3", "-q", "--method", "layer-wise", "--encoder", "pca:16", "--hidden", "16",
 		"--rounds", "300", "--checkpoint-every", "25"}
 	whole := filepath.Join(dir, "whole")
 	if err := process(t, append(args[:len(args):len(args)], "-o", whole)...).Run(); err != nil {

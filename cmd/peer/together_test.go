@@ -54,7 +54,7 @@ func TestPartitionTogether(t *testing.T) {
 		}
 	}
 	gather(t, at("parts"), at("part-%s", names[0]), at("part-%s", names[1]), at("part-%s", names[2]))
-	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--preset", "frugal", "--seed", "1", "-q", "--out", at("run"), "--json", at("run/result.json"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--single", "--seed", "1", "-q", "--out", at("run"), "--json", at("run/result.json"))
 	if r := figures(t, at("run/result.json")); !(*r.Test > 0.5) {
 		t.Errorf("accuracy %v", *r.Test)
 	}
@@ -86,7 +86,7 @@ func TestPartitionTogether(t *testing.T) {
 func TestRecommendPlan(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	plan := c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)), "--mode", "fullbatch", "--task", "links")
+	plan := c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)), "--method", "full-batch", "--task", "links")
 	both := func(args func(r int) []string) (said [2]string) {
 		done := make(chan func(), 2)
 		for r := range 2 {

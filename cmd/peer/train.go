@@ -36,7 +36,7 @@ type job struct {
 type jobFile struct {
 	cli.Source `yaml:",inline"`
 	InitFile   string `yaml:"init_file,omitempty"` // model file whose SHA-256 is setting init
-	Out        string `yaml:"out"`                 // directory to write to; empty: runs/DATA-MODE-MODEL-SEED
+	Out        string `yaml:"out"`                 // directory to write to; empty: runs/DATA-METHOD-MODEL-SEED
 	Seeds      int    `yaml:"seeds,omitempty"`     // runs; each takes the next seed, and the next split if there are several
 }
 
@@ -46,7 +46,7 @@ func (j *jobFile) bind(f *pflag.FlagSet) {
 	cli.Reads(f, "data", "shards")
 	f.IntVar(&j.Split, "split", 0, "split of the data set")
 	f.IntVar(&j.Seeds, "seeds", 1, "runs, by the next seeds and the next splits, if several")
-	f.StringVarP(&j.Out, "out", "o", "", "directory to write to (default runs/DATA-MODE-MODEL-SEED)")
+	f.StringVarP(&j.Out, "out", "o", "", "directory to write to (default runs/DATA-METHOD-MODEL-SEED)")
 }
 
 // load makes the job from the settings file at path, if there is one, and the flags that were
@@ -87,10 +87,10 @@ func newTrain() *cobra.Command {
 The output directory gets model.safetensors, report.html, result.json, settings.yaml that repeats the run by --config, and
 predictions.csv, .npz and .parquet with the class of every node. Ctrl-C leaves checkpoints there, and the same command
 with --resume continues from them.`,
-		Example: `  peer train --data data/cora --peers 4 --model gcn --seed 1 --json out.json
-  peer train --data data/cora --preset retexo
-  peer train --data data/cora --mode fullbatch --peers 4 --model gat
-  peer train --data data/cora --mode standalone --model gat
+		Example: `  peer train --data data/cora --peers 4 --seed 1 --json out.json
+  peer train --data data/cora --config examples/plans/retexo-paper.yaml
+  peer train --data data/cora --method full-batch --peers 4 --model gat
+  peer train --data data/cora --method full-batch --peers 1 --model gat
   peer train --shards parts --config settings.yaml --lr 0.01
   peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
 	}
@@ -146,7 +146,7 @@ func (j *job) run(ctx context.Context, out output, resume bool, http live.Flags,
 	if err != nil {
 		return errors.Join(err, first.closer.Close())
 	}
-	about := live.About{Dataset: first.shards[0].Name, Mode: first.plan.Mode, Model: first.plan.Model, Sites: make([]string, len(first.shards)), Simulated: true}
+	about := live.About{Dataset: first.shards[0].Name, Method: first.plan.Method, Model: first.plan.Model, Sites: make([]string, len(first.shards)), Simulated: true}
 	copy(about.Sites, first.source.Sites)
 	page, err := http.Start(about, w.Log)
 	if err != nil {
@@ -170,9 +170,9 @@ func (j *job) name(first *trained) {
 		return
 	}
 	p, data := first.plan, cli.FileName(first.shards[0].Name)
-	j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", data, p.Mode, p.Model, p.Seed))
-	if p.Candidates() != nil {
-		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%d", data, p.Preset, p.Seed))
+	j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", data, p.Method, p.Model, p.Seed))
+	if p.Method == plan.ClassMeans {
+		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%d", data, p.Method, p.Seed))
 	}
 }
 
@@ -207,7 +207,7 @@ func (j *job) resumed(first *trained, state string, resume bool, w *cli.Watch) e
 	switch {
 	case (left || len(held) > 0) && !resume:
 		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again", j.Out, state)
-	case len(held) > 0 && !left: // of another preset or number of seeds
+	case len(held) > 0 && !left: // of another method or number of seeds
 		other := &checkpoint.MismatchError{Path: held[0].Dir, Which: []string{"config"}}
 		return cli.Invalid(cli.Explain(other, state, now))
 	case left:

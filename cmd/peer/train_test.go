@@ -19,16 +19,20 @@ import (
 )
 
 // quick are settings of a short run with a hidden layer and its exchange.
-var quick = []string{"--encoder", "pca:16", "--hidden", "16", "--rounds", "12", "--checkpoint-every", "4", "-q"}
+var quick = slices.Concat(quickPlan, []string{"--checkpoint-every", "4", "-q"})
 
-// ofRounds are the settings of quick that a solver without rounds does not read.
-var ofRounds = []string{"--rounds", "12", "--checkpoint-every", "4"}
+// quickPlan are those of quick on which sites agree.
+var quickPlan = []string{"--method", "layer-wise", "--encoder", "pca:16", "--hidden", "16", "--rounds", "12"}
+
+// inClosedForm reports whether args train class means, which have no layers.
+func inClosedForm(args []string) bool {
+	return slices.Contains(args, "--single") || slices.Contains(args, "class-means")
+}
 
 func mustTrain(t *testing.T, out string, args ...string) string {
 	t.Helper()
 	settings := quick
-	switch {
-	case slices.Contains(args, "frugal"):
+	if inClosedForm(args) {
 		settings = []string{"-q"}
 	}
 	return must(t, slices.Concat([]string{"train", "-o", out}, settings, args)...)
@@ -103,8 +107,8 @@ func processes(t *testing.T, parts string, n int, out string, more ...string) {
 		members[r] = fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(must(t, "init", "--identity", key)))
 	}
 	plan := filepath.Join(dir, "plan.yaml")
-	settings := slices.DeleteFunc(slices.Clone(quick), func(s string) bool { return s == "-q" })
-	if slices.Contains(more, "auto") { // which chooses them
+	settings := quickPlan
+	if inClosedForm(more) {
 		settings = nil
 	}
 	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(ports.Free(t, n))}, settings, more, members)...)
@@ -133,8 +137,8 @@ func TestInterrupt(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	for mode, more := range map[string][]string{
 		"retexo":     {"--peers", "3", "--rounds", "100", "--checkpoint-every", "25"},
-		"standalone": {"--mode", "standalone", "--encoder", "raw", "--rounds", "400", "--checkpoint-every", "100"},
-		"fullbatch":  {"--mode", "fullbatch", "--encoder", "raw", "--order", "fixed", "--peers", "3", "--rounds", "120", "--checkpoint-every", "25"},
+		"standalone": {"--method", "full-batch", "--peers", "1", "--encoder", "raw", "--rounds", "400", "--checkpoint-every", "100"},
+		"fullbatch":  {"--method", "full-batch", "--encoder", "raw", "--order", "fixed", "--peers", "3", "--rounds", "120", "--checkpoint-every", "25"},
 	} {
 		whole, broken := filepath.Join(dir, mode+"-whole"), filepath.Join(dir, mode)
 		mustTrain(t, whole, slices.Concat([]string{"--data", data, "--transport", "memory"}, more)...)
@@ -201,11 +205,10 @@ func TestPredict(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	for name, args := range map[string][]string{
 		"gcn":        {"--peers", "3"},
-		"frugal":     {"--peers", "3", "--preset", "frugal", "--rows", "float32"},
-		"pca":        {"--peers", "3", "--encoder", "pca:16", "--layers", "1"},
+		"frugal":     {"--peers", "3", "--single", "--rows", "float32"},
 		"gat":        {"--peers", "2", "--model", "gat"},
 		"mlp":        {"--peers", "2", "--model", "sage", "--encoder", "mlp", "--layer-output", "logits"},
-		"standalone": {"--mode", "standalone", "--encoder", "raw"},
+		"standalone": {"--method", "full-batch", "--peers", "1", "--encoder", "raw"},
 	} {
 		out := filepath.Join(dir, name)
 		mustTrain(t, out, append(args, "--data", data, "--transport", "memory")...)
@@ -221,7 +224,7 @@ func TestPredict(t *testing.T) {
 func TestPredictCora(t *testing.T) {
 	t.Parallel()
 	data, out := realdata.Dir(t, "cora"), t.TempDir()
-	must(t, "train", "--data", data, "--preset", "frugal", "--rows", "float32", "--transport", "memory", "-q", "-o", out)
+	must(t, "train", "--data", data, "--single", "--rows", "float32", "--transport", "memory", "-q", "-o", out)
 	predicts(t, out, "--data", data)
 	if a := *figures(t, filepath.Join(out, "result.json")).Test; a < 0.8 {
 		t.Errorf("test accuracy must be at least 0.8 (got %.3f)", a)
@@ -234,7 +237,7 @@ func TestWire(t *testing.T) {
 	data := realdata.Dir(t, "cora")
 	for _, carrier := range []string{"quic", "tcp"} {
 		out := t.TempDir()
-		must(t, "train", "--data", data, "--preset", "retexo", "--peers", "2", "--rounds", "6", "--layers", "1", "--hops", "2", "--encoder", "mlp", "--carrier", carrier, "-q", "-o", out)
+		must(t, "train", "--data", data, "--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last", "--peers", "2", "--rounds", "6", "--layers", "1", "--hops", "2", "--encoder", "mlp", "--carrier", carrier, "-q", "-o", out)
 		b := figures(t, filepath.Join(out, "result.json")).Bytes
 		sent := b.Halo + b.Reduce + b.Control
 		if over := float64(b.Wire)/float64(sent) - 1; sent < 20e6 || over < 0 || over > 0.03 {
@@ -297,12 +300,12 @@ func TestDemo(t *testing.T) {
 func TestCompareFlags(t *testing.T) {
 	t.Parallel()
 	data, out := sites(t), t.TempDir()
-	args := []string{"compare", "--data", data, "--seeds", "2", "--seed", "5", "--preset", "frugal", "--transport", "memory", "-q", "-o", out}
+	args := []string{"compare", "--data", data, "--seeds", "2", "--seed", "5", "--single", "--transport", "memory", "-q", "-o", out}
 	if text := must(t, args...); !strings.Contains(text, "Joining paid: ") || !strings.Contains(text, "2 runs, which differ in their seed") {
 		t.Errorf("printed\n%s", text)
 	}
 	text := string(contents(t, filepath.Join(out, "compare.json")))
-	for _, want := range []string{`"dataset": "sites"`, `"seed": 6`, "preset: frugal", "peer compare --config "} {
+	for _, want := range []string{`"dataset": "sites"`, `"seed": 6`, "single: true", "peer compare --config "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("compare.json has no %q", want)
 		}
@@ -314,8 +317,7 @@ func TestCompareFlags(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"--seeds must be 1 to 1000 (got 0)":            {"--data", data, "--seeds", "0"},
-		"mode must be retexo, fullbatch or minibatch":  {"--data", data, "--mode", "standalone"},
-		"comparing needs at least 2 sites (got 1)":     {"--data", data, "--peers", "1"},
+		"peers must be at least 2 (got 1): comparing":  {"--data", data, "--method", "full-batch", "--peers", "1"},
 		"split must be 0 to 0 (got 3 of 1)":            {"--data", data, "--split", "3"},
 		"either --data D (a data set) or --shards DIR": {},
 	} {

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 )
 
-// tried is in --json one of the plans that preset auto may try.
+// tried is in --json one of the plans that class-means may try.
 type tried struct {
 	Name          string   `json:"name"`
 	Val           *float64 `json:"val"` // null: not trained
@@ -28,7 +28,7 @@ func triedOf(o *heddle.Result) (all []tried) {
 	return all
 }
 
-// printTried prints what preset auto has tried as a table; nothing for other plans.
+// printTried prints what class-means has tried as a table; nothing for other plans.
 func printTried(w io.Writer, o *heddle.Result) error {
 	table := report.TriedTable(string(o.Metric), o.Tried)
 	if table == nil {

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// TestTried: preset auto says what it tried, and the plan that it chose gives the same model without the others.
+// TestTried: class-means says what it tried, and the plan that it chose gives the same model without the others.
 func TestTried(t *testing.T) {
 	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	args := []string{"--data", data, "--policy", "by-column", "--transport", "memory", "--budget", "2", "-q"}
 	text := must(t, slices.Concat([]string{"train", "-o", at("auto"), "--plan-out", at("plan.yaml"), "--json", at("auto.json"), "--events", at("events")}, args)...)
-	for _, want := range []string{"own-rows", "chosen", "over the budget", "all plans together sent"} {
+	for _, want := range []string{"own-rows", "chosen", "rows of several plans tell too much of 80 features", "all plans together sent"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the table has no %q:\n%s", want, text)
 		}
@@ -29,7 +29,7 @@ func TestTried(t *testing.T) {
 		sent += a.Bytes
 	}
 	// A round of a closed form validates as its solutions do on average, which the model is the mean of.
-	if chosen < 0 || math.Abs(*r.Tried[chosen].Val-*r.Val) > 0.001 || r.Preset != "auto" || sent == 0 || sent > 2e6 {
+	if chosen < 0 || math.Abs(*r.Tried[chosen].Val-*r.Val) > 0.001 || r.Method != "class-means" || sent == 0 || sent > 2e6 {
 		t.Errorf("%d bytes; %+v", sent, r.Tried)
 	}
 	if sum := r.Bytes.Halo + r.Bytes.Reduce + r.Bytes.Control; sum != r.Tried[chosen].Bytes {
@@ -46,15 +46,15 @@ func TestTried(t *testing.T) {
 		t.Errorf("checkpoints are left: %v", err)
 	}
 	must(t, "train", "--data", data, "--config", at("plan.yaml"), "-o", at("again"), "-q")
-	must(t, slices.Concat([]string{"train", "--preset", "auto", "-o", at("preset")}, args)...)
+	must(t, slices.Concat([]string{"train", "--method", "class-means", "-o", at("preset")}, args)...)
 	written := must(t, "plan", "--budget", "2", "a=12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo@127.0.0.1", "b=12D3KooWPjceQrSwdWXPyLLeABRXmuqt69Rg3sBYbU1Nft9HyQ6X")
-	for _, want := range []string{"preset: auto\n", "at most 2 MB:\n", "#   own-rows: preset=frugal class_target=labels hops=0\n", "#   gat: ", "# own-rows is tried without class_target=labels where"} {
+	for _, want := range []string{"method: class-means\n", "at most 2 MB:\n", "#   own-rows: class_target=labels hops=0\n", "#   residual-wide: ", "# own-rows is tried without class_target=labels where"} {
 		if !strings.Contains(written, want) {
-			t.Errorf("a plan of preset auto must say %q (got\n%s)", want, written)
+			t.Errorf("a plan of class-means must say %q (got\n%s)", want, written)
 		}
 	}
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", at("parts"))
-	processes(t, at("parts"), 3, at("join"), "--preset", "auto", "--budget", "2")
+	processes(t, at("parts"), 3, at("join"), "--method", "class-means", "--budget", "2")
 	for k, a := range figures(t, at("join-2", "result.json")).Tried {
 		if want := r.Tried[k]; a.Name != want.Name || a.Bytes != want.Bytes || a.Chosen != want.Chosen || a.Ended != want.Ended {
 			t.Errorf("a process of three tried %+v, one process %+v", a, want)
@@ -65,5 +65,9 @@ func TestTried(t *testing.T) {
 			t.Errorf("%s: another model than that of the contest", name)
 		}
 	}
-	refuse(t, 2, []string{"hidden must not be set with preset auto"}, "train", "--preset", "auto", "--hidden", "8", "--data", data)
+	less := must(t, slices.Concat([]string{"train", "-o", at("less")}, args, []string{"--budget", "0.2"})...)
+	if !strings.Contains(less, "over the budget") {
+		t.Errorf("of 0.2 MB the table has no plan over the budget:\n%s", less)
+	}
+	refuse(t, 2, []string{"hidden applies only to method layer-wise, full-batch or mini-batch (got method class-means)"}, "train", "--method", "class-means", "--hidden", "8", "--data", data)
 }

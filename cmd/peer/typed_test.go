@@ -68,19 +68,19 @@ func TestSeveralTables(t *testing.T) {
 		args := []string{"--model", model, "--encoder", "raw"}
 		one = at(model + "-1")
 		three := at(model + "-3")
-		mustTrain(t, one, slices.Concat([]string{"--data", at("data"), "--mode", "standalone"}, args)...)
-		mustTrain(t, three, slices.Concat([]string{"--shards", at("parts"), "--mode", "fullbatch", "--transport", "memory"}, args)...)
+		mustTrain(t, one, slices.Concat([]string{"--data", at("data"), "--method", "full-batch", "--peers", "1"}, args)...)
+		mustTrain(t, three, slices.Concat([]string{"--shards", at("parts"), "--method", "full-batch", "--transport", "memory"}, args)...)
 		a, b := figures(t, filepath.Join(one, "result.json")), figures(t, filepath.Join(three, "result.json"))
 		if model == "rgcn" && *a.Test < 0.95 {
 			t.Errorf("%s: test accuracy is %v: the drugs say it all", model, *a.Test)
 		}
 		sameLosses(t, model, a.Loss, b.Loss)
 	}
-	mustTrain(t, at("from-stored"), "--shards", at("stored"), "--mode", "fullbatch", "--transport", "memory", "--model", "rgcn", "--encoder", "raw")
+	mustTrain(t, at("from-stored"), "--shards", at("stored"), "--method", "full-batch", "--transport", "memory", "--model", "rgcn", "--encoder", "raw")
 	sameLosses(t, "stored graph", figures(t, filepath.Join(one, "result.json")).Loss, figures(t, at("from-stored/result.json")).Loss)
 	refuse(t, 2, []string{"peer import --like", "--data"}, "predict", "--model", filepath.Join(one, "model.safetensors"), "--nodes", at("patients.csv"), "--out", at("no.csv"))
-	if exit, _, stderr := call(t.Context(), "train", "--data", at("data"), "--mode", "standalone", "--model", "sage", "--rounds", "2", "--out", at("sage")); exit != 0 ||
-		!strings.Contains(stderr, "the 1 columns of the edges of patients are not read: mode fullbatch with model ") {
+	if exit, _, stderr := call(t.Context(), "train", "--data", at("data"), "--method", "full-batch", "--peers", "1", "--model", "sage", "--rounds", "2", "--out", at("sage")); exit != 0 ||
+		!strings.Contains(stderr, "the 1 columns of the edges of patients are not read: method full-batch with model ") {
 		t.Errorf("exit %d: %s", exit, stderr)
 	}
 	model := filepath.Join(one, "model.safetensors")
@@ -104,7 +104,7 @@ func TestNumbersOfOneType(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "import", "--nodes", "patient="+at("patients.csv"), "--nodes", "drug="+at("drugs.csv"), "--edges", "patient-takes-drug="+at("takes.csv"),
 		"--label-column", "patient.age", "--regression", "--ignore", "admitted", "--out", at("data"))
-	mustTrain(t, at("run"), "--data", at("data"), "--mode", "standalone", "--model", "rgcn", "--encoder", "raw")
+	mustTrain(t, at("run"), "--data", at("data"), "--method", "full-batch", "--peers", "1", "--model", "rgcn", "--encoder", "raw")
 	contains(t, must(t, "predict", "--model", at("run/model.safetensors"), "--data", at("data"), "--out", at("again.csv")), "120 nodes")
 	contains(t, must(t, "predict", "--model", at("run/model.safetensors"), "--data", at("data"), "--out", at("again.npz")), "140 nodes")
 	for _, path := range []string{at("again.csv"), at("run/predictions.csv")} {
@@ -153,8 +153,8 @@ func TestDirectedTables(t *testing.T) {
 		said := must(t, "import", "--nodes", at("patients.csv"), "--edges", at("refers.csv"), "--label-column", "outcome", "--directed", way, "-o", at(way))
 		contains(t, said, map[string]string{"in": "directed edges, ", "out": "directed edges, ", "both": "of 2 relations with their reverses"}[way])
 		args := []string{"--data", at(way), "--model", model, "--encoder", "raw"}
-		mustTrain(t, at(way+"-1"), append(args, "--mode", "standalone")...)
-		mustTrain(t, at(way+"-3"), append(args, "--mode", "fullbatch", "--transport", "memory", "--peers", "3", "--policy", "random")...)
+		mustTrain(t, at(way+"-1"), append(args, "--method", "full-batch", "--peers", "1")...)
+		mustTrain(t, at(way+"-3"), append(args, "--method", "full-batch", "--transport", "memory", "--peers", "3", "--policy", "random")...)
 		a, b := figures(t, filepath.Join(at(way+"-1"), "result.json")), figures(t, filepath.Join(at(way+"-3"), "result.json"))
 		sameLosses(t, way, a.Loss, b.Loss)
 	}

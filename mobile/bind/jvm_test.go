@@ -216,7 +216,7 @@ func (f *federation) train(t *testing.T, nodes int, between func(*phone, []strin
 	return models
 }
 
-const trained = "model: gcn\nencoder: pca:4\nhidden: 8\nrounds: 40\ncheckpoint_every: 5\npeer_timeout: 2s\nsecure_sums: auto"
+const trained = "method: layer-wise\nmodel: gcn\nencoder: pca:4\nhidden: 8\nrounds: 40\nsecure_sums: auto\nexperimental: {peer_timeout: 2s}"
 
 // TestJavaMachine: two phones, each a Java machine with the library, and a site train over QUIC. One phone is killed and
 // resumes, and the model has the bits of a run without that; one leaves for good, and the others finish.
@@ -243,7 +243,7 @@ func TestJavaMachine(t *testing.T) {
 		if testing.Short() {
 			nodes = 1000
 		}
-		newFederation(t, m, "preset: frugal\npeer_timeout: 2s").train(t, nodes, nil)
+		newFederation(t, m, "experimental: {single: true, peer_timeout: 2s}").train(t, nodes, nil)
 	})
 	t.Run("faults", func(t *testing.T) {
 		f := newFederation(t, m, trained)
@@ -255,7 +255,7 @@ func TestJavaMachine(t *testing.T) {
 // leaves has two phones that no plan lists send shares to two sites; all end with one model.
 func (m machine) leaves(t *testing.T) {
 	ids := make([]identity.Identity, 2)
-	text := "preset: frugal\nclass_rounds: 2\nleaves: 2\nleast_leaves: 2\nphone_when: always\nmembers:\n"
+	text := "phones: 2\nphone_when: always\nexperimental: {class_rounds: 2, least_leaves: 2}\nmembers:\n"
 	for r := range ids {
 		var err error
 		if ids[r], err = identity.New(); err != nil {

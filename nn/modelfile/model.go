@@ -24,9 +24,9 @@ import (
 // same training writes the same file.
 type Card struct {
 	Dataset string          `json:"dataset,omitempty"`
-	Nodes   int64           `json:"nodes,omitempty"` // of the whole training graph
-	Edges   int64           `json:"edges,omitempty"` // directed
-	Mode    string          `json:"mode,omitempty"`  // "retexo", "fullbatch", "minibatch", "standalone"
+	Nodes   int64           `json:"nodes,omitempty"`  // of the whole training graph
+	Edges   int64           `json:"edges,omitempty"`  // directed
+	Method  string          `json:"method,omitempty"` // class-means, layer-wise, full-batch or mini-batch
 	Peers   int             `json:"peers,omitempty"`
 	Seed    uint64          `json:"seed"`
 	Setting json.RawMessage `json:"setting,omitempty"` // the trainer's config

@@ -49,7 +49,7 @@ func specs(t *testing.T) map[string]nn.Spec {
 
 func exampleCard() Card {
 	return Card{
-		Dataset: "cora", Nodes: 2708, Edges: 10556, Mode: "retexo", Peers: 4, Seed: 1, Setting: json.RawMessage(`{"rounds":200}`),
+		Dataset: "cora", Nodes: 2708, Edges: 10556, Method: "layer-wise", Peers: 4, Seed: 1, Setting: json.RawMessage(`{"rounds":200}`),
 		Metric: "accuracy", Val: 0.1, Test: 1.0 / 3, Rounds: 400, Bytes: map[string]int64{"reduce": 12, "halo": 7},
 		Classes: []string{"a", "ß", "<c>"}, Encoding: []byte(`{"columns":[]}`),
 	}

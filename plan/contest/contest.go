@@ -1,4 +1,4 @@
-// Package contest sets up the contest between the plans that preset auto may try, on the parts of a graph: which of them
+// Package contest sets up the contest between the plans that class-means may try, on the parts of a graph: which of them
 // may run there, and how many bytes each sends at most.
 package contest
 
@@ -82,8 +82,8 @@ func New(p plan.Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*t
 		}
 	}
 	if e.Peers > 1 && 2*small > len(counts.Classes) { // one peer needs no more than a node of each
-		return nil, fmt.Errorf("preset auto: most classes have fewer than %d training nodes (min_class): label more nodes, set min_class lower, "+
-			"or choose a method by name, such as model sage or mode fullbatch", p.MinClass)
+		return nil, fmt.Errorf("class-means: most classes have fewer than %d training nodes (min_class): label more nodes, set min_class lower, "+
+			"or choose another method by name, such as layer-wise or full-batch", p.MinClass)
 	}
 	same := map[[32]byte]string{} // names of candidates, by what their settings come to with these labels
 	for i, c := range all {
@@ -111,7 +111,7 @@ func New(p plan.Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*t
 	}
 	c, err := tune.New(metric, int64(math.Round(float64(p.Budget)*1e6)), int64(counts.Validating()), list)
 	if err != nil {
-		return nil, fmt.Errorf("preset auto: %w; add some, or use preset frugal, which needs none", err)
+		return nil, fmt.Errorf("method class-means: %w; add some, or set hops: 2: one closed form is then trained, which needs none", err)
 	}
 	return c, nil
 }

@@ -149,11 +149,11 @@ func TestCheck(t *testing.T) {
 		given       map[string]string
 		least, most float64 // fraction of exact rows
 	}{
-		{map[string]string{"encoder": "raw"}, 1, 1},
-		{map[string]string{"encoder": "pca:128"}, 0.7, 1},
-		{map[string]string{"encoder": "pca:8"}, 0, 0.2},
-		{map[string]string{"preset": "frugal"}, 0, 0},
-		{map[string]string{"encoder": "mlp"}, 0, 1}, // the fraction depends on how many rows there is time for
+		{map[string]string{"method": "layer-wise", "encoder": "raw"}, 1, 1},
+		{map[string]string{"method": "layer-wise", "encoder": "pca:128"}, 0.7, 1},
+		{map[string]string{"method": "layer-wise", "encoder": "pca:8"}, 0, 0.2},
+		{map[string]string{"single": "true"}, 0, 0},
+		{map[string]string{"method": "layer-wise", "encoder": "mlp"}, 0, 1}, // the fraction depends on how many rows there is time for
 	} {
 		shards, p := cora(t, 3, c.given)
 		r, err := Check(t.Context(), p, shards[1], time.Second/2)
@@ -162,7 +162,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: %v, the fraction must be %g to %g: %v", c.given, r, c.least, c.most, err)
 		}
 	}
-	shards, p := cora(t, 3, map[string]string{"encoder": "mlp", "layer_output": "logits"})
+	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "encoder": "mlp", "layer_output": "logits"})
 	if r, err := Check(t.Context(), p, shards[1], time.Second); err != ErrUnmeasured {
 		t.Errorf("logits of encoder mlp: %v, %v", r, err)
 	}

@@ -30,14 +30,14 @@ var ErrUnmeasured = errors.New("no attack here reads such rows")
 // With encoder raw, and for rows of components that are as many as the features, nothing needs to be attacked:
 // the rows are the features.
 //
-// Beside p there may be other plans of encoder classes, as preset auto tries them: their rows are attacked together.
+// Beside p there may be other plans of encoder classes, as class-means tries them: their rows are attacked together.
 //
-// The error is ErrUnmeasured for logits of encoder mlp, for modes that are not retexo and for sites without training labels
+// The error is ErrUnmeasured for logits of encoder mlp, for methods that are not layer-wise and for sites without training labels
 // by encoders classes and mlp, and for plans with epsilon, by which soft labels cross in place of columns.
 func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration, beside ...plan.Plan) (Recovery, error) {
 	var sum Recovery
 	nodes := sample(own)
-	if p.Mode == "retexo" && (p.Encoder.Kind == "raw" || p.Encoder.Kind == "pca" && p.Encoder.K >= own.X.Cols()) {
+	if p.Method == plan.LayerWise && (p.Encoder.Kind == "raw" || p.Encoder.Kind == "pca" && p.Encoder.K >= own.X.Cols()) {
 		for _, i := range nodes {
 			col, val := NonZeros(own.X, i)
 			sum.Score(own.X, i, Guess{Col: col, Value: wide(val)})
@@ -48,11 +48,11 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 	var err error
 	begun := time.Now()
 	switch {
-	case p.Mode == "retexo" && p.Encoder.Kind == "pca":
+	case p.Method == plan.LayerWise && p.Encoder.Kind == "pca":
 		one, err = checkComponents(ctx, p, own, nodes)
 	case p.InClosedForm() && p.Encoder.K == 0 && p.Epsilon == 0:
 		one, err = checkClasses(ctx, append([]plan.Plan{p}, beside...), own, nodes)
-	case p.Mode == "retexo" && p.Encoder.Kind == "mlp" && p.LayerOutput == "hidden":
+	case p.Method == plan.LayerWise && p.Encoder.Kind == "mlp" && p.LayerOutput == "hidden":
 		one, err = checkHidden(ctx, p, own, nodes)
 	default:
 		err = ErrUnmeasured

@@ -19,7 +19,7 @@ import (
 	events "github.com/heddle-gnn/heddle/train"
 )
 
-// train trains by p of mode retexo over a site alone.
+// train trains by p, of method layer-wise, over a site alone.
 func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, error) {
 	if err := p.Check([]*shard.Shard{site}); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func Member(rank, size int, over comm.Transport) *session.Member {
 		Meet: func(context.Context) (*session.Connection, error) { return connection, nil }}
 }
 
-// Begin returns a site's trainer by p of mode retexo, of classes of nodes, and what gives its model.
+// Begin returns a site's trainer by p, of method layer-wise, of classes of nodes, and what gives its model.
 func Begin(p plan.Plan, own *shard.Shard) (t session.Trainer, model func() (*nn.Model, error), err error) {
 	if p.InClosedForm() {
 		c, err := p.ClosedForm(own)

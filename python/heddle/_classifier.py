@@ -19,7 +19,7 @@ class HeddleClassifier(ClassifierMixin, BaseEstimator):
     Args:
         val: fraction of the labelled nodes of each class that choose plan and round, and are not learned from.
         seed: random seed.
-        plan: further settings as a dict, {"model": "sage"}; None: several plans are tried (preset auto).
+        plan: further settings as a dict, {"method": "layer-wise", "model": "sage"}; None: several plans are tried.
     """
 
     def __init__(self, val: float = 0.2, seed: int = 1, plan: Optional[dict[str, Any]] = None):
@@ -43,7 +43,7 @@ class HeddleClassifier(ClassifierMixin, BaseEstimator):
         data = _graph.Graph(_edges(A, len(codes)), codes, x, None if sites is None or np.ndim(sites) == 0 else sites, train, val if val.any() else None)
         settings = {"seed": self.seed, **(self.plan or {})}
         if A is None and not self.plan:
-            settings = {"preset": "frugal", "hops": 0, **settings}  # there is nothing to aggregate
+            settings = {"hops": 0, **settings}  # there is nothing to aggregate
         self.run_ = _run.train(data, 1 if sites is None else sites if np.ndim(sites) == 0 else None, progress=False, **settings)
         self.n_iter_ = max(1, len(self.run_.history))
         return self

@@ -282,8 +282,8 @@ def train(
         resume: whether an interrupted run in `out` goes on.
         on_round: gets an object after each round. What it raises interrupts the run.
         progress: whether tqdm, where it is installed, shows progress.
-        plan: settings, as `model="sage"`. Without any, several plans are tried and validation chooses (preset auto).
-            `init` may also be the state dict of a PyG model: with mode standalone or fullbatch its GCN, GraphSAGE, GAT or
+        plan: settings, as `method="layer-wise", model="sage"`. Without a method, several plans are tried and validation chooses.
+            `init` may also be the state dict of a PyG model: with method full-batch its GCN, GraphSAGE, GAT or
             GIN layers are those that training starts from.
 
     Raises:

@@ -2,7 +2,7 @@
 
     import heddle.ray
 
-    run = heddle.ray.train("/shared/parts", ranks=4, mode="minibatch", model="sage")
+    run = heddle.ray.train("/shared/parts", ranks=4, method="mini-batch", model="sage")
     table = heddle.ray.predict(run, "/shared/parts", ranks=4)      # also needs pyarrow
 """
 

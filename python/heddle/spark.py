@@ -3,7 +3,7 @@
     import heddle.spark
 
     heddle.spark.write_tables(nodes, edges, "/shared/web")      # what `peer import` streams
-    run = heddle.spark.train(session, "/shared/parts", ranks=4, mode="minibatch", model="sage")
+    run = heddle.spark.train(session, "/shared/parts", ranks=4, method="mini-batch", model="sage")
     frame = heddle.spark.predict(session, run, "/shared/parts", ranks=4)
 
 docs/how-to/spark.md has the whole way from tables to predictions.
@@ -129,7 +129,7 @@ def train(
 
     Args:
         shard: directory of the partition, which all executors reach. Ranks get equally many parts each.
-        plan: settings file without members; None: settings are given by name, as `model="sage"`.
+        plan: settings file without members; None: settings are given by name, as `method="mini-batch", model="sage"`.
         out: directory on the driver for model, figures and report; None: a temporary one.
         state: directory for checkpoints that all executors reach.
         port: UDP or TCP port of a host's first peer; the next peer on the host has the next one.

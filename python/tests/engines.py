@@ -43,7 +43,7 @@ def parts_of(nodes, edges, at: pathlib.Path) -> str:
     return parts
 
 
-SETTINGS = {"mode": "fullbatch", "model": "sage", "rounds": 30, "order": "fixed"}
+SETTINGS = {"method": "full-batch", "model": "sage", "rounds": 30, "order": "fixed"}
 
 
 def check(test, parts, run, rows):

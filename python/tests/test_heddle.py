@@ -20,7 +20,7 @@ import numpy as np
 import heddle
 from heddle import _program
 
-QUICK = {"transport": "memory", "preset": "frugal"}
+QUICK = {"transport": "memory", "single": True}
 
 
 def needs(*modules):
@@ -90,7 +90,8 @@ class Training(unittest.TestCase):
         self.assertFalse(out.exists())
 
     def test_settings(self):
-        run = heddle.train(self.graph, progress=False, model="sage", rounds=3, layers=1, residual=False, transport="memory", encoder="raw")
+        run = heddle.train(self.graph, progress=False, method="layer-wise", model="sage", rounds=3, layers=1, residual=False, transport="memory",
+                           encoder="raw")  # fmt: skip
         self.assertEqual(run.metrics["model"], "sage")
         self.assertEqual(len(run.history), 3)
         run = heddle.train(self.graph, sites=2, progress=False, **QUICK)
@@ -129,7 +130,7 @@ class Training(unittest.TestCase):
 
     @unittest.skipIf("task" not in heddle.Settings.__annotations__, "SKIPPED: this program has no task links")
     def test_links(self):
-        run = heddle.train(self.graph, progress=False, transport="memory", mode="standalone", task="links", rounds=3)
+        run = heddle.train(self.graph, progress=False, transport="memory", method="full-batch", peers=1, task="links", rounds=3)
         self.assertEqual((run.metrics["metric"], run.metrics["ranks"]["test"]["mrr"]), ("mrr", run.metrics["test"]))
         links = run.recommend(["3", "40"], k=2)
         self.assertEqual((list(links["node"]), list(links["rank"])), (["3", "3", "40", "40"], [1, 2, 1, 2]))
@@ -159,7 +160,7 @@ class Joining(unittest.TestCase):
                 s.bind(("127.0.0.1", 0))
                 port = s.getsockname()[1]
             members = [f"north={ids[0]}@127.0.0.1", f"south={ids[1]}"]
-            _program.run(["plan", "--out", str(at / "plan.yaml"), f"--port={port}", "--preset=frugal", *members])
+            _program.run(["plan", "--out", str(at / "plan.yaml"), f"--port={port}", "--single", *members])
             rounds = [], []
 
             def join(k):
@@ -189,7 +190,8 @@ class Joining(unittest.TestCase):
 class Faults(unittest.TestCase):
     def test_input(self):
         g = small()
-        for settings, message in (({"lr": -1.0}, "lr must be"), ({"rouns": 3}, "rounds"), ({"model": "gnc"}, "model must be")):
+        for settings, message in (({"method": "layer-wise", "lr": -1.0}, "lr must be"), ({"rouns": 3}, "rounds"),
+                                  ({"method": "layer-wise", "model": "gnc"}, "model must be")):  # fmt: skip
             with self.assertRaisesRegex(heddle.InputError, message):
                 heddle.train(g, progress=False, **settings)
         with self.assertRaisesRegex(heddle.InputError, r"edge_index: entry \[0, 0\] must be a node"):
@@ -248,7 +250,7 @@ class Faults(unittest.TestCase):
             raise KeyError("mine")
 
         with self.assertRaisesRegex(KeyError, "mine"):
-            heddle.train(small(), progress=False, on_round=stop, model="gcn", rounds=100000, transport="memory")
+            heddle.train(small(), progress=False, on_round=stop, method="layer-wise", rounds=100000, transport="memory")
 
     def test_ctrl_c_leaves_checkpoints(self):
         script = """
@@ -257,7 +259,7 @@ class Faults(unittest.TestCase):
             sys.path.insert(0, sys.argv[1])
             from test_heddle import small
             try:
-                heddle.train(small(), out=sys.argv[2], progress=False, model="gcn", rounds=100000, checkpoint_every=1, transport="memory",
+                heddle.train(small(), out=sys.argv[2], progress=False, method="layer-wise", rounds=100000, checkpoint_every=1, transport="memory",
                              on_round=lambda e: print("round", flush=True) if e["round"] == 3 else None)
             except heddle.Interrupted as e:
                 print(e, e.out)
@@ -272,13 +274,13 @@ class Faults(unittest.TestCase):
             self.assertIn(t, said)
             again = []
             with self.assertRaises(ZeroDivisionError):
-                heddle.train(small(), out=t, resume=True, progress=False, model="gcn", rounds=100000, checkpoint_every=1,
+                heddle.train(small(), out=t, resume=True, progress=False, method="layer-wise", rounds=100000, checkpoint_every=1,
                              transport="memory", on_round=lambda e: again.append(e["round"]) or 1 / 0)  # fmt: skip
             self.assertGreater(again[0], 1)
 
     def test_warnings_are_logged(self):
         with self.assertLogs("heddle", logging.WARNING) as logs:
-            heddle.train(small(), progress=False, layer_output="logits", encoder="raw", rounds=2, transport="memory", carry=None,
+            heddle.train(small(), progress=False, method="layer-wise", layer_output="logits", encoder="raw", rounds=2, transport="memory", carry=None,
                          **{"unit_sum": True})  # fmt: skip
         self.assertIn("row_norm", "".join(logs.output))
 
@@ -309,7 +311,7 @@ class Figures(unittest.TestCase):
             self.skipTest(f"SKIPPED: {data} is not there")
         line = next(one for one in (root / "docs/measurements/frugal.md").read_text().splitlines() if one.startswith("| cora | as it is |"))
         want = float(line.split("|")[3].split("±")[0])
-        run = heddle.train(heddle.Graph.read(data), progress=False, preset="frugal", peers=4, policy="random", seeds=10)
+        run = heddle.train(heddle.Graph.read(data), progress=False, single=True, peers=4, policy="random", seeds=10)
         self.assertAlmostEqual(100 * run.metrics["test_over_runs"]["mean"], want, delta=0.15)
 
 
@@ -418,7 +420,7 @@ class Sources(unittest.TestCase):
         got = graph_of(hetero)
         self.assertEqual((got.edge_attr[3:5].tolist(), got.edge_attr[-2:].tolist()), ([[3, 0, 0], [4, 0, 0]], [[0, 7, 8], [0, 9, 10]]))
         self.assertEqual(got.edge_weight[-3:].tolist(), [1, 2, 3])
-        run = heddle.train(hetero, sites=2, progress=False, model="gatv2", mode="fullbatch", encoder="raw", rounds=2, transport="memory")
+        run = heddle.train(hetero, sites=2, progress=False, model="gatv2", method="full-batch", encoder="raw", rounds=2, transport="memory")
         self.assertEqual(run.weights()["layer1.attention.edge"].shape[0], 3)
         hetero["paper"].hospital = torch.tensor(g.site)
         with self.assertRaisesRegex(heddle.InputError, "every type of nodes must have the attribute 'hospital' for their sites .author has none"):
@@ -429,7 +431,7 @@ class Sources(unittest.TestCase):
         with self.assertRaisesRegex(heddle.InputError, r"columns of author-writes-paper must have a row for each of 2 edges \(got 3\)"):
             graph_of(hetero)
         del hetero["author", "writes", "paper"].edge_attr
-        heddle.train(hetero, sites=2, progress=False, model="rgcn", mode="fullbatch", encoder="raw", rounds=2, transport="memory")
+        heddle.train(hetero, sites=2, progress=False, model="rgcn", method="full-batch", encoder="raw", rounds=2, transport="memory")
 
     @needs("torch", "dgl")
     def test_dgl(self):

@@ -97,15 +97,15 @@ class Files(unittest.TestCase):
             ("appnp", {}),
             ("sign", {}),
             ("mlp", {}),
-            ("gcn", {"label_augmentation": 0.5}),
+            ("gcn", {"label_inputs": 0.5}),
             ("mlp", {"correct_smooth": 10}),
-            ("gcn", {"correct_smooth": 3, "label_augmentation": 0.5}),
+            ("gcn", {"correct_smooth": 3, "label_inputs": 0.5}),
         ):
             inputs = EDGES if model in ("gcn", "sage", "gin", "appnp", "sign") or plan else ENDS if model != "mlp" else ""
-            labels = " labels train_mask" if "label_augmentation" in plan or "correct_smooth" in plan else ""
+            labels = " labels train_mask" if "label_inputs" in plan or "correct_smooth" in plan else ""
             with self.subTest(model, **plan):
                 # peer predict does not smooth where it knows no labels
-                self.same(graph, inputs + labels, "correct_smooth" not in plan, mode="standalone", model=model, rounds=3, **plan)
+                self.same(graph, inputs + labels, "correct_smooth" not in plan, method="full-batch", peers=1, model=model, rounds=3, **plan)
 
     def test_layer_wise(self):
         graph = told(edge_weight=1 + np.arange(small().edge_index.shape[1]) % 5)
@@ -116,7 +116,7 @@ class Files(unittest.TestCase):
             (EDGES + " labels train_mask", {"rounds": 3, "keep_last": True, "model": "gin", "hops": 2, "row_norm": "l2"}),
         ):
             with self.subTest(**plan):
-                self.same(graph, inputs, **plan)
+                self.same(graph, inputs, method="layer-wise", **plan)
 
     def test_class_means(self):
         rows = sparse()
@@ -133,19 +133,19 @@ class Files(unittest.TestCase):
             ("several classes", several, " sparse", {}),
         ):
             with self.subTest(name):
-                self.same(of, inputs if inputs is None else EDGES + inputs, preset="frugal", **plan)
-        with self.subTest("preset auto"):
+                self.same(of, inputs if inputs is None else EDGES + inputs, single=True, **plan)
+        with self.subTest("several closed forms"):
             self.same(heddle.demo_graph(), EDGES + own + " sparse")
 
     def test_numbers(self):
-        for inputs, plan in ((" labels train_mask sparse", {"preset": "frugal"}), ("", {"mode": "fullbatch", "rounds": 5})):
+        for inputs, plan in ((" labels train_mask sparse", {"single": True}), ("", {"method": "full-batch", "rounds": 5})):
             with self.subTest(**plan):
                 self.same(numbers(), EDGES + inputs, **plan)
 
     def test_columns_of_edges(self):
         for model in ("gine", "gatv2"):
             with self.subTest(model):
-                self.same(columned(), ENDS + " edge_attr", mode="standalone", model=model, rounds=3)
+                self.same(columned(), ENDS + " edge_attr", method="full-batch", peers=1, model=model, rounds=3)
 
     def test_types_of_edges(self):
         for reversed_too in (False, True):
@@ -154,7 +154,7 @@ class Files(unittest.TestCase):
                                 ("rsage", {}), ("rgat", {"heads": 2}), ("rgat", {"bases": 1})):  # fmt: skip
                 with self.subTest(model, reversed_too=reversed_too, **plan):
                     inputs = (ENDS if model == "rgat" else EDGES) + " edge_type"
-                    self.same(graph, inputs, mode="standalone", model=model, rounds=3, **plan)
+                    self.same(graph, inputs, method="full-batch", peers=1, model=model, rounds=3, **plan)
 
     def changed(self, run, change):
         """Exports the run as if change had been made to the spec and card of its file."""
@@ -167,7 +167,7 @@ class Files(unittest.TestCase):
         import onnx
 
         names = ["well", "ill", "dead"]
-        run = heddle.train(told(class_names=names), progress=False, transport="memory", mode="standalone", model="sage-pool", rounds=1)
+        run = heddle.train(told(class_names=names), progress=False, transport="memory", method="full-batch", peers=1, model="sage-pool", rounds=1)
         with tempfile.TemporaryDirectory() as t:
             files = [heddle.export_onnx(run, pathlib.Path(t) / name).read_bytes() for name in "ab"]
         self.assertEqual(files[0], files[1])
@@ -180,7 +180,7 @@ class Files(unittest.TestCase):
 
     def test_temperatures_of_classes(self):
         graph = told()
-        run = heddle.train(graph, progress=False, transport="memory", mode="standalone", model="mlp", rounds=1)
+        run = heddle.train(graph, progress=False, transport="memory", method="full-batch", peers=1, model="mlp", rounds=1)
         for task, all_of in (("multi", [0.5, 1.0, 4.0]), ("single", None)):
             with self.subTest(task):
                 session = self.changed(run, lambda spec, card: (spec.update(task=task), card.update(temperatures=all_of, temperature=3)))
@@ -190,12 +190,12 @@ class Files(unittest.TestCase):
 
     def test_refusals(self):
         given = {"progress": False, "transport": "memory"}
-        for run, message in ((heddle.train(told(x=None), preset="frugal", **given), "without features"),
-                             (heddle.train(told(x=None), mode="fullbatch", encoder="embedding:8", rounds=1, **given), "no torch module of encoder embedding"),
-                             (heddle.train(small(), mode="standalone", task="links", rounds=1, **given), "a model of links")):  # fmt: skip
+        for run, message in ((heddle.train(told(x=None), single=True, **given), "without features"),
+                             (heddle.train(told(x=None), method="full-batch", encoder="embedding:8", rounds=1, **given), "no torch module of encoder embedding"),
+                             (heddle.train(small(), method="full-batch", peers=1, task="links", rounds=1, **given), "a model of links")):  # fmt: skip
             with self.assertRaisesRegex(heddle.InputError, message):
                 heddle.export_onnx(run, "never.onnx")
-        run = heddle.train(told(), mode="standalone", model="gcn", rounds=1, **given)
+        run = heddle.train(told(), method="full-batch", peers=1, model="gcn", rounds=1, **given)
         with self.assertRaisesRegex(heddle.InputError, "layer2: there is no torch module of convolution one of our own"):
             self.changed(run, lambda spec, _: spec["layers"][1].update(conv="one of our own"))
         self.assertFalse(pathlib.Path("never.onnx").exists())

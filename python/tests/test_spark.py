@@ -113,7 +113,7 @@ class Spark(unittest.TestCase):
         with self.assertRaisesRegex(heddle.InputError, "ranks must be at least 1"):
             spark.train(self.session, "parts", ranks=0)
         with self.assertRaisesRegex(heddle.InputError, "hidden"):
-            spark.train(self.session, "parts", ranks=2, mode="fullbatch", hidden=-1)
+            spark.train(self.session, "parts", ranks=2, method="full-batch", hidden=-1)
 
 
 if __name__ == "__main__":

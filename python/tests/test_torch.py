@@ -68,20 +68,20 @@ class Modules(unittest.TestCase):
 
     def test_every_model(self):
         models = typing.get_args(typing.get_type_hints(heddle.Settings)["model"])
-        modes = typing.get_args(typing.get_type_hints(heddle.Settings)["mode"])
+        methods = set(typing.get_args(typing.get_type_hints(heddle.Settings)["method"])) - {"class-means"}
         self.assertGreater(len(models), 9)
         of = {"rgcn": typed(), "rsage": typed(True), "rgat": typed(), "gine": columned(), "gatv2": columned()}
         for model in models:
             trained = 0
-            for mode in modes:
-                with self.subTest(model=model, mode=mode):
+            for method in sorted(methods):
+                with self.subTest(model=model, method=method):
                     try:
-                        run = self.same(of.get(model, told()), mode=mode, model=model, rounds=3, keep_last=mode == "retexo" or None)
+                        run = self.same(of.get(model, told()), method=method, model=model, rounds=3, keep_last=method == "layer-wise" or None)
                         self.assertEqual({n for n in run.weights() if "edge" in n} != set(), model in ("gine", "gatv2"))
                         trained += 1
                     except heddle.InputError as e:
                         self.assertRegex(str(e), "model must")
-            self.assertGreater(trained, 0, f"no mode trains {model}")
+            self.assertGreater(trained, 0, f"no method trains {model}")
 
     def test_class_means(self):
         graph, rows = told(), sparse()
@@ -99,13 +99,13 @@ class Modules(unittest.TestCase):
             ("no features", told(x=None), {}),
         ):
             with self.subTest(name):
-                run = self.same(of, preset="frugal", **plan)
+                run = self.same(of, single=True, **plan)
                 self.assertIn("round1.means", run.weights())
-        with self.subTest("preset auto"):
+        with self.subTest("several closed forms"):
             self.same(heddle.demo_graph())
 
     def test_numbers(self):
-        for plan in ({"preset": "frugal"}, {"mode": "fullbatch", "rounds": 5}, {"rounds": 5, "model": "sage", "keep_last": True}):
+        for plan in ({"single": True}, {"method": "full-batch", "rounds": 5}, {"method": "layer-wise", "rounds": 5, "model": "sage", "keep_last": True}):
             with self.subTest(**plan):
                 run = self.same(numbers(), **plan)
                 with self.assertRaisesRegex(heddle.InputError, "no probability of numbers"):
@@ -116,30 +116,30 @@ class Modules(unittest.TestCase):
         n = 9000  # more than the columns of neighbours
         g = heddle.Graph(draw.integers(0, n, (2, 3 * n)), draw.integers(0, 3, n))
         g.train_mask, g.val_mask, g.test_mask = heddle.split(g.y)
-        self.same(g, preset="frugal", class_rounds=2)
+        self.same(g, class_rounds=2)
 
     def test_what_stands_around_layers(self):
         graph = told()
         for plan in (
-            {"encoder": "pca:8", "layers": 1, "rounds": 3},
-            {"encoder": "mlp", "layer_output": "logits", "model": "sage", "rounds": 3, "keep_last": True, "row_norm": "l1", "residual": True},
-            {"encoder": "raw", "model": "gin", "hops": 2, "rounds": 3, "keep_last": True},
-            {"mode": "fullbatch", "norm": "batch", "rounds": 3, "residual": True},
-            {"mode": "fullbatch", "norm": "layer", "rounds": 3, "model": "gat"},
-            {"mode": "fullbatch", "label_augmentation": 0.5, "rounds": 3},
-            {"mode": "standalone", "model": "mlp", "correct_smooth": 5, "rounds": 3},
+            {"method": "layer-wise", "encoder": "pca:8", "layers": 1, "rounds": 3},
+            {"method": "layer-wise", "encoder": "mlp", "layer_output": "logits", "model": "sage", "rounds": 3, "keep_last": True, "row_norm": "l1", "residual": True},  # fmt: skip
+            {"method": "layer-wise", "encoder": "raw", "model": "gin", "hops": 2, "rounds": 3, "keep_last": True},
+            {"method": "full-batch", "norm": "batch", "rounds": 3, "residual": True},
+            {"method": "full-batch", "norm": "layer", "rounds": 3, "model": "gat"},
+            {"method": "full-batch", "label_inputs": 0.5, "rounds": 3},
+            {"method": "full-batch", "peers": 1, "model": "mlp", "correct_smooth": 5, "rounds": 3},
         ):
             with self.subTest(**plan):
                 self.same(graph, **plan)
         weight = 1 + np.arange(graph.edge_index.shape[1]) % 5
         for plan in ({"model": "rgcn", "hidden": 12, "layers": 3}, {"model": "rsage", "bases": 1}, {"model": "rgat", "bases": 1}):
             with self.subTest(**plan):
-                self.same(typed(), mode="fullbatch", rounds=3, **plan)
+                self.same(typed(), method="full-batch", rounds=3, **plan)
         for model in ("gine", "gatv2"):
             with self.subTest("edges without columns", model=model):
-                self.same(graph, mode="standalone", rounds=3, model=model)
+                self.same(graph, method="full-batch", peers=1, rounds=3, model=model)
         with self.subTest("weights"):
-            self.same(told(edge_weight=weight), mode="fullbatch", rounds=3)
+            self.same(told(edge_weight=weight), method="full-batch", rounds=3)
 
     def test_what_edges_lack(self):
         import torch
@@ -148,14 +148,14 @@ class Modules(unittest.TestCase):
 
         for graph, plan, message in ((columned(), {"model": "gine"}, r"edge_attr must have the shape \[720, 4\], as layer 1 reads \(got None\)"),
                                      (typed(), {"model": "rgcn"}, "edge_type must be")):  # fmt: skip
-            run = heddle.train(graph, progress=False, transport="memory", mode="standalone", rounds=1, **plan)
+            run = heddle.train(graph, progress=False, transport="memory", method="full-batch", peers=1, rounds=1, **plan)
             with self.assertRaisesRegex(ValueError, message):
                 run.torch_module()(**inputs(told()))
         with self.assertRaisesRegex(ValueError, r"edge_type must be 0 to 3, the relations of the model \(got 9\)"):
             run.torch_module()(**{**inputs(graph), "edge_type": torch.full((720,), 9)})
 
     def test_parameters(self):
-        run = heddle.train(told(), progress=False, transport="memory", model="gat", rounds=2)
+        run = heddle.train(told(), progress=False, transport="memory", method="layer-wise", model="gat", rounds=2)
         module = run.torch_module()
         self.assertEqual({n for n, _ in module.named_parameters()}, set(run.weights()))
         self.assertFalse(module.training)
@@ -173,18 +173,18 @@ class PyG(unittest.TestCase):
         graph = told()
         for model, layer in self.LAYERS.items():
             with self.subTest(model):
-                run = heddle.train(graph, progress=False, transport="memory", mode="fullbatch", model=model, rounds=3)
+                run = heddle.train(graph, progress=False, transport="memory", method="full-batch", model=model, rounds=3)
                 pyg = run.to_pyg()
                 self.assertEqual(type(pyg.convs[0]).__name__, layer)
                 with torch.no_grad():
                     got = pyg(**inputs(graph)).numpy()
                 np.testing.assert_allclose(got, run.logits(graph), rtol=0, atol=BOUND)
-        run = heddle.train(columned(), progress=False, transport="memory", mode="standalone", model="gatv2", rounds=3)
+        run = heddle.train(columned(), progress=False, transport="memory", method="full-batch", peers=1, model="gatv2", rounds=3)
         with torch.no_grad():
             got = run.to_pyg()(**inputs(columned())).numpy()
         np.testing.assert_allclose(got, run.logits(columned()), rtol=0, atol=BOUND)
         with self.assertRaisesRegex(heddle.InputError, "class means"):
-            heddle.train(graph, progress=False, transport="memory", preset="frugal").to_pyg()
+            heddle.train(graph, progress=False, transport="memory", single=True).to_pyg()
 
     def test_start_from_a_model_of_pyg(self):
         """Training starts from the layers of the state dict: after no step to speak of, the logits are PyG's."""
@@ -196,7 +196,7 @@ class PyG(unittest.TestCase):
         graph = told()
         pairs = graph.edge_index[:, graph.edge_index[0] != graph.edge_index[1]]
         index = torch.unique(torch.from_numpy(np.hstack([pairs, pairs[::-1]])), dim=1)
-        still = {"lr": 1e-12, "decay": 0.0, "dropout": 0.0, "rounds": 1, "norm": "none", "hidden": 16, "layers": 2, "mode": "standalone"}
+        still = {"lr": 1e-12, "decay": 0.0, "dropout": 0.0, "rounds": 1, "norm": "none", "hidden": 16, "layers": 2, "method": "full-batch", "peers": 1}
         for name, model, plan in (
             ("gcn", pyg.GCN(12, 16, 2, 3), {}),
             ("sage", pyg.GraphSAGE(12, 16, 2, 3), {}),

@@ -33,17 +33,17 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fault(!c.Links.Near, "negatives_from must be near in mode retexo (got all): no rows cross but those of boundary nodes")
-	fault(c.Spec.Encoder.Kind != "raw" && c.Spec.Encoder.Kind != "pca", "encoder must be raw or pca for task links in mode retexo (got %s): the rows of the halo must be known before a layer trains", c.Spec.Encoder.Kind)
+	fault(!c.Links.Near, "negatives_from must be near with method layer-wise (got all): no rows cross but those of boundary nodes")
+	fault(c.Spec.Encoder.Kind != "raw" && c.Spec.Encoder.Kind != "pca", "encoder must be raw or pca for task links with method layer-wise (got %s): the rows of the halo must be known before a layer trains", c.Spec.Encoder.Kind)
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
 	fault(comm.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
-	fault(c.Spec.LayerOutput != nn.Hidden, "layer_output must be hidden for task links in mode retexo (got %s)", c.Spec.LayerOutput)
-	fault(c.Exchange == "cover", "exchange must be halo or auto for task links in mode retexo (got cover): a link needs the row of the node itself")
+	fault(c.Spec.LayerOutput != nn.Hidden, "layer_output must be hidden for task links with method layer-wise (got %s)", c.Spec.LayerOutput)
+	fault(c.Exchange == "cover", "exchange must be halo or auto for task links with method layer-wise (got cover): a link needs the row of the node itself")
 	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers; use norm (of each row)")
 	fault(len(c.Spec.Layers) == 0, "layers must be at least 1 (got 0)")
 	for i, l := range c.Spec.Layers {
 		conv, ok := nn.ConvolutionNamed(l.Conv)
-		fault(ok && !(conv.LayerWise && conv.Sum), "model must be gcn, sage or gin for task links in mode retexo (got %s in layers[%d]): "+
+		fault(ok && !(conv.LayerWise && conv.Sum), "model must be gcn, sage or gin for task links with method layer-wise (got %s in layers[%d]): "+
 			"the row of another peer's node must follow from its input and one sum", l.Conv, i)
 	}
 	return errors.Join(errs...)

@@ -58,7 +58,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	if _, numbers := s.X.Numbers(); numbers && int64(s.X.Cols()) == s.Nodes && s.Owned > 0 && s.Parts > 1 {
-		return nil, fmt.Errorf("nodes of %s must have features for task links in mode retexo: without them a node's aggregate is the list of its neighbours, and it would cross; use mode fullbatch", s.Name)
+		return nil, fmt.Errorf("nodes of %s must have features for task links with method layer-wise: without them a node's aggregate is the list of its neighbours, and it would cross; use method full-batch", s.Name)
 	}
 	base := c.Config
 	base.Rounds = c.total()

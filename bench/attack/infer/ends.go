@@ -11,7 +11,7 @@ import (
 
 // Ends infers links between two of a victim's nodes from their rows, which the attacker reads as other ends of its own pairs
 // where links are the task: whether there is a link that trained, whether there is one that was held out, and which of both a
-// link is. It takes the decoder's score or the similarity of the rows' directions, whichever is better; in mode retexo also that
+// link is. It takes the decoder's score or the similarity of the rows' directions, whichever is better; with method layer-wise also that
 // of what crossed, or of one node's aggregate and the other's row. The baseline compares the nodes' features.
 func (run *Run) Ends(victim int) ([]Finding, error) {
 	nodes, rows, err := run.Run.Ends(victim)
@@ -80,10 +80,10 @@ func (run *Run) Ends(victim int) ([]Finding, error) {
 	}, nil
 }
 
-// crossed returns what the attacker reads of the victim's boundary nodes in mode retexo: of each layer the rows of its input
-// and their first aggregates, one after the other. Of other modes there is none.
+// crossed returns what the attacker reads of the victim's boundary nodes with method layer-wise: of each layer the rows of its input
+// and their first aggregates, one after the other. Of other methods there is none.
 func (run *Run) crossed(victim int) (all []mat.Dense, err error) {
-	if run.Plan.Mode != "retexo" {
+	if !run.Plan.Federated() {
 		return nil, nil
 	}
 	widths := map[int]int{} // layers that have read rows of so many columns

@@ -38,7 +38,7 @@ func (run *Run) Gradients(ctx context.Context, victim int) (Finding, error) {
 		claims, err = run.raysOf(ctx)
 	case kind == "classes" && own.X.Sparse != nil:
 		claims = run.aloneInClass()
-	case kind == "pca" && run.Plan.Model == "gcn" && run.Plan.Solver != "ridge":
+	case kind == "pca" && run.Plan.Model == "gcn":
 		if len(run.Shards) > 2 || len(nodes) > 1 {
 			f.Measure = "rows found (tried for one node of two members)"
 			return f, nil

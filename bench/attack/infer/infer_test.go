@@ -74,9 +74,9 @@ func TestEnds(t *testing.T) {
 	}
 	tried := map[string]int{}
 	for _, from := range []string{"all", "near", "layer by layer"} {
-		of := "mode=fullbatch negatives_from=" + from
+		of := "method=full-batch negatives_from=" + from
 		if from == "layer by layer" {
-			of = "encoder=raw lr=0.02"
+			of = "method=layer-wise encoder=raw lr=0.02"
 		}
 		p := planOf(t, of+" exchange=auto task=links hidden=16 rounds=20 link_holdout=0.1,0.2 decoder=distmult")
 		run, err := Train(t.Context(), p, shards, 0)
@@ -161,7 +161,7 @@ type bounds struct {
 // TestLeaks holds what each attack tells of Cora to what it told: docs/measurements/attacks.md has the figures.
 func TestLeaks(t *testing.T) {
 	for settings, want := range map[string][]bounds{
-		"preset=frugal": {
+		"single=true": {
 			{"rows of features in rows", "rows found", 0, 0},
 			{"columns of features in rows", "columns guessed", 0.2, 0.35},
 			{"membership, by the margin", "AUC", 0.5, 0.62},
@@ -174,7 +174,7 @@ func TestLeaks(t *testing.T) {
 			{"training labels of a site", "distance of the distribution", 0.04, 0.2},
 			{"labels of a site", "distance of the distribution", 0.1, 0.3},
 		},
-		"encoder=pca:128+classes rounds=30 exchange=halo": {
+		"method=layer-wise encoder=pca:128+classes rounds=30 exchange=halo": {
 			{"membership, by the margin", "AUC", 0.5, 0.75},
 			{"edges among boundary nodes", "AUC", 0.75, 0.97},
 			{"degrees of boundary nodes", "exact", 0.95, 1},
@@ -183,7 +183,7 @@ func TestLeaks(t *testing.T) {
 		},
 	} {
 		t.Run(settings, func(t *testing.T) {
-			if settings != "preset=frugal" && testing.Short() {
+			if settings != "single=true" && testing.Short() {
 				t.Skip("SKIPPED: -short")
 			}
 			p := planOf(t, settings)
@@ -192,7 +192,7 @@ func TestLeaks(t *testing.T) {
 				t.Fatal(err)
 			}
 			effort := Effort{Rows: 10, Tries: 200_000}
-			if p.Solver == "ridge" {
+			if p.InClosedForm() {
 				effort.Shadows = 4
 			}
 			all, err := run.All(t.Context(), 1, effort)
@@ -220,7 +220,7 @@ func TestRowsHideTrainingLabels(t *testing.T) {
 	for out, most := range map[string]float64{"true": 0.08, "false": 1} {
 		value, base, n := 0.0, 0.0, 0.0
 		for attacker := range 8 {
-			run, err := Train(t.Context(), planOf(t, "preset=frugal leave_one_out="+out), cora(t, 8), attacker)
+			run, err := Train(t.Context(), planOf(t, "single=true leave_one_out="+out), cora(t, 8), attacker)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,14 +245,14 @@ func TestGradientsLeak(t *testing.T) {
 		parts, n    int
 		least, most float64
 	}{
-		{"preset=frugal", 2, 1, 1, 1},
-		{"preset=frugal", 2, 5, 5, 5},
-		{"preset=frugal", 3, 5, 0, 0},
-		{"encoder=mlp layers=1 rounds=16", 2, 5, 3, 5},
-		{"encoder=mlp layers=1 rounds=16", 3, 20, 8, 20},
-		{"encoder=pca:128 layers=1 rounds=16", 2, 1, 1, 1},
+		{"single=true", 2, 1, 1, 1},
+		{"single=true", 2, 5, 5, 5},
+		{"single=true", 3, 5, 0, 0},
+		{"method=layer-wise encoder=mlp layers=1 rounds=16", 2, 5, 3, 5},
+		{"method=layer-wise encoder=mlp layers=1 rounds=16", 3, 20, 8, 20},
+		{"method=layer-wise encoder=pca:128 layers=1 rounds=16", 2, 1, 1, 1},
 	} {
-		if testing.Short() && !strings.Contains(c.settings, "frugal") {
+		if testing.Short() && !strings.Contains(c.settings, "single") {
 			t.Log("SKIPPED: -short:", c.settings)
 			continue
 		}
@@ -273,7 +273,7 @@ func TestGradientsLeak(t *testing.T) {
 
 // TestLabelsInTheClear: the label counts of a site are exact for the other of two members, and for who sums in the clear.
 func TestLabelsInTheClear(t *testing.T) {
-	for parts, settings := range map[int]string{2: "preset=frugal", 3: "preset=frugal secure_sums=off"} {
+	for parts, settings := range map[int]string{2: "single=true", 3: "single=true secure_sums=off"} {
 		run, err := Train(t.Context(), planOf(t, settings), cora(t, parts), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -287,7 +287,7 @@ func TestLabelsInTheClear(t *testing.T) {
 
 // TestPlanted: one member decides the first weights of encoder mlp; no check refuses it, also where sums are secure.
 func TestPlanted(t *testing.T) {
-	run, err := Planted(t.Context(), planOf(t, "encoder=mlp layers=1 rounds=30"), cora(t, 3), 0)
+	run, err := Planted(t.Context(), planOf(t, "method=layer-wise encoder=mlp layers=1 rounds=30"), cora(t, 3), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,8 +300,8 @@ func TestPlanted(t *testing.T) {
 	if share := float64(opposite) / float64(w.Rows); share < 0.9 {
 		t.Errorf("of planted weights nine of ten pairs must have opposite signs (got %.2f)", share)
 	}
-	if _, err := Planted(t.Context(), planOf(t, "preset=frugal"), cora(t, 3), 0); err != ErrNothing {
-		t.Errorf("preset frugal trains no weights to plant: %v", err)
+	if _, err := Planted(t.Context(), planOf(t, "single=true"), cora(t, 3), 0); err != ErrNothing {
+		t.Errorf("a single closed form trains no weights to plant: %v", err)
 	}
 }
 
@@ -373,16 +373,16 @@ func TestRowsHideTrainingTargets(t *testing.T) {
 		}
 		return f.Value - f.Base
 	}
-	kept, left := excess("preset=frugal leave_one_out=false rows=float32"), excess("preset=frugal rows=float32")
+	kept, left := excess("single=true leave_one_out=false rows=float32"), excess("single=true rows=float32")
 	if kept < 0.15 || left > kept/2 {
 		t.Errorf("excess is %.3f with a node's own part and %.3f without, must be 0.15 at least and half of it at most", kept, left)
 	}
 }
 
 // TestPrivateRowsHideEdges: rows that cross with epsilon tell edges hardly better than those that no edge has entered; the
-// rows of the preset without it do so by far.
+// rows without it do so by far.
 func TestPrivateRowsHideEdges(t *testing.T) {
-	for settings, bound := range map[string][2]float64{"preset=frugal": {0.15, 1}, "preset=frugal epsilon=4": {-0.1, 0.1}} {
+	for settings, bound := range map[string][2]float64{"single=true": {0.15, 1}, "single=true epsilon=4": {-0.1, 0.1}} {
 		run, err := Train(t.Context(), planOf(t, settings), cora(t, 3), 0)
 		if err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, 
 }
 
 // ClassRows attacks the rows that a victim sends in several runs over the same shards, such as those of the plans that
-// preset auto tries: the measurements of all of them together.
+// class-means tries: the measurements of all of them together.
 func ClassRows(ctx context.Context, runs []*Run, victim int, e Effort) (Recovery, error) {
 	var sum Recovery
 	var views []*classAttack
@@ -90,7 +90,7 @@ func (run *Run) ClassColumns(ctx context.Context, victim, most int) (Recovery, e
 }
 
 // ClassColumns guesses columns by the rows of several runs over the same shards together, such as those of the plans that
-// preset auto tries.
+// class-means tries.
 func ClassColumns(ctx context.Context, runs []*Run, victim, most int) (Recovery, error) {
 	var sum Recovery
 	var theirs, own []*classAttack

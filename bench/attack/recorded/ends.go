@@ -6,12 +6,13 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
-// Ends returns the rows of ends of links that the attacker read of the victim in the last step, or in mode retexo computed from
+// Ends returns the rows of ends of links that the attacker read of the victim in the last step, or with method layer-wise computed from
 // what it has read, and of which of its nodes they are. A question is a message of u32 places among the victim's nodes; the rows come by the operation after it.
 func (run *Run) Ends(victim int) (nodes []int32, rows mat.Dense, err error) {
-	if run.Plan.Mode == "retexo" {
+	if run.Plan.Method == plan.LayerWise {
 		own := run.Shards[run.Attacker]
 		rows = run.far.RowRange(own.HaloPtr[victim]-own.Owned, own.HaloPtr[victim+1]-own.Owned)
 		return run.Shards[victim].Boundary[run.Attacker], rows, nil

@@ -46,7 +46,7 @@ func split(t *testing.T, g *graph.Graph, parts int, given map[string]string) ([]
 // TestComponentsLeak: rows of 128 components are found exactly in the bytes of a run, and rows of nodes in the sum
 // that finds the components: as docs/measurements/attacks.md has it.
 func TestComponentsLeak(t *testing.T) {
-	shards, p := cora(t, 3, map[string]string{"encoder": "pca:128", "exchange": "halo", "rounds": "1",
+	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "encoder": "pca:128", "exchange": "halo", "rounds": "1",
 		"secure_sums": "off"})
 	run, err := Train(t.Context(), p, shards, 0)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestClassRowsHide(t *testing.T) {
 		rows        int
 		least, most int // exact
 	}{{"false", 4, 4, 4}, {"true", 12, 0, 0}} {
-		shards, p := cora(t, 3, map[string]string{"preset": "frugal", "exchange": "halo", "coarse_rows": c.coarse})
+		shards, p := cora(t, 3, map[string]string{"single": "true", "exchange": "halo", "coarse_rows": c.coarse})
 		run, err := Train(t.Context(), p, shards, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -88,13 +88,13 @@ func TestClassRowsHide(t *testing.T) {
 	}
 }
 
-// TestPlansHideTogether: rows by three plans of preset auto give back nodes of few words where each plan sends them as they are;
-// not as preset auto sends them, coarse and by one plan alone.
+// TestPlansHideTogether: rows by three plans of class-means give back nodes of few words where each plan sends them as they are;
+// not as class-means sends them, coarse and by one plan alone.
 func TestPlansHideTogether(t *testing.T) {
 	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
 		t.Skip("SKIPPED: six runs; HEDDLE_LONG=1 does them")
 	}
-	shards, auto := cora(t, 3, map[string]string{"preset": plan.Auto})
+	shards, auto := cora(t, 3, map[string]string{"method": plan.ClassMeans})
 	all, err := auto.CandidatesFor(shards[0])
 	if err != nil {
 		t.Fatal(err)
@@ -123,25 +123,25 @@ func TestPlansHideTogether(t *testing.T) {
 		t.Errorf("%d rows are found by plans that all send them as they are, at least 6 must be", n)
 	}
 	if n := exact(func(*plan.Plan) {}); n != 0 {
-		t.Errorf("%d rows of preset auto are found, must be 0", n)
+		t.Errorf("%d rows of class-means are found, must be 0", n)
 	}
 }
 
 // TestColumnsGuessed: rows name at most a twentieth more of a node's words than its class does; without coarse rows
-// they name more, and by components beside the class means more still. Those of preset auto's usual plan name less.
+// they name more, the usual plan's name less.
 func TestColumnsGuessed(t *testing.T) {
 	for _, c := range []struct {
-		coarse, encoder, hops, kept string
-		least, most                 float64
+		coarse, hops, kept string
+		least, most        float64
 	}{
-		{"true", "classes", "2", "auto", 0, 0.055}, {"true", "classes", "6", "all", 0, 0.05},
-		{"false", "classes", "2", "auto", 0.055, 0.1}, {"true", "classes+pca:16", "2", "auto", 0.1, 0.2},
+		{"true", "2", "auto", 0, 0.055}, {"true", "6", "all", 0, 0.05},
+		{"false", "2", "auto", 0.055, 0.1},
 	} {
 		if testing.Short() && c.most > 0.055 {
-			t.Logf("SKIPPED: coarse rows %s, encoder %s, with -short", c.coarse, c.encoder)
+			t.Logf("SKIPPED: coarse rows %s, with -short", c.coarse)
 			continue
 		}
-		shards, p := cora(t, 3, map[string]string{"preset": "frugal", "exchange": "halo", "coarse_rows": c.coarse, "encoder": c.encoder,
+		shards, p := cora(t, 3, map[string]string{"single": "true", "exchange": "halo", "coarse_rows": c.coarse,
 			"hops": c.hops, "hops_kept": c.kept})
 		run, err := Train(t.Context(), p, shards, 0)
 		if err != nil {
@@ -161,7 +161,7 @@ func TestColumnsGuessed(t *testing.T) {
 // columns of classes by themselves may.
 func TestColumnsBesideComponents(t *testing.T) {
 	long.Only(t)
-	shards, p := cora(t, 3, map[string]string{"model": "sage", "encoder": "pca:16+classes", "exchange": "halo", "rounds": "2", "hidden": "64"})
+	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "model": "sage", "encoder": "pca:16+classes", "exchange": "halo", "rounds": "2", "hidden": "64"})
 	run, err := Train(t.Context(), p, shards, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestLogitsTellLess(t *testing.T) {
 	long.Only(t)
 	var gap []float64
 	for _, alone := range []string{"-1", "0"} {
-		shards, p := cora(t, 3, map[string]string{"preset": "frugal", "exchange": "halo", "class_target": "residual", "rounds_alone": alone})
+		shards, p := cora(t, 3, map[string]string{"single": "true", "exchange": "halo", "class_target": "residual", "rounds_alone": alone})
 		run, err := Train(t.Context(), p, shards, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +200,7 @@ func TestLogitsTellLess(t *testing.T) {
 
 // TestHiddenRowsLeak: rows of features are found exactly in the hidden rows of encoder mlp.
 func TestHiddenRowsLeak(t *testing.T) {
-	shards, p := cora(t, 3, map[string]string{"encoder": "mlp", "layers": "1", "rounds": "30", "exchange": "halo"})
+	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "encoder": "mlp", "layers": "1", "rounds": "30", "exchange": "halo"})
 	run, err := Train(t.Context(), p, shards, 0)
 	if err != nil {
 		t.Fatal(err)

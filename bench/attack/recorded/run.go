@@ -31,12 +31,12 @@ type Run struct {
 	Result   train.Result // as the attacker saw it
 	Ranks    eval.Ranks   // of task links: of the links that test
 
-	far mat.Dense // of links in mode retexo: rows of the attacker's halo by the final model
+	far mat.Dense // of links with method layer-wise: rows of the attacker's halo by the final model
 
 	sums func(rank int, r comm.Reducer) comm.Reducer // by which a peer sums, from what it would sum by; nil: the same
 }
 
-// trainer is a trainer of mode retexo, or of links.
+// trainer is a trainer of method layer-wise, or of links.
 type trainer interface {
 	session.Trainer
 	Result() train.Result
@@ -72,8 +72,8 @@ func TrainOver(
 
 // Attacked returns why runs by p are not attacked, or nil.
 func Attacked(p plan.Plan) error {
-	if p.Mode != "retexo" && (p.Mode != "fullbatch" || !p.Task.Links()) {
-		return fmt.Errorf("mode must be retexo, or fullbatch with task links (got %s): the other runs are for data of one owner", p.Mode)
+	if !p.Federated() && (p.Method != plan.FullBatch || !p.Task.Links()) {
+		return fmt.Errorf("method must be class-means or layer-wise, or full-batch with task links (got %s): the other runs are for data of one owner", p.Method)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 // begin returns a peer's trainer, and what gives its model.
 func (run *Run) begin(own *shard.Shard) (t session.Trainer, model func() (*nn.Model, error), err error) {
 	switch {
-	case run.Plan.Mode == "fullbatch":
+	case run.Plan.Method == plan.FullBatch:
 		c, err := run.Plan.EndToEnd(own)
 		if err != nil {
 			return nil, nil, err
@@ -160,7 +160,7 @@ func (run *Run) begin(own *shard.Shard) (t session.Trainer, model func() (*nn.Mo
 		}
 		t, err = fullbatch.New(c, own, m)
 		return t, func() (*nn.Model, error) { return m, nil }, err
-	case run.Plan.Mode == "retexo" && run.Plan.Task.Links():
+	case run.Plan.Method == plan.LayerWise && run.Plan.Task.Links():
 		c, err := run.Plan.Linkwise(own)
 		if err != nil {
 			return nil, nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -14,19 +15,21 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
 // LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
 // the settings that flags gave, by name. Keys of the file that are not settings go to rest. All
-// faults are reported at once. It also returns the text of the file. The class_weights of a flag may be a file of them.
+// faults are reported at once. Where train is to learn links, and nothing sets a method, it is full-batch. It also returns the
+// text of the file. The class_weights of a flag may be a file of them.
 func LoadPlan(command, path string, given map[string]string, rest any) (p *heddle.Plan, text []byte, err error) {
 	if path != "" {
 		if text, err = readText(path); err != nil {
 			return nil, nil, Invalid(err)
 		}
 	}
-	if file := given["class_weights"]; file != "" && !strings.Contains(file, "=") {
+	if file := given["class_weights"]; file != "" && file != "balanced" && !strings.Contains(file, "=") {
 		weights, err := readClassWeights(file)
 		if err != nil {
 			return nil, nil, Invalid(err)
@@ -34,6 +37,12 @@ func LoadPlan(command, path string, given map[string]string, rest any) (p *heddl
 		given["class_weights"] = weights
 	}
 	p, err = heddle.ReadPlan(text, given, rest)
+	if err == nil && command == "train" && p.Task.Links() && !sets(text, given, "method") {
+		// All peers are of one machine, which may send rows in every epoch.
+		more := map[string]string{"method": plan.FullBatch}
+		maps.Copy(more, given)
+		p, err = heddle.ReadPlan(text, more, rest)
+	}
 	inFile := path != "" && (err != nil || len(given) == 0)
 	if err == nil {
 		err = errors.Join(p.Only(command), p.Validate())
@@ -42,6 +51,20 @@ func LoadPlan(command, path string, given map[string]string, rest any) (p *heddl
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return p, text, Invalid(err)
+}
+
+// sets reports whether the text of a plan, or what was given, has the setting of that name.
+func sets(text []byte, given map[string]string, name string) bool {
+	if _, ok := given[name]; ok {
+		return true
+	}
+	pairs, err := yamltext.Pairs(text)
+	for _, pair := range pairs {
+		if pair.Key.String() == name {
+			return true
+		}
+	}
+	return err != nil
 }
 
 // readText reads a settings file, and no more of it than shows that it is too long.
@@ -56,8 +79,11 @@ func readText(path string) ([]byte, error) {
 
 // ReadPlan reads a plan that several sites agreed on, which flags do not change, and returns its
 // text, too. An error names the file and all faults.
-func ReadPlan(path string) (*heddle.Plan, []byte, error) {
-	p, text, err := LoadPlan("join", path, nil, nil)
+func ReadPlan(path string) (*heddle.Plan, []byte, error) { return readPlan(path, nil) }
+
+// readPlan is ReadPlan with settings of this site.
+func readPlan(path string, given map[string]string) (*heddle.Plan, []byte, error) {
+	p, text, err := LoadPlan("join", path, given, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,9 +95,10 @@ func ReadPlan(path string) (*heddle.Plan, []byte, error) {
 
 // Seat is a site's place in a run on several machines, as flags give it.
 type Seat struct {
-	Plan     string // file
-	Identity string // file of this peer's key
-	Link     string // simulated slower network
+	Plan     string            // file
+	Identity string            // file of this peer's key
+	Link     string            // simulated slower network
+	Given    map[string]string // settings of this site by name, as flags give them
 	Site     heddle.Site
 }
 
@@ -108,7 +135,7 @@ func (s *Seat) Sit(w *Watch) (*heddle.Plan, int, error) {
 
 // SitAs is Sit of a peer whose key identify returns; it may add members to the plan.
 func (s *Seat) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identity, error)) (*heddle.Plan, int, error) {
-	p, text, err := ReadPlan(s.Plan)
+	p, text, err := readPlan(s.Plan, s.Given)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -28,7 +28,7 @@ type Source struct {
 // data. event gets what there is to say of that. It sets Sites.
 func (s *Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
 	shards, closer, err := s.read(p, event)
-	if err == nil && len(shards) > 1 && (p.Mode == "fullbatch" || p.Mode == "minibatch") {
+	if err == nil && len(shards) > 1 && !p.Federated() {
 		m := shard.Describe(shards, shard.Meta{})
 		event(heddle.Event{Kind: train.Note, Text: quality.Slowest(m, len(shards)).String()})
 	}

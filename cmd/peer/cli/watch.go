@@ -32,7 +32,7 @@ type Watch struct {
 	line    *line          // nil: none is shown
 	every   time.Duration  // between two log lines of progress
 	last    time.Time      // of the progress shown last
-	tries   bool           // a candidate of preset auto is trained
+	tries   bool           // a candidate of class-means is trained
 	events  io.WriteCloser // gets every event as a line; nil: events are not written
 }
 

@@ -22,7 +22,7 @@ func TestClassWeightsOfAFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p, _, err := LoadPlan("train", "", map[string]string{"class_weights": path, "mode": "fullbatch"}, nil)
+		p, _, err := LoadPlan("train", "", map[string]string{"class_weights": path, "method": "full-batch"}, nil)
 		if c[1] != "" {
 			if err == nil || !strings.Contains(err.Error(), c[1]) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%q is refused with %v, must be with %q and the file", text, err, c[1])

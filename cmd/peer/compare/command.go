@@ -60,7 +60,7 @@ The directory gets compare.html, compare.json, compare.csv, compare.npz and sett
 
 With --plan each site of the plan runs it, or peer join, with its own part. They train one model, and this site learns from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
 		Example: `  peer compare --data data/cora --seeds 5
-  peer compare --data data/cora --peers 4 --model sage --rounds 50
+  peer compare --data data/cora --peers 4 --method layer-wise --model sage --rounds 50
   peer compare --shards parts --config settings.yaml
   peer compare --plan plan.yaml --shard parts/part-0`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -115,8 +115,8 @@ func checkMode(p heddle.Plan, seeds int) error {
 	if seeds < 1 || seeds > 1000 {
 		return cli.Invalidf("--seeds must be 1 to 1000 (got %d)", seeds)
 	}
-	if p.Mode == "standalone" {
-		return cli.Invalidf("mode must be retexo, fullbatch or minibatch (got %s): comparing needs several sites that train together", p.Mode)
+	if p.Peers == 1 {
+		return cli.Invalidf("peers must be at least 2 (got 1): comparing needs several sites that train together")
 	}
 	return nil
 }

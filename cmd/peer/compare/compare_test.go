@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 // sites are inputs of three sites, drawn by seed as builtIn draws four, and a quick plan.
 func sites(edit func(*graph.Graph)) (*data, heddle.Plan) {
-	p := heddle.Defaults(heddle.Plan{Preset: "frugal"})
+	p := heddle.Defaults(heddle.Plan{Single: true})
 	p.Transport, p.Seed = "memory", 7
 	return &data{closer: io.NopCloser(nil), run: func(k int) (input, error) {
 		q := seeded(p, k)
@@ -115,7 +115,7 @@ func TestFiguresAreThoseOfTheRuns(t *testing.T) {
 		t.Errorf("%d lines of CSV must be a head and one for each way and run: %v", len(lines), err)
 	}
 	p, err := heddle.ReadPlan(read(t, filepath.Join(dir, "settings.yaml")), nil, new(comparing))
-	if err != nil || p.Seed != 7 || p.Preset != "frugal" {
+	if err != nil || p.Seed != 7 || !p.Single {
 		t.Errorf("settings.yaml must repeat the run: %+v, %v", p, err)
 	}
 }

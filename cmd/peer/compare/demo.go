@@ -31,7 +31,7 @@ on your data. Each run draws the graph anew.`,
 				return err
 			}
 			defer w.End()
-			p := heddle.Defaults(heddle.Plan{Preset: "auto"})
+			p := heddle.Defaults(heddle.Plan{})
 			p.Seed = seed
 			if err := checkMode(p, c.Seeds); err != nil {
 				return err

@@ -31,7 +31,7 @@ type results struct {
 	Settings string        `json:"settings"`
 
 	sameNodes bool
-	trained   []heddle.Plan // together, in the last run: of preset auto all that were tried
+	trained   []heddle.Plan // together, in the last run: of class-means all that were tried
 }
 
 // wayResult is what one way of training gave.
@@ -55,8 +55,8 @@ type oneRun struct {
 	Val     *float64 `json:"val"`            // null: there are no validation nodes
 	Bytes   int64    `json:"bytes"`          // as in the way
 	Wire    int64    `json:"wire_bytes"`     // of the chosen plan alone, as the network carried them, where sites trained together
-	Tried   int      `json:"tried"`          // plans that preset auto trained together; 0: another preset
-	Plan    string   `json:"plan,omitempty"` // that preset auto chose
+	Tried   int      `json:"tried"`          // plans that class-means trained together; 0: another method, or one closed form
+	Plan    string   `json:"plan,omitempty"` // that class-means chose
 	Seconds float64  `json:"seconds"`
 }
 
@@ -217,7 +217,7 @@ func known(x float64) *float64 {
 	return &x
 }
 
-// count fills in the bytes of a run, and what preset auto did.
+// count fills in the bytes of a run, and what class-means did.
 func (one *oneRun) count(f figures, in input) {
 	rows, edges := rawBytes(in.shards)
 	switch f.key {

@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // The ways of training, in the order in which they are shown.
@@ -30,8 +31,8 @@ func waysOf(p heddle.Plan, g *graph.Graph) []way {
 	one := byOnePeer(p)
 	all := []way{{alone, "each site alone", "nobody else", heddle.Trial{Plan: one, Alone: true}}}
 	if g.X.Cols() > 0 {
-		mlp := heddle.Defaults(heddle.Plan{Mode: "standalone", Model: "mlp"})
-		mlp.Seed, mlp.Metric, mlp.Transport = p.Seed, p.Metric, p.Transport
+		mlp := heddle.Defaults(heddle.Plan{Method: plan.FullBatch, Model: "mlp"})
+		mlp.Peers, mlp.Seed, mlp.Metric, mlp.Transport = 1, p.Seed, p.Metric, p.Transport
 		all = append(all, way{features, "features only", "who pools them", heddle.Trial{Plan: mlp}})
 	}
 	all = append(all, way{together, "together", "nobody; rows left", heddle.Trial{Plan: p}},

@@ -80,12 +80,12 @@ func seeds(p plan.Plan) string {
 	return fmt.Sprintf("%d, one after the other, by seeds %d to %d", p.Runs, p.Seed, p.Seed+uint64(p.Runs)-1)
 }
 
-// printRuns prints the plans that preset auto may try.
+// printRuns prints the plans that class-means may try.
 func (p page) printRuns(w io.Writer) {
-	if p.Plan.Preset != plan.Auto {
+	if !p.Plan.Contest() {
 		return
 	}
-	fmt.Fprintf(w, "\nPreset auto tries these plans, one after the other; what follows is the union of what they send.\n")
+	fmt.Fprintf(w, "\nThe default compares these closed forms, one after the other; what follows is the union of what they send.\n")
 	for _, r := range p.Runs {
 		if r.Barred != nil {
 			fmt.Fprintf(w, "  not %-16s %s: %s\n", r.Name, r.Sets, strings.ReplaceAll(r.Barred.Error(), "\n", "; "))
@@ -131,7 +131,7 @@ func (p page) printSends(w io.Writer) {
 			"    rows of its neighbours, to the owner: of a node with one neighbour that is the row. No policy bounds it but the table\n")
 		more = ", nor what goes along the table edges"
 	}
-	if p.Plan.Preset == plan.Auto {
+	if p.Plan.Contest() {
 		more += fmt.Sprintf("; all members together send at most %g MB", float64(p.Plan.Budget)*float64(max(1, p.Plan.Runs)))
 	}
 	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", report.Bytes(p.Total().Bytes), more)

@@ -40,7 +40,7 @@ func (v *settingValue) Type() string {
 func (v *settingValue) String() string { return v.text }
 
 // Bind adds the flags of the settings that a command takes, of those that wanted accepts:
-// train, or join for what the peers of several machines agree on.
+// train, or join for what the peers of several machines agree on. Experimental settings are hidden.
 func Bind(f *pflag.FlagSet, command string, wanted func(plan.Setting) bool) {
 	for _, s := range plan.Settings() {
 		if s.Only != "" && s.Only != command || !wanted(s) {
@@ -51,7 +51,7 @@ func Bind(f *pflag.FlagSet, command string, wanted func(plan.Setting) bool) {
 			usage += ": " + strings.Join(s.Choices, ", ")
 		}
 		one := f.VarPF(&settingValue{setting: s}, s.Flag, "", usage)
-		one.DefValue = s.Default
+		one.DefValue, one.Hidden = s.Default, s.Experimental
 		if s.Type == "true or false" {
 			one.NoOptDefVal = "true"
 		}
@@ -83,7 +83,7 @@ func sections() []string {
 // Section annotates a flag that does not set a field of a plan with its section of the help.
 const Section = "section"
 
-// Group groups the flags in c's help by section, and those of some modes only by mode. The
+// Group groups the flags in c's help by section, and those of one method only by method. The
 // flags in data, besides settings, are in section data.
 func Group(c *cobra.Command, data ...string) {
 	c.Flags().SortFlags = false
@@ -96,8 +96,8 @@ func Group(c *cobra.Command, data ...string) {
 			name := "output"
 			if v, ok := f.Value.(*settingValue); ok {
 				name = v.setting.Group
-				if m := v.setting.Modes; len(m) == 1 || len(m) > 1 && !slices.Contains(m, "retexo") {
-					name = "only in mode " + strings.Join(v.setting.Modes, " or ")
+				if m := v.setting.Methods; len(m) == 1 && m[0] != "trained" && m[0] != "federated" {
+					name = "only with method " + plan.MethodNames(m)
 					more = append(more, name)
 				}
 			} else if in := f.Annotations[Section]; len(in) > 0 {

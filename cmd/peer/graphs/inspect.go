@@ -222,8 +222,8 @@ func inspectModel(w io.Writer, path string) error {
 	for _, p := range m.Params() {
 		n += p.Value.Rows * p.Value.Cols
 	}
-	fmt.Fprintf(w, "  %d parameters\n  trained on %s (%d nodes) by %d peers, mode %s, seed %d\n  %s: validation %s, test %s\n",
-		n, card.Dataset, card.Nodes, card.Peers, card.Mode, card.Seed, card.Metric, report.Measure(metric, card.Val), report.Measure(metric, card.Test))
+	fmt.Fprintf(w, "  %d parameters\n  trained on %s (%d nodes) by %d peers, method %s, seed %d\n  %s: validation %s, test %s\n",
+		n, card.Dataset, card.Nodes, card.Peers, card.Method, card.Seed, card.Metric, report.Measure(metric, card.Val), report.Measure(metric, card.Test))
 	if card.Privacy != nil {
 		var s dp.Statement
 		if err := json.Unmarshal(card.Privacy, &s); err != nil {

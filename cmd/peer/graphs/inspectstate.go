@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -31,7 +32,7 @@ func inspectState(w io.Writer, path string) error {
 	fmt.Fprintf(w, "%s: interrupted run", path)
 	if record != nil {
 		var said []string
-		for _, name := range []string{"data", "shards", "shard", "mode", "preset", "model", "seed", "seeds"} {
+		for _, name := range []string{"data", "shards", "shard", "method", "model", "seed", "seeds"} {
 			if value := record.Value(name); value != "" && value != `""` && !(name == "seeds" && value == "1") {
 				said = append(said, name+" "+value)
 			}
@@ -80,11 +81,11 @@ func inspectStore(w io.Writer, s *checkpoint.Store, record *cli.Record) error {
 	at, round := int(seqs[0]>>32), seqs[0]&(1<<32-1)-1 // as train.Position numbers them
 	stage := fmt.Sprintf("stage %d", at)
 	if record != nil {
-		switch auto := record.Value("preset") == "auto"; {
-		case record.Value("mode") != "retexo":
-			stage = "all layers"
-		case !auto && record.Value("encoder") != "classes":
+		switch record.Value("method") {
+		case plan.LayerWise:
 			stage += " (" + train.StageName(at) + ")"
+		case plan.FullBatch, plan.MiniBatch:
+			stage = "all layers"
 		}
 	}
 	fmt.Fprintf(w, "  %s: %s, before round %d; %s, saved %s\n", s.Dir, stage, round, report.Bytes(info.Size()),

@@ -49,7 +49,7 @@ With --plan all members of a plan of task links run this command with the same m
 links of its own nodes, whose other ends may be nodes of other members, or with negatives_from near those next to its own:
 their owners send the rows that the decoder reads, no names. The CSV then has the name of an own node and the number of
 another member's node in the partition, and that member as site. --k 0 gets none and only answers.`,
-		Example: "  peer recommend --model runs/cora-standalone-gcn-1/model.safetensors --data data/cora --node 12 --node 40\n" +
+		Example: "  peer recommend --model runs/cora-full-batch-gcn-1/model.safetensors --data data/cora --node 12 --node 40\n" +
 			"  peer recommend --model model.safetensors --data data/clinic --type patient --relation takes --k 3 --out new.csv\n" +
 			"  peer recommend --plan plan.yaml --model model.safetensors --shard parts/part-0 --node 12 --out new.csv",
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -37,11 +37,11 @@ func (f *Flags) Bind(set *pflag.FlagSet) {
 
 // About is what is known of a run before it begins.
 type About struct {
-	Dataset, Mode, Model string
-	Sites                []string // names of all by rank
-	Rank                 int      // of the site that serves the page
-	Simulated            bool     // all sites are in this process
-	Audit                string   // file of the site's audit log; empty: it keeps none
+	Dataset, Method, Model string
+	Sites                  []string // names of all by rank
+	Rank                   int      // of the site that serves the page
+	Simulated              bool     // all sites are in this process
+	Audit                  string   // file of the site's audit log; empty: it keeps none
 }
 
 // Times of the server. A browser that takes nothing for writeTime is disconnected; it comes back by itself.

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-var about = About{Dataset: "wards", Mode: "retexo", Model: "gcn", Sites: []string{"north", "south", "<west>"}, Rank: 1}
+var about = About{Dataset: "wards", Method: "layer-wise", Model: "gcn", Sites: []string{"north", "south", "<west>"}, Rank: 1}
 
 // start serves a page and returns its address.
 func start(t *testing.T, f Flags) (*Page, string) {
@@ -304,7 +304,7 @@ func TestStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"south: wards (retexo, gcn)\n", "Training layer 1: 9 of at most 9 rounds are done.\n", "training loss 0.2222, validation accuracy 84.44 %, sent 12.0 kB\n",
+	for _, want := range []string{"south: wards (layer-wise, gcn)\n", "Training layer 1: 9 of at most 9 rounds are done.\n", "training loss 0.2222, validation accuracy 84.44 %, sent 12.0 kB\n",
 		"north   is connected\n", "south   is this site\n", "<west>  has failed or left\n", "warning: red  [31mtext\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the status has no %q:\n%s", want, text)
@@ -354,7 +354,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v %v", problems, err)
 	}
 	_, text := get(t, http.DefaultClient, url+"/metrics")
-	for _, want := range []string{`heddle_run_info{dataset="wards",mode="retexo",model="gcn",site="south"} 1`, `heddle_sent_bytes_total{door="halo"} 20000`,
+	for _, want := range []string{`heddle_run_info{dataset="wards",method="layer-wise",model="gcn",site="south"} 1`, `heddle_sent_bytes_total{door="halo"} 20000`,
 		`heddle_sent_bytes_total{door="control"} 14`, `heddle_events_total{kind="round"} 20`, "heddle_round 9", "heddle_rounds_limit 10", "heddle_connected_sites 2",
 		"heddle_sites 3", "heddle_validation_metric 0.9", "heddle_run_done 0", "go_goroutines"} {
 		if !strings.Contains(text, want+"\n") && !strings.Contains(text, want+" ") {

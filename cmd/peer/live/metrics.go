@@ -38,9 +38,9 @@ func newMetrics(about About) *metrics {
 		}
 		return c
 	}
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "heddle_run_info", Help: "The run; always 1."}, []string{"site", "dataset", "mode", "model"})
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "heddle_run_info", Help: "The run; always 1."}, []string{"site", "dataset", "method", "model"})
 	m.registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	info.WithLabelValues(about.site(about.Rank), about.Dataset, about.Mode, about.Model).Set(1)
+	info.WithLabelValues(about.site(about.Rank), about.Dataset, about.Method, about.Model).Set(1)
 	m.events = counter("events_total", "Events of the run by kind.", "kind", "round", "stage", "resync", "saved", "restored", "connection", "warning")
 	m.sent = counter("sent_bytes_total", "Bytes that this site has sent, by door.", "door", "halo", "reduce", "control")
 	m.round = gauge("round", "Round of the stage that was completed last, from 0.")

@@ -106,7 +106,7 @@ func (d *drawing) head() error {
 func (d *drawing) facts() error {
 	s := &d.state
 	all := []report.Fact{
-		{Name: "mode", Value: d.about.Mode + ", " + d.about.Model},
+		{Name: "method", Value: d.about.Method + ", " + d.about.Model},
 		{Name: "began", Value: clock(s.start)},
 		{Name: "last event", Value: clock(s.last)},
 		{Name: "checkpoints written", Value: fmt.Sprint(s.saved)},

@@ -31,7 +31,7 @@ type state struct {
 	result    train.Result // of the run, or of the candidate that goes on
 	metric    string
 	round     train.Event // the last of its kind; its Kind is empty before the first
-	candidate string      // that preset auto tries now
+	candidate string      // that class-means tries now
 	tried     []heddle.Attempt
 
 	saved, restored, resyncs int

@@ -24,7 +24,7 @@ import (
 type status struct {
 	Title     string      `json:"title"`
 	State     string      `json:"state"` // in a sentence
-	Mode      string      `json:"mode"`
+	Method    string      `json:"method"`
 	Model     string      `json:"model"`
 	Sites     []place     `json:"sites"`
 	Candidate string      `json:"candidate,omitempty"`
@@ -63,7 +63,7 @@ func (p *Page) status() status {
 	p.mu.Lock()
 	s := p.state.now()
 	p.mu.Unlock()
-	all := status{Title: p.about.title(), State: s.sentence(), Mode: p.about.Mode, Model: p.about.Model, Candidate: s.candidate, Metric: s.metric,
+	all := status{Title: p.about.title(), State: s.sentence(), Method: p.about.Method, Model: p.about.Model, Candidate: s.candidate, Metric: s.metric,
 		Stage: s.round.StageName, Round: s.round.Round, Done: s.round.Done, Total: s.round.Total, Sent: s.round.Sent, Saved: s.saved, Restored: s.restored,
 		Resyncs: s.resyncs, Began: s.start, Last: s.last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: []statusOf{}}
 	if s.round.Kind != "" {
@@ -173,7 +173,7 @@ func plain(text string) string {
 const mostLines = 8
 
 func (s status) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s (%s, %s)\n%s\n", plain(s.Title), plain(s.Mode), plain(s.Model), plain(s.State))
+	fmt.Fprintf(w, "%s (%s, %s)\n%s\n", plain(s.Title), plain(s.Method), plain(s.Model), plain(s.State))
 	var known []string
 	if s.Loss != nil {
 		known = append(known, fmt.Sprintf("training loss %.4f", *s.Loss))

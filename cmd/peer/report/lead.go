@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 func (r Run) title() string {
@@ -14,11 +16,11 @@ func (r Run) title() string {
 }
 
 func (r Run) kicker() string {
-	preset := ""
-	if r.Plan.Preset != "" {
-		preset = ", preset " + r.Plan.Preset
+	name := r.Plan.Method
+	if r.Plan.Method != plan.ClassMeans {
+		name = r.Plan.Model + " · " + name
 	}
-	return fmt.Sprintf("%s · mode %s%s · seed %d · %s", r.Result.Plan.Model, r.Plan.Mode, preset, r.Plan.Seed, r.Date.UTC().Format("2 January 2006, 15:04 UTC"))
+	return fmt.Sprintf("%s · seed %d · %s", name, r.Plan.Seed, r.Date.UTC().Format("2 January 2006, 15:04 UTC"))
 }
 
 func (r Run) parts() int { return r.Shards[0].Parts }

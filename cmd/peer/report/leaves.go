@@ -56,7 +56,7 @@ func leavesOf(names []string, all []*disclosure.Disclosure, nodes []int) *sectio
 	return &section{Notes: []string{"A site's tables stay at the site. What left it are numbers computed from them, of these kinds:"}, Tables: []Table{kinds, sites}}
 }
 
-// ran reports whether preset auto trained the plan of that name.
+// ran reports whether class-means trained the plan of that name.
 func (r Run) ran(name string) bool {
 	for _, a := range r.Result.Tried {
 		if a.Name == name {

@@ -39,7 +39,7 @@ func TestManyClasses(t *testing.T) {
 	}
 }
 
-// tried is what preset auto has tried, with plans that are close to one another.
+// tried is what class-means has tried, with plans that are close to one another.
 func tried() (all []heddle.Attempt) {
 	for k, name := range []string{"own-rows", "classes", "own-part-out", "all-hops", "last-hop", "labels", "residual"} {
 		one := heddle.Attempt{Name: name, Chosen: name == "labels"}

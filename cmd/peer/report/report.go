@@ -19,7 +19,7 @@ import (
 // Run is what the page of a run shows.
 type Run struct {
 	Result   *heddle.Result
-	Plan     heddle.Plan    // on which the sites agreed: of preset auto not the chosen one, which Result has
+	Plan     heddle.Plan    // on which the sites agreed: of class-means not the chosen one, which Result has
 	Shards   []*shard.Shard // of this process
 	Names    []string       // of all sites by rank; nil: they have none
 	Date     time.Time      // of its end

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/internal/svg"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/links"
@@ -30,7 +31,7 @@ func sample(t *testing.T) Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := heddle.Defaults(heddle.Plan{Mode: "retexo", Preset: "retexo"})
+	p := heddle.Defaults(heddle.Plan{Method: plan.LayerWise})
 	o := &heddle.Result{Plan: p, Metric: "accuracy", Val: 0.8, Test: 0.812, Seconds: 200, Rounds: 100}
 	o.Figures = &heddle.Figures{Metric: "accuracy", Majority: 1, Temperature: 0.4, Test: set(0.812), Val: set(0.8),
 		Threshold: &figures.Threshold{Goal: "f1", Probability: 0.31}}

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/svg"
 )
 
-// TriedTable is what preset auto has tried, in numbers; nil if there is nothing.
+// TriedTable is what class-means has tried, in numbers; nil if there is nothing.
 func TriedTable(metric string, all []heddle.Attempt) *Table {
 	if len(all) == 0 {
 		return nil

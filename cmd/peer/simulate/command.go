@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
@@ -181,9 +182,9 @@ func (c *command) members() (m members, name string, err error) {
 	return generated(c.sites, c.phones, c.labelled, c.seed), "generated", nil
 }
 
-// config returns the configuration of all members: that of preset frugal, less what leaves cannot have.
+// config returns the configuration of all members: that of one closed form, less what leaves cannot have.
 func (c *command) config(m members) (closedform.Config, error) {
-	p := heddle.Defaults(heddle.Plan{Preset: "frugal"})
+	p := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans, Single: true})
 	p.Seed, p.ClassRounds, p.Hops, p.ClassTarget, p.RandomFeatures = c.seed, c.rounds, c.hops, c.target, 0
 	config, err := p.ClosedForm(m.sites[0])
 	if err != nil {

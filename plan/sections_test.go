@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEverySettingComesBack: a plan is the same after its text is read, whatever it sets.
+func TestEverySettingComesBack(t *testing.T) {
+	everyPlan(func(usual Plan) {
+		for _, s := range Settings() {
+			for _, text := range slices.Concat(s.Choices, []string{"true", "false", "1", "2", "3", "0.5", "0.25,0.5", "12s", "a=2", "links:cites", "pca:7", "sample:0.5"}) {
+				p := usual
+				if s.decides() || p.set(s, text) != nil || p.Validate() != nil || p.Only("join") != nil && p.Only("train") != nil {
+					continue
+				}
+				written, err := p.MarshalYAML()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if again := read(t, string(written), nil); !reflect.DeepEqual(*again, p) {
+					t.Errorf("%s with %s: %s: of\n%s\ncomes %+v\nwant %+v", p.Method, s.Name, text, written, *again, p)
+				}
+			}
+		}
+	})
+}
+
+// TestSections: an experimental setting stands under experimental, any other does not, and a fault has its position.
+func TestSections(t *testing.T) {
+	for text, want := range map[string]string{
+		"seed: 3\nbudget: 7":                                        "[2:1] budget must stand under experimental",
+		"seed: 3\nexperimental:\n  budget: 7\n  hops: 2":            "[4:3] experimental must hold experimental settings only (got hops)",
+		"experimental: {single: true, colour: red}":                 "[1:30] experimental must hold experimental settings only (got colour)",
+		"experimental: 7":                                           "[1:1] experimental must be settings, a line each",
+		"experimental:":                                             "[1:1] experimental must be settings, a line each",
+		"experimental: {budget: 7}\nexperimental: {sums: int8}": "[2:1]",
+		"experimental: {members: []}":                               "(got members)",
+	} {
+		if _, err := Read([]byte(text), nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the error must be %q (got %v)", text, want, err)
+		}
+	}
+	for _, text := range []string{"experimental: {budget: 7}", "experimental:\n  budget: 7\nseed: 1", "experimental:\n  budget: 7\n  sums: auto"} {
+		if p, err := Read([]byte(text), nil, nil); err != nil || p.Budget != 7 {
+			t.Errorf("%q: budget must be 7 (got %v)", text, err)
+		}
+	}
+}
+
+// TestSettingsOfOneSite: a plan with members has no setting that each site decides on, whatever its command line has.
+func TestSettingsOfOneSite(t *testing.T) {
+	const members = "method: full-batch\nmembers: [{name: north, id: 12D3, addresses: []}]\n"
+	for text, want := range map[string]string{
+		"memory: 3": "memory is a setting of one site, not of the plan: use peer join --memory", "prefetch: 2": "use peer join --prefetch",
+		"checkpoint_every: 5": "use peer join --checkpoint-every", "relays: []": "", "carrier: tcp": "",
+	} {
+		if _, err := Read([]byte(members+text), nil, nil); errorText(err) != "" && want == "" || !strings.Contains(errorText(err), want) {
+			t.Errorf("%q: the error must be %q (got %v)", text, want, err)
+		}
+	}
+	read(t, members, map[string]string{"memory": "3", "prefetch": "2"})
+	read(t, "method: full-batch\nmemory: 3", nil)
+}
+
+// TestFewSettings: what users read of is short; what else a benchmark sets is experimental.
+func TestFewSettings(t *testing.T) {
+	n := 0
+	for _, s := range Settings() {
+		if !s.Experimental && !s.Local {
+			n++
+		}
+	}
+	if n > mostSettings {
+		t.Errorf("settings that are neither experimental nor of one site must be at most %d (got %d)", mostSettings, n)
+	}
+}
+
+const mostSettings = 47
+
+// TestExamplePlans: the plans of examples are sound.
+func TestExamplePlans(t *testing.T) {
+	all, err := filepath.Glob("../examples/plans/*.yaml")
+	if err != nil || len(all) == 0 {
+		t.Fatal(all, err)
+	}
+	for _, path := range all {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Read(text, nil, nil)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
