@@ -8,6 +8,9 @@ import (
 // MaxComponents bounds the components of encoder pca.
 const MaxComponents = 1 << 10
 
+// MaxRidge bounds the columns of a closed form: the Gram matrix has their square of numbers.
+const MaxRidge = 1 << 13
+
 // What a solution may cost at each peer. The rate is that of gonum's products on one core of a small server.
 const (
 	flopsPerSecond = 5e9
@@ -24,14 +27,14 @@ type Cost struct {
 	sent          int64 // bytes of the peer's part of the sums
 }
 
-// RidgeCost returns the cost of Ridge with d columns, c outputs and that many penalties.
+// RidgeCost returns the cost of a closed form with d columns, c outputs and that many penalties.
 func RidgeCost(d, c, lambdas int) Cost {
 	n, outputs := float64(d), float64(c)
-	cost := Cost{what: fmt.Sprintf("solver ridge with %d columns, %d outputs and %d penalties", d, c, lambdas),
-		instead: "fewer lambdas, or encoder pca with fewer components",
+	cost := Cost{what: fmt.Sprintf("a closed form with %d columns, %d outputs and %d penalties", d, c, lambdas),
+		instead: "fewer random features or rounds",
 		flops:   float64(lambdas) * (n*n*n/3 + 2*n*n*outputs), sent: 4 * (int64(d)*int64(d+1)/2 + int64(d)*int64(c))}
 	if d > MaxRidge {
-		cost.fault = fmt.Errorf("columns must be at most %d with solver ridge (got %d): use encoder pca, or solver adam", MaxRidge, d)
+		cost.fault = fmt.Errorf("columns of a closed form must be at most %d (got %d): use fewer random features or rounds", MaxRidge, d)
 	}
 	return cost
 }

@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // Joint is what all peers know of the targets of a regression, zeros and ones or standardised numbers, before its normal equations are summed.
@@ -17,7 +19,6 @@ type Joint struct {
 	Squares   []float64 // [C] Σ w·y² of all peers
 	Exclusive bool      // the targets of each row add up to 1
 	Numbers   bool      // the targets are numbers, and those of all rows add up to 0
-	All       bool      // the rows are those of all peers that were counted; else what the sums say of them is believed
 
 	RestWeight float64   // Weight of all peers but this one
 	Rest       []float64 // [C] Squares of all peers but this one
@@ -26,6 +27,44 @@ type Joint struct {
 	// of float32, times the lengths of columns before it over √Weight.
 	From  int
 	Apart float64
+}
+
+// NewJoint returns what is known of a regression's targets where all peers have labelled training nodes with so many of
+// each class, and this one has own; weight is that of a label of each class, nil: 1, and of several classes 1.
+func NewJoint(classes []float64, labelled float64, own graph.Labels, weight []float32) Joint {
+	if own.Kind() == target.Numbers {
+		return numbersJoint(labelled, own)
+	}
+	k := Joint{Rows: labelled, Exclusive: !own.Multi()}
+	count := own.Count()
+	for c, n := range classes {
+		w := 1.0
+		if weight != nil && k.Exclusive {
+			w = float64(weight[c])
+		}
+		k.Squares, k.Rest = append(k.Squares, w*n), append(k.Rest, w*(n-count[c]))
+		k.Weight, k.RestWeight = k.Weight+w*n, k.RestWeight+w*(n-count[c])
+	}
+	if !k.Exclusive {
+		k.Weight, k.RestWeight = labelled, labelled-float64(own.Labelled())
+	}
+	return k
+}
+
+// numbersJoint is NewJoint of standardised numbers: over all training nodes their sum is 0, and their squares add up to
+// their count.
+func numbersJoint(labelled float64, own graph.Labels) Joint {
+	k := Joint{Rows: labelled, Numbers: true, Weight: labelled, RestWeight: labelled - float64(own.Labelled())}
+	for c := range own.Classes {
+		rest := labelled
+		for i := c; i < len(own.Values); i += own.Classes {
+			if v := float64(own.Values[i]); v == v {
+				rest -= v * v
+			}
+		}
+		k.Squares, k.Rest = append(k.Squares, labelled), append(k.Rest, max(rest, 0))
+	}
+	return k
 }
 
 // off bounds the error of a product of two columns, or of a column and a target, in units of their lengths. Over n rows
@@ -82,7 +121,7 @@ func (k Joint) check(ctx context.Context, n, own system) error {
 		return comm.Refused("the weights of all training nodes must add up to %.6g (got %.6g)", k.Weight, v)
 	}
 	for c := range k.Squares {
-		if v := n.cross(0, c); k.Numbers && k.All && math.Abs(v) > eps*k.Weight {
+		if v := n.cross(0, c); k.Numbers && math.Abs(v) > eps*k.Weight {
 			return comm.Refused("the standardised targets of column %d must add up to 0 (got %.6g)", c, v)
 		} else if k.Numbers {
 			continue

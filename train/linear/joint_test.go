@@ -77,7 +77,6 @@ func TestJointIsNoAlarm(t *testing.T) {
 			of[i] = float32(math.Exp2(float64(rapid.IntRange(-8, 8).Draw(t, "weight"))))
 		}
 		if k.Numbers = !k.Exclusive && n > 1 && rapid.Bool().Draw(t, "numbers"); k.Numbers {
-			k.All = true
 			standardNumbers(y)
 		}
 		for i := range n {

@@ -2,11 +2,9 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/train/figures"
@@ -37,18 +35,6 @@ func TestManyClasses(t *testing.T) {
 		!strings.Contains(html, "20 nodes of class a class of illness 20 are called a class of illness 0, of 210 mistakes") {
 		t.Error("21 classes must have a list of mistakes")
 	}
-}
-
-// tried is what class-means has tried, with plans that are close to one another.
-func tried() (all []heddle.Attempt) {
-	for k, name := range []string{"own-rows", "classes", "own-part-out", "all-hops", "last-hop", "labels", "residual"} {
-		one := heddle.Attempt{Name: name, Chosen: name == "labels"}
-		one.Val, one.Error, one.Sent, one.Seconds = 0.8+0.02*float64(k%4), 0.01, int64(1e5*(k+1)), 0.2
-		all = append(all, one)
-	}
-	gat := heddle.Attempt{Name: "gat"}
-	gat.Val, gat.Ended = math.NaN(), "not worth its bytes: the gain to expect, 0.2 points, is within a standard error of validation, 0.9"
-	return append(all, gat)
 }
 
 // partitioned returns the page of a partition.
