@@ -13,12 +13,12 @@ import (
 var table = []Convolution{
 	{
 		Name: "gcn", Edges: graph.GCN, Recipe: recipe,
-		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true, ClosedForm: true},
+		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true},
 		build:  newGCN,
 	},
 	{
 		Name: "sage", Edges: graph.Mean, Recipe: recipe,
-		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true, ClosedForm: true},
+		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true},
 		build:  newSAGE,
 	},
 	{
@@ -123,7 +123,6 @@ type Traits struct {
 	EdgeColumns bool // it reads the columns of edges, where the graph has any: LayerSpec.EdgeColumns
 	First       bool // it is the first of several layers, behind an encoder that aggregates for it
 	LayerWise   bool // it can be trained layer by layer; else only end to end
-	ClosedForm  bool // a layer of it alone is affine in its input and its aggregate, so that ridge regression solves it
 }
 
 // Restarts reports whether LayerSpec.Alpha, the restart probability, is a setting of the

@@ -124,27 +124,6 @@ func (l *Layer) SentWidth() int {
 	return l.Spec.In
 }
 
-// Affine returns the maps of a layer that computes x·self + z·nbr + bias and nothing else, z being
-// the aggregate; a map that is absent is nil, and the bias is that of the last one present.
-func (l *Layer) Affine() (self, nbr *rows.Linear, ok bool) {
-	if l.Norm != nil || l.Act != nil || l.Spec.Residual {
-		return nil, nil, false
-	}
-	return l.Maps()
-}
-
-// Maps returns the affine maps of a layer, which norm, activation and residual may follow.
-func (l *Layer) Maps() (self, nbr *rows.Linear, ok bool) {
-	c := &l.Conv
-	if !c.frozen() || c.Post != nil || c.Bias != nil {
-		return nil, nil, false
-	}
-	if c.Self != nil && c.Self.Pieces() > 1 || c.Agg != nil && c.Nbr == nil {
-		return nil, nil, false
-	}
-	return c.Self, c.Nbr, true
-}
-
 // OutputBias returns the constants that are added last to the columns of the head's output, or without a head of the layer's;
 // nil: there are none.
 func (l *Layer) OutputBias() []float32 {

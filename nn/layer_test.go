@@ -125,7 +125,7 @@ func TestRows(t *testing.T) {
 // lose different ones.
 func TestLayerDropsAggregateApart(t *testing.T) {
 	l := layer(t, nn.LayerSpec{Conv: "sage", In: 64, Out: 1, Hops: 1, Dropout: 0.5})
-	self, nbr, _ := l.Affine()
+	self, nbr := l.Conv.Self, l.Conv.Nbr
 	x := mat.New(3, 64)
 	for i := range x.Data {
 		x.Data[i] = 1

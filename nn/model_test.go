@@ -227,53 +227,6 @@ func TestPCARowsHaveUnitLength(t *testing.T) {
 	}
 }
 
-// TestAffine: what the ridge solver writes to the maps of an affine layer is what the layer
-// computes.
-func TestAffine(t *testing.T) {
-	for conv, want := range map[string][2]bool{"gcn": {false, true}, "sage": {true, true}, "mlp": {true, false}} {
-		l := layer(t, nn.LayerSpec{Conv: conv, In: 4, Out: 2, Hops: 1})
-		self, nbr, ok := l.Affine()
-		if !ok || (self != nil) != want[0] || (nbr != nil) != want[1] {
-			t.Fatalf("%s: Affine is %v, %v, %t", conv, self, nbr, ok)
-		}
-		last := self
-		if nbr != nil {
-			last = nbr
-		}
-		if last.B == nil || self != nil && nbr != nil && self.B != nil {
-			t.Fatalf("%s: the bias is not that of the last map alone", conv)
-		}
-		copy(last.B.Value.Data, []float32{1, -1})
-		x, z := nntest.Random(rng.New(1), 5, 4), nntest.Random(rng.New(2), 5, 4)
-		h := mat.New(5, 2)
-		l.Forward(h, nn.Input{X: graph.Features{Dense: x}, Z: graph.Features{Dense: z}}, nil)
-		for i := range 5 {
-			for c := range 2 {
-				y := float64(last.B.Value.Data[c])
-				for k := range 4 {
-					if self != nil {
-						y += float64(x.At(i, k)) * float64(self.W.Value.At(k, c))
-					}
-					if nbr != nil {
-						y += float64(z.At(i, k)) * float64(nbr.W.Value.At(k, c))
-					}
-				}
-				if math.Abs(y-float64(h.At(i, c))) > 1e-5 {
-					t.Errorf("%s: (%d, %d) is %v, want %v", conv, i, c, h.At(i, c), y)
-				}
-			}
-		}
-	}
-	for _, s := range []nn.LayerSpec{
-		{Conv: "gin", In: 4, Out: 2}, {Conv: "sage-pool", In: 4, Out: 2}, {Conv: "gat", In: 4, Out: 2, Heads: 1},
-		{Conv: "gcn", In: 4, Out: 2, Norm: true}, {Conv: "gcn", In: 4, Out: 2, Act: "relu"}, {Conv: "gcn", In: 4, Out: 2, Residual: true},
-	} {
-		if _, _, ok := layer(t, s).Affine(); ok {
-			t.Errorf("%+v is affine", s)
-		}
-	}
-}
-
 func TestSlab(t *testing.T) {
 	m, err := nn.New(preset(t, "gat"), rng.New(1))
 	if err != nil {
