@@ -131,7 +131,6 @@ func (c *countdown) Err() error {
 // TestSolvesEndWithTheContext: whatever takes long looks at its context often, and ends at the first look that finds it
 // ended.
 func TestSolvesEndWithTheContext(t *testing.T) {
-	const d, c = 600, 2 * solveCols
 	wide := hmat.New(400, 300)
 	for i := range wide.Data {
 		wide.Data[i] = float32(rng.New(1).Normal(uint64(i)))
