@@ -35,6 +35,9 @@ func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, 
 		return nil, err
 	}
 	f.Warn()
+	if r.NoneLabels > 0 {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("column %s: \"none\" in %d cells means no label; --class-order with all classes makes it one", e.Label, r.NoneLabels))
+	}
 	f.CheckDisguise(g.X, g.Labels)
 	return f, nil
 }

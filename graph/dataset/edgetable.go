@@ -67,6 +67,7 @@ func (e *Encoding) NewEdges() *Edges {
 func (l *Edges) Read(path string, source, target Ends, format table.Format, r *Reading) error {
 	format.Edges = true
 	e := l.e
+	format.Missing = slices.Concat(format.Missing, e.Missing)
 	c := edgelist.Config{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight, Cells: format}
 	if c.Numbered() && !table.IsList(path) {
 		if e.Relation != "" {

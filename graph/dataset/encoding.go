@@ -38,6 +38,7 @@ type Encoding struct {
 	Directed    Direction       `json:"directed,omitempty"`     // of the edges' messages
 	EdgeColumns []column.Column `json:"edge_columns,omitempty"` // columns of the table of edges that are features of the edges
 	SplitTime   string          `json:"split_time,omitempty"`   // COLUMN:T1:T2 of the split by time, or ""
+	Missing     []string        `json:"missing,omitempty"`      // texts that mean that there is no value, as in table.Format
 }
 
 // Width returns the number of feature columns, F.
@@ -137,7 +138,7 @@ func encodeCells(t *table.Table, columns []column.Column, at []int, cells []stri
 		if c.Kind == column.Ignored {
 			continue
 		}
-		cell := cells[at[k]]
+		cell := t.Cell(cells[at[k]])
 		known, err := c.Encode(t, cell, func(j int, v float64) {
 			if f := float32(v); f != 0 {
 				put(first+j, f)

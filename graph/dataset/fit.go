@@ -82,6 +82,7 @@ func (c ImportConfig) Encoding() Encoding {
 // Local returns the encoding that Import makes of the tables.
 func (p *Profile) Local() (*Encoding, error) {
 	e, c := p.Config.Encoding(), &p.Config
+	e.Missing = c.Format.Missing // at a site of several its own affair
 	if c.Label != "" {
 		if p.labelled == 0 {
 			return nil, fmt.Errorf("dataset: %s: column %s: no node has a label", c.Nodes, c.Label)
@@ -149,7 +150,7 @@ func (c *ImportConfig) scan(only map[int]*column.Stats) (*scanned, error) {
 			at = append(at, k)
 		}
 	}
-	label, e := t.Find(c.Label), &Encoding{Multi: c.Multi}
+	label, e := t.Find(c.Label), &Encoding{Multi: c.Multi, Classes: c.ClassOrder}
 	return s, t.Each(func(cells []string, line int) error {
 		for _, k := range at {
 			s.stats[k].Add(t, cells[k], line)
@@ -157,7 +158,7 @@ func (c *ImportConfig) scan(only map[int]*column.Stats) (*scanned, error) {
 		if label < 0 || only != nil {
 			return nil
 		}
-		found := e.split(cells[label])
+		found := e.split(t.Cell(cells[label]))
 		s.labelled += min(1, len(found))
 		if c.Regression {
 			return nil
@@ -174,18 +175,15 @@ func (c *ImportConfig) scan(only map[int]*column.Stats) (*scanned, error) {
 	})
 }
 
-// split returns the labels in a cell; none where it is empty or NaN. "none" may be a class.
-func (e *Encoding) split(cell string) []string {
-	cell = strings.TrimSpace(cell)
-	if cell == "" || strings.EqualFold(cell, "nan") {
-		return nil
+// split returns the labels in a cell; none for a text that means that there is no value, unless a class has that name.
+func (e *Encoding) split(cell string) (out []string) {
+	cells := []string{cell}
+	if e.Multi {
+		cells = strings.Split(cell, ";")
 	}
-	if !e.Multi {
-		return []string{cell}
-	}
-	var out []string
-	for name := range strings.SplitSeq(cell, ";") {
-		if name = strings.TrimSpace(name); name != "" {
+	for _, name := range cells {
+		name = strings.TrimSpace(name)
+		if !column.Missing(name) || name != "" && slices.Contains(e.Classes, name) {
 			out = append(out, name)
 		}
 	}

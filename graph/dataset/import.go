@@ -35,7 +35,7 @@ type ImportConfig struct {
 	Like []byte
 
 	ID         string   // column of Nodes with their names, each once; "": id, or else the index that pandas writes
-	Label      string   // class of a node; an empty cell or NaN: no label
+	Label      string   // class of a node; a missing one (column.Missing): no label
 	Multi      bool     // a cell of Label holds any number of classes, separated by ";"
 	ClassOrder []string // names of all classes in their order; nil: as numbers where all are, else as text
 	// Regression: a cell of Label holds a number, which a model predicts as such.

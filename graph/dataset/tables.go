@@ -19,6 +19,7 @@ type Reading struct {
 	Tables         []facts.Table
 	Unknown        []int    // of each column of the encoding: cells with a category that it has not
 	Example        []string // of these, of each column
+	NoneLabels     int      // cells of the label column with the text "none", which is no class
 	Source, Target []int32  // the edges between the nodes as they are listed
 }
 
@@ -52,6 +53,7 @@ func (e *Encoding) ReadNodes(path string, format table.Format) (*graph.Graph, ma
 // keeps neither them nor names: the nodes must be numbered, from 0 in the order of the table.
 func (e *Encoding) scanNodes(path string, format table.Format, row func(x *mat.Sparse) error) (*graph.Graph, map[string]int32,
 	*Reading, error) {
+	format.Missing = slices.Concat(format.Missing, e.Missing)
 	t, err := table.Open(path, format)
 	if err != nil {
 		return nil, nil, nil, err
@@ -216,8 +218,10 @@ func (n *nodeReader) addLabel(cells []string, line int) error {
 	mark := graph.None
 	var found []string
 	if n.label >= 0 {
-		if found = n.e.split(cells[n.label]); len(found) > 0 {
+		if found = n.e.split(n.t.Cell(cells[n.label])); len(found) > 0 {
 			mark = graph.Test
+		} else if strings.EqualFold(strings.TrimSpace(cells[n.label]), "none") {
+			n.reading.NoneLabels++
 		}
 	}
 	if err := n.addTarget(found); err != nil {
@@ -225,7 +229,7 @@ func (n *nodeReader) addLabel(cells []string, line int) error {
 	}
 	if n.split >= 0 {
 		s, ok := splitNames[strings.ToLower(strings.TrimSpace(cells[n.split]))]
-		if !ok {
+		if !ok && !column.Missing(n.t.Cell(cells[n.split])) {
 			return n.t.Fault(line, n.split, "split must be train, val, test or none (got %.40q)", cells[n.split])
 		}
 		if mark != graph.None {

@@ -63,7 +63,7 @@ func (t *TimeSplit) Open(of *table.Table, columns []column.Column) (ok bool) {
 
 // Of returns what a node's label is used for: nothing where its cell has no time.
 func (t *TimeSplit) Of(of *table.Table, cells []string, line int) (graph.Split, error) {
-	cell := cells[t.at]
+	cell := of.Cell(cells[t.at])
 	if column.Missing(cell) {
 		return graph.None, nil
 	}

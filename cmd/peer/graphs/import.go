@@ -236,7 +236,7 @@ func (l *listing) bind(f *pflag.FlagSet) {
 func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	f.StringVar(&c.Name, "name", "", "name of the data set; default: of the file of nodes")
 	f.StringVar(&c.ID, "id-column", "", "column of the nodes' names (default id)")
-	f.StringVar(&c.Label, "label-column", "", "column of a node's class; empty cell: no label")
+	f.StringVar(&c.Label, "label-column", "", "column of a node's class; a missing one: no label")
 	f.StringSliceVar(&c.ClassOrder, "class-order", nil, "all classes in their order; default: numbers, or text")
 	f.BoolVar(&c.Multi, "multi", false, "any number of classes in a cell, separated by ;")
 	f.BoolVar(&c.Regression, "regression", false, "a number in a cell, which a model predicts")

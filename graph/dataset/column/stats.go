@@ -97,7 +97,7 @@ func (s *Stats) read(monthFirst bool) Moments {
 
 // Add takes the cell of a line.
 func (s *Stats) Add(t *table.Table, cell string, line int) {
-	cell = strings.TrimSpace(cell)
+	cell = strings.TrimSpace(t.Cell(cell))
 	empty := Missing(cell)
 	v, ok := 0.0, false
 	if !empty {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
 )
@@ -35,6 +36,11 @@ func (f *Facts) Warn() {
 			}
 		}
 	}
+	for _, c := range f.Classes {
+		if unknown[strings.ToLower(strings.TrimSpace(c.Name))] {
+			f.warn("class %s looks like a label that is not known: --missing %q leaves its %s without one", c.Name, c.Name, plural(c.Nodes, "node"))
+		}
+	}
 	for _, c := range f.Columns {
 		if c.Kind == Dropped && c.Why != "" {
 			f.warn("column %s is dropped: %s%s", c.Name, c.Why, c.Hint)
@@ -57,6 +63,11 @@ func (f *Facts) Warn() {
 		}
 	}
 }
+
+// unknown are names of classes, in lower case, that look like labels that are not known.
+var unknown = map[string]bool{"unknown": true, "unk": true, "unkn": true, "not known": true, "missing": true, "undefined": true, "unspecified": true,
+	"not specified": true, "not available": true, "not applicable": true, "unlabeled": true, "unlabelled": true, "empty": true, "-": true, "--": true,
+	"??": true, "unbekannt": true, "k.a.": true, "k. a.": true, "keine angabe": true, "fehlt": true, "inconnu": true, "desconocido": true}
 
 // plural writes a count of things.
 func plural(n int, what string) string {

@@ -18,10 +18,11 @@ import (
 // Format says how a file writes its cells. The zero value finds out. Of Parquet files, which say
 // so themselves, only Watch and Faults are used.
 type Format struct {
-	Delimiter    string // between cells: one character or "tab"; "": the one of , ; tab | that the first line has
-	Charset      string // utf-8, latin1, windows-1252 or utf-16; "" or "auto": detected
-	DecimalComma bool   // 1.234,5 is a number, and 1,234.5 is not
-	Edges        bool   // of a file that holds nodes and edges: the edges
+	Delimiter    string   // between cells: one character or "tab"; "": the one of , ; tab | that the first line has
+	Charset      string   // utf-8, latin1, windows-1252 or utf-16; "" or "auto": detected
+	DecimalComma bool     // 1.234,5 is a number, and 1,234.5 is not
+	Missing      []string // texts that mean that there is no value, besides those of column.Missing, in any case
+	Edges        bool     // of a file that holds nodes and edges: the edges
 
 	Watch  func(bytes int64) error // called as each mebibyte has been read; an error ends the reading
 	Faults *Faults                 // gets the rows at fault; nil: the first one ends the reading

@@ -268,6 +268,16 @@ func (t *Table) CommaHint(cell string) string {
 	return "; a decimal comma needs --decimal-comma"
 }
 
+// Cell returns a cell, "" for one of the texts of the format that mean that there is no value.
+func (t *Table) Cell(cell string) string {
+	for _, text := range t.format.Missing {
+		if strings.EqualFold(strings.TrimSpace(cell), strings.TrimSpace(text)) {
+			return ""
+		}
+	}
+	return cell
+}
+
 // Largest bounds the size of numbers in tables, so that sums of their squares are finite.
 const Largest = 1e140
 

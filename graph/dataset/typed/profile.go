@@ -58,6 +58,7 @@ func (r *reader) profile() error {
 		e := &r.Encoding.Edges[k]
 		c := r.edgeConfig(k, columns[e.Name()])
 		of := c.Encoding()
+		of.Missing = c.Format.Missing
 		of.ID = "id" // an encoding must name one, and a table of edges has none
 		found, err := c.ProfileEdges()
 		if err != nil {
