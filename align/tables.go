@@ -491,6 +491,7 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 		}
 		return nil
 	})
-	r.what.Tables = append(r.what.Tables, dataset.TableFacts(t, rows, c.Format))
-	return err
+	what, lost := dataset.TableFacts(t, rows, c.Format)
+	r.what.Tables = append(r.what.Tables, what)
+	return cmp.Or(err, lost)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
@@ -11,13 +12,21 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// TableFacts describes a table of which so many rows were read.
-func TableFacts(t *table.Table, rows int, format table.Format) facts.Table {
+// TableFacts describes a table of which so many rows were read. It is an error if nearly all others were skipped.
+func TableFacts(t *table.Table, rows int, format table.Format) (facts.Table, error) {
 	f := facts.Table{File: filepath.Base(t.Path), Rows: rows, Skipped: format.Faults.Count(t.Path), Encoding: t.Charset}
 	if t.Comma != 0 {
 		f.Delimiter = string(t.Comma)
 	}
-	return f
+	if f.Skipped == 0 || !format.Faults.Skip {
+		return f, nil
+	}
+	f.Reasons = format.Faults.Reasons(t.Path)
+	if f.Skipped >= 9*f.Rows {
+		return f, fmt.Errorf("dataset: %s: rows at fault must be under 90 %% to be skipped (got %d of %d: %s)", t.Path, f.Skipped, f.Skipped+f.Rows,
+			strings.Join(f.Reasons[:min(len(f.Reasons), 5)], "; "))
+	}
+	return f, nil
 }
 
 // Facts says what the tables became: e of p's columns, and g.

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -90,8 +91,9 @@ func (l *Edges) Read(path string, source, target Ends, format table.Format, r *R
 	defer t.Close()
 	before := len(l.Source)
 	err = l.read(t, source, target, format)
-	r.Tables = append(r.Tables, TableFacts(t, len(l.Source)-before, format))
-	return err
+	what, lost := TableFacts(t, len(l.Source)-before, format)
+	r.Tables = append(r.Tables, what)
+	return cmp.Or(err, lost)
 }
 
 // read adds the rows of a table.

@@ -67,6 +67,10 @@ func (e *Encoding) scanNodes(path string, format table.Format, row func(x *mat.S
 		return nil, nil, nil, err
 	}
 	g := n.g
+	what, err := TableFacts(t, len(g.Split), format)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	if len(g.Split) == 0 {
 		return nil, nil, nil, fmt.Errorf("dataset: %s: the table must have at least one node (got no rows)", path)
 	}
@@ -83,7 +87,7 @@ func (e *Encoding) scanNodes(path string, format table.Format, row func(x *mat.S
 			g.X = graph.Features{Dense: x.Dense()}
 		}
 	}
-	n.reading.Tables = []facts.Table{TableFacts(t, len(g.Split), format)}
+	n.reading.Tables = []facts.Table{what}
 	return g, n.index, &n.reading, nil
 }
 

@@ -40,11 +40,12 @@ type Facts struct {
 
 // Table is a file that was read.
 type Table struct {
-	File      string `json:"file"` // without its directory
-	Rows      int    `json:"rows"` // without those that were skipped
-	Skipped   int    `json:"skipped"`
-	Encoding  string `json:"encoding,omitempty"`  // of a text: its character set
-	Delimiter string `json:"delimiter,omitempty"` // of a text
+	File      string   `json:"file"` // without its directory
+	Rows      int      `json:"rows"` // without those that were skipped
+	Skipped   int      `json:"skipped"`
+	Reasons   []string `json:"reasons,omitempty"`   // of the rows that were skipped, counted
+	Encoding  string   `json:"encoding,omitempty"`  // of a text: its character set
+	Delimiter string   `json:"delimiter,omitempty"` // of a text
 }
 
 // Column is what a column became.

@@ -26,6 +26,9 @@ func (f *Facts) Print(w io.Writer) {
 			text += "; " + plural(t.Skipped, "row") + " skipped"
 		}
 		fmt.Fprintf(w, "  %s: %s\n", t.File, text)
+		for _, why := range t.Reasons[:min(shown, len(t.Reasons))] {
+			fmt.Fprintf(w, "    skipped: %s\n", why)
+		}
 	}
 	for _, t := range f.Types {
 		text := plural(t.Features, "feature")

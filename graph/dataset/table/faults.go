@@ -1,10 +1,12 @@
 package table
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,6 +115,35 @@ func (f *Faults) Count(path string) int {
 		return len(f.list)
 	}
 	return len(f.known[path])
+}
+
+// values are what differs among the texts of faults with one reason.
+var values = regexp.MustCompile(`"(\\.|[^"\\])*"|\b(line|row) \d+`)
+
+// Reasons counts the rows of a table that are at fault by reason, the most frequent first, each as "N × REASON".
+func (f *Faults) Reasons(path string) (list []string) {
+	if f == nil {
+		return nil
+	}
+	count := map[string]int{}
+	for _, e := range f.list {
+		if e.Path == path {
+			text, _, _ := strings.Cut(e.Text, " (")
+			if text = values.ReplaceAllString(text, "…"); e.Column != "" {
+				text = "column " + e.Column + ": " + text
+			}
+			count[text]++
+		}
+	}
+	for text, n := range count {
+		list = append(list, fmt.Sprintf("%d × %s", n, text))
+	}
+	slices.SortFunc(list, func(a, b string) int {
+		_, x, _ := strings.Cut(a, " × ")
+		_, y, _ := strings.Cut(b, " × ")
+		return cmp.Or(count[y]-count[x], strings.Compare(x, y))
+	})
+	return list
 }
 
 // Write writes the rows that were left out: file, line, column and fault, then the row's cells.
