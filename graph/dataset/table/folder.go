@@ -119,6 +119,8 @@ func (f *folder) read() (cells []string, row int, err error) {
 	f.row++
 	if fault := (*RowFault)(nil); errors.As(err, &fault) {
 		err = &RowFault{Path: f.whole.Path, Unit: f.whole.Unit, Line: f.row, Column: fault.Column, Text: fault.Text + f.at(f.row)}
+	} else if err != nil {
+		err = fmt.Errorf("%s: %w", f.names[len(f.names)-1], err)
 	}
 	return cells, f.row, err
 }

@@ -132,6 +132,9 @@ func (t *Table) openCSV(usual rune) error {
 	}
 	t.Read = func() ([]string, int, error) {
 		cells, err := c.Read()
+		if err := t.unclosed(c, cells, err); err != nil {
+			return nil, 0, err
+		}
 		var wrong *csv.ParseError
 		if errors.As(err, &wrong) {
 			text := err.Error()
@@ -145,6 +148,47 @@ func (t *Table) openCSV(usual rune) error {
 		}
 		line, _ := c.FieldPos(0)
 		return cells, line, nil
+	}
+	return nil
+}
+
+// unclosed returns an error if a quote of the row that c read with err does not close in its row and takes other rows
+// with it. They are rows if they have as many cells, and no blank behind a delimiter as prose has.
+func (t *Table) unclosed(c *csv.Reader, cells []string, err error) error {
+	var wrong *csv.ParseError
+	if err != nil && !errors.As(err, &wrong) {
+		return nil
+	}
+	opens := 0 // lines behind the first one of the row
+	fault := func(until int) error {
+		line := 0
+		if wrong != nil {
+			line = wrong.StartLine
+		} else {
+			line, _ = c.FieldPos(0)
+		}
+		return fmt.Errorf("line %d: a quote opens here and must close in its row (it goes on to line %d): close it, or double it if it belongs to the text",
+			line+opens, line+until)
+	}
+	n, comma := max(c.FieldsPerRecord, 2), string(t.Comma)
+	for k, cell := range cells {
+		if !strings.Contains(cell, "\n") {
+			continue
+		}
+		text := strings.Split(cell, "\n")
+		last := len(text) - 1
+		rows := 1+strings.Count(text[0], comma) == n-k && !strings.Contains(cell, comma+" ")
+		for _, row := range text[1:last] {
+			rows = rows && 1+strings.Count(row, comma) == n
+		}
+		switch ends := strings.Count(text[last], comma); {
+		case rows && err == nil && last > 1 && ends == k, rows && err != nil && (last > 1 || ends > 0):
+			return fault(opens + last)
+		}
+		opens += last
+	}
+	if errors.Is(err, csv.ErrQuote) && wrong.Line > wrong.StartLine+opens {
+		return fault(wrong.Line - wrong.StartLine)
 	}
 	return nil
 }
