@@ -61,7 +61,7 @@ func openFolder(path string, files []string, format Format) (*Table, error) {
 	w := &Table{Packed: &Packed{Path: path, Plain: path}, Unit: "row", format: format}
 	f := &folder{whole: w, rest: files}
 	w.parts, w.files = f, []io.Closer{f}
-	if err := f.next(); err != nil {
+	if err := f.next(); err != nil && (err != io.EOF || f.now == nil) {
 		return nil, errors.Join(err, f.Close())
 	}
 	w.Columns, w.Charset, w.Comma, w.Unread = f.now.Columns, f.now.Charset, f.now.Comma, f.now.Unread
@@ -77,23 +77,28 @@ func (f *folder) Close() error {
 	return f.now.Close()
 }
 
-// next opens the next file that has rows, or the last; without any left the error is io.EOF.
+// next opens the next file that has rows, or the last that names columns; without any left the error is io.EOF.
 func (f *folder) next() error {
 	for len(f.rest) > 0 {
-		if err := f.Close(); err != nil {
-			return err
-		}
 		t, err := Open(f.rest[0], f.whole.format)
+		if info, wrong := os.Stat(f.rest[0]); err != nil && (errors.Is(err, errEmpty) || wrong == nil && info.Size() == 0) {
+			if f.rest = f.rest[1:]; len(f.rest) > 0 || f.now != nil {
+				continue
+			}
+		}
 		if err != nil {
 			return err
 		}
+		if err := f.Close(); err != nil {
+			return errors.Join(err, t.Close())
+		}
 		f.now, f.rest = t, f.rest[1:]
 		f.cells, _, f.err = t.Read()
-		if f.err == io.EOF && len(f.rest) > 0 {
+		if f.err == io.EOF {
 			continue
 		}
 		f.ahead, f.begins, f.names = true, append(f.begins, f.row), append(f.names, filepath.Base(t.Path))
-		if f.whole.Columns != nil && f.err != io.EOF && !slices.Equal(t.Columns, f.whole.Columns) {
+		if f.whole.Columns != nil && !slices.Equal(t.Columns, f.whole.Columns) {
 			return fmt.Errorf("table: %s: columns must be %s, as in the files before (got %s)", t.Path,
 				strings.Join(f.whole.Columns, ", "), strings.Join(t.Columns, ", "))
 		}

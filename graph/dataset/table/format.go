@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -103,10 +102,8 @@ func detect(r io.Reader) (string, error) {
 	have := 0
 	for {
 		n, err := r.Read(b[have:])
+		e.head = append(e.head, b[have:have+min(n, 1<<12-len(e.head))]...)
 		have += n
-		if e.head == nil && (have >= 1<<12 || err != nil) {
-			e.head = slices.Clone(b[:min(have, 1<<12)])
-		}
 		have = copy(b, e.look(b[:have], err != nil))
 		if err == io.EOF {
 			return e.charset(), nil

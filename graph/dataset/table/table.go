@@ -113,25 +113,31 @@ func (t *Table) openCSV(usual rune) error {
 			return err
 		}
 	}
-	c := csv.NewReader(b)
-	var err error
-	if t.Comma, err = t.delimiter(b, usual); err != nil {
+	before, err := t.separator(b)
+	if err != nil {
 		return err
 	}
+	c := csv.NewReader(io.MultiReader(strings.NewReader(before), b))
+	if t.Comma == 0 {
+		if t.Comma, err = t.delimiter(b, usual); err != nil {
+			return err
+		}
+	}
 	c.Comma, c.ReuseRecord = t.Comma, true
-	header, err := c.Read()
+	c.FieldsPerRecord = -1
+	header, err := filled(c)
 	if err == io.EOF {
-		return errors.New("the file is empty; its first line must name the columns")
+		return errEmpty
 	}
 	if err != nil {
 		return err
 	}
-	t.Columns = slices.Clone(header)
+	t.Columns, c.FieldsPerRecord = slices.Clone(header), len(header)
 	if t.Columns[0] == "" {
 		t.index = 0
 	}
 	t.Read = func() ([]string, int, error) {
-		cells, err := c.Read()
+		cells, err := filled(c)
 		if err := t.unclosed(c, cells, err); err != nil {
 			return nil, 0, err
 		}
@@ -150,6 +156,34 @@ func (t *Table) openCSV(usual rune) error {
 		return cells, line, nil
 	}
 	return nil
+}
+
+// errEmpty is the error of a text without a line.
+var errEmpty = errors.New("the file is empty; its first line must name the columns")
+
+// separator reads the line sep=; that Excel writes before the names of the columns, if b begins with it: the delimiter.
+// It returns a blank line in its place, so that lines are counted as in the file.
+func (t *Table) separator(b *bufio.Reader) (before string, err error) {
+	head, _ := b.Peek(16)
+	line, _, ended := strings.Cut(string(head), "\n")
+	text := strings.Trim(strings.TrimSuffix(line, "\r"), `"`)
+	if !ended || len(text) < 5 || !strings.EqualFold(text[:4], "sep=") || utf8.RuneCountInString(text[4:]) != 1 {
+		return "", nil
+	}
+	t.Comma, err = t.format.comma([]rune(text[4:])[0])
+	_, discarding := b.Discard(len(line) + 1)
+	return "\n", errors.Join(err, discarding)
+}
+
+// filled returns the next row that is more than delimiters: spreadsheets write such rows at the end.
+func filled(c *csv.Reader) ([]string, error) {
+	for {
+		cells, err := c.Read()
+		if len(cells) < 2 || err != nil && !errors.Is(err, csv.ErrFieldCount) ||
+			slices.ContainsFunc(cells, func(cell string) bool { return strings.TrimSpace(cell) != "" }) {
+			return cells, err
+		}
+	}
 }
 
 // unclosed returns an error if a quote of the row that c read with err does not close in its row and takes other rows
