@@ -128,8 +128,8 @@ func TestImportNamesNoFields(t *testing.T) {
 		"--text age":                          "text must be COLUMN:WIDTH",
 		"--age age":                           "age must be COLUMN:DATE",
 		"--numeric none":                      `no column "none" (numeric columns)`,
-		"--label-column none":                 `no column "none" (the labels)`,
-		"--label-column sick --split-time none:1:2": `no column "none" (the split by time)`,
+		"--label-column none":                 `no column "none" (the labels, --label-column)`,
+		"--label-column sick --split-time none:1:2": `no column "none" (the split by time, --split-time)`,
 		"--label-column sick --categorical sick":    "column sick must have one role (got another, too: categorical columns)",
 	} {
 		refuse(t, 2, []string{want}, append([]string{"import", "--nodes", nodes, "--out", filepath.Join(dir, "out")}, strings.Fields(args)...)...)

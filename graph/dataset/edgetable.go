@@ -100,8 +100,8 @@ func (l *Edges) Read(path string, source, target Ends, format table.Format, r *R
 func (l *Edges) read(t *table.Table, source, target Ends, format table.Format) (err error) {
 	e := l.e
 	var at [4]int // source, target, weight, relation; −1: none
-	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources"}, {e.Target, "the edges' targets"},
-		{e.Weight, "the edges' weights"}, {e.Relation, "the edges' relations"}} {
+	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources, --source-column"}, {e.Target, "the edges' targets, --target-column"},
+		{e.Weight, "the edges' weights, --weight-column"}, {e.Relation, "the edges' relations, --relation-column"}} {
 		if at[k] = -1; column.name == "" {
 			continue
 		}
@@ -324,10 +324,10 @@ func (c *ImportConfig) scanEdges(only map[int]*column.Stats) (*scanned, error) {
 
 // beginEdges makes the statistics of the columns that the user names.
 func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
-	roles := []string{c.Source, c.Target, c.Weight, c.Relation}
+	roles := []int{t.Find(c.Source), t.Find(c.Target), t.Find(c.Weight), t.Find(c.Relation)}
 	if c.EdgeColumns[0] == allColumns && len(c.EdgeColumns) == 1 {
 		for k, name := range t.Columns {
-			if name != "" && !slices.Contains(roles, name) {
+			if name != "" && !slices.Contains(roles, k) {
 				s.stats[k] = &column.Stats{}
 			}
 		}
@@ -335,12 +335,12 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 	}
 	for _, text := range c.EdgeColumns {
 		name, asked := edgeColumn(text)
-		if slices.Contains(roles, name) {
-			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: edge columns)", t.Path, name)
-		}
 		at, err := t.Column(name, "edge columns, each COLUMN or COLUMN:KIND, the kind numeric, categorical, date, dmy or mdy")
 		if err != nil {
 			return err
+		}
+		if slices.Contains(roles, at) {
+			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: edge columns)", t.Path, name)
 		}
 		s.stats[at] = &column.Stats{Asked: asked}
 	}

@@ -198,13 +198,13 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 		return err
 	}
 	if by, _ := ParseTimeSplit(c.SplitTime); by != nil { // Validate has seen it
-		if _, err := t.Column(by.Column, "the split by time"); err != nil {
+		if _, err := t.Column(by.Column, "the split by time, --split-time"); err != nil {
 			return err
 		}
 	}
 	role := make([]bool, len(t.Columns))
-	all := []asked{{column.Column{Name: s.id}, "the nodes' names"}, {column.Column{Name: c.Label}, "the labels"}, {column.Column{Name: c.Split}, "the splits"},
-		{column.Column{Name: c.Site}, "the nodes' owners"}}
+	all := []asked{{column.Column{Name: s.id}, "the nodes' names, --id-column"}, {column.Column{Name: c.Label}, "the labels, --label-column"}, {column.Column{Name: c.Split}, "the splits, --split-column"},
+		{column.Column{Name: c.Site}, "the nodes' owners, --site-column"}}
 	for _, a := range append(all, list...) {
 		if a.Name == "" {
 			continue

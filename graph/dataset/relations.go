@@ -32,7 +32,7 @@ func (c *ImportConfig) relations() ([]string, error) {
 		return nil, err
 	}
 	defer t.Close()
-	at, err := t.Column(c.Relation, "the edges' relations")
+	at, err := t.Column(c.Relation, "the edges' relations, --relation-column")
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ type nodeReader struct {
 func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) (*nodeReader, error) {
 	n := &nodeReader{e: e, t: t, row: row, class: map[string]int32{}, index: map[string]int32{}}
 	var err error
-	if n.id, err = t.Column(e.ID, "the nodes' names"); err != nil {
+	if n.id, err = t.Column(e.ID, "the nodes' names, --id-column"); err != nil {
 		return nil, err
 	}
 	n.at = make([]int, len(e.Columns))

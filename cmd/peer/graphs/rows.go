@@ -46,6 +46,7 @@ func BindCells(f *pflag.FlagSet, c *table.Format) {
 	f.StringVar(&c.Delimiter, "delimiter", "", "between cells: one character or tab; default: found")
 	f.StringVar(&c.Charset, "encoding", "auto", "of text: utf-8, latin1, windows-1252, utf-16 or auto")
 	f.BoolVar(&c.DecimalComma, "decimal-comma", false, "numbers like 1.234,5")
+	f.BoolVar(&c.NoHeader, "no-header", false, "the first line is a row; columns are numbered from 1")
 	f.StringArrayVar(&c.Missing, "missing", nil, "more texts that mean no value, such as unknown")
 }
 

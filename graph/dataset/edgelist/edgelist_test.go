@@ -127,7 +127,7 @@ func TestReadEdgesFaults(t *testing.T) {
 		{name: "not gzip", file: "a.el.gz", text: "1 2\n", want: []string{"a.el.gz", "gzip"}},
 		{name: "not zstd", file: "a.el.zst", text: "1 2\n3 4\n", want: []string{"a.el.zst", "magic"}},
 		{name: "names", file: "a.csv", text: "source,target\na,b\n", want: []string{"line 2", "column source", `"a"`, "table"}},
-		{name: "no columns", file: "a.csv", text: "from,to\n1,2\n", want: []string{`"source"`, "from, to"}},
+		{name: "no columns", file: "a.csv", text: "a,b\n1,2\n", want: []string{`"source"`, "a, b"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.cfg.Path = filepath.Join(t.TempDir(), c.file)

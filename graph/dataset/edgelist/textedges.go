@@ -114,6 +114,7 @@ func parseWeight(cell []byte) (float32, error) {
 // openTableEdges opens a table with the columns source and target, or one of numbers only, which
 // has no names.
 func openTableEdges(c Config) (*List, error) {
+	c.Cells.Edges = true
 	t, err := table.Open(c.Path, c.Cells)
 	if err != nil {
 		return nil, err
@@ -128,12 +129,12 @@ func openTableEdges(c Config) (*List, error) {
 		}
 	}
 	if source < 0 || target < 0 || weight < 0 && c.Weight != "" {
-		_, err := t.Column(cmp.Or(c.Source, "source"), "the edges' sources")
+		_, err := t.Column(cmp.Or(c.Source, "source"), "the edges' sources, --source-column")
 		if err == nil {
-			_, err = t.Column(cmp.Or(c.Target, "target"), "the edges' targets")
+			_, err = t.Column(cmp.Or(c.Target, "target"), "the edges' targets, --target-column")
 		}
 		if err == nil {
-			_, err = t.Column(c.Weight, "the edges' weights")
+			_, err = t.Column(c.Weight, "the edges' weights, --weight-column")
 		}
 		return nil, errors.Join(err, t.Close())
 	}

@@ -65,7 +65,7 @@ func openFolder(path string, files []string, format Format) (*Table, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	w.Columns, w.Charset, w.Comma, w.Unread = f.now.Columns, f.now.Charset, f.now.Comma, f.now.Unread
-	w.index, w.place, w.Read = f.now.index, f.now.place, f.read
+	w.index, w.place, w.unnamed, w.Read = f.now.index, f.now.place, f.now.unnamed, f.read
 	return w, nil
 }
 

@@ -21,6 +21,7 @@ type Format struct {
 	Charset      string   // utf-8, latin1, windows-1252 or utf-16; "" or "auto": detected
 	DecimalComma bool     // 1.234,5 is a number, and 1,234.5 is not
 	Missing      []string // texts that mean that there is no value, besides those of column.Missing, in any case
+	NoHeader     bool     // the first line of a text is a row; columns are numbered from 1
 	Edges        bool     // of a file that holds nodes and edges: the edges
 
 	Watch  func(bytes int64) error // called as each mebibyte has been read; an error ends the reading

@@ -27,10 +27,11 @@ type Table struct {
 	Comma   rune                          // between the cells of a text
 	Unread  map[string]error              // columns whose cells are empty because their values cannot be read, and why
 
-	format Format
-	parts  *folder        // of a table in several files; nil: it is in one
-	index  int            // column of the names of rows that pandas wrote without a name of its own; −1: none
-	place  map[string]int // of each column
+	format  Format
+	unnamed bool           // the columns have no names, but numbers from 1
+	parts   *folder        // of a table in several files; nil: it is in one
+	index   int            // column of the names of rows that pandas wrote without a name of its own; −1: none
+	place   map[string]int // of each column
 }
 
 // IndexName is what the names of rows are called that pandas wrote into a column without a name.
@@ -133,10 +134,23 @@ func (t *Table) openCSV(usual rune) error {
 		return err
 	}
 	t.Columns, c.FieldsPerRecord = slices.Clone(header), len(header)
-	if t.Columns[0] == "" {
+	if t.Columns[0] == "" && !t.format.NoHeader {
 		t.index = 0
 	}
+	var first []string
+	line, _ := c.FieldPos(0)
+	if t.unnamed = t.format.NoHeader; t.unnamed {
+		first = t.Columns
+		t.Columns = make([]string, len(first))
+		for k := range first {
+			t.Columns[k] = strconv.Itoa(k + 1)
+		}
+	}
 	t.Read = func() ([]string, int, error) {
+		if cells := first; cells != nil {
+			first = nil
+			return cells, line, nil
+		}
 		cells, err := filled(c)
 		if err := t.unclosed(c, cells, err); err != nil {
 			return nil, 0, err
@@ -231,6 +245,15 @@ func (t *Table) unclosed(c *csv.Reader, cells []string, err error) error {
 // are never used, but that of pandas' index as the names of the nodes.
 func (t *Table) checkColumns() error {
 	t.place = make(map[string]int, len(t.Columns))
+	called := map[string]int{}
+	for _, name := range t.Columns {
+		called[strings.TrimSpace(name)]++
+	}
+	for k, name := range t.Columns {
+		if name = strings.TrimSpace(name); called[name] == 1 { // else the blanks tell columns apart
+			t.Columns[k] = name
+		}
+	}
 	for k, name := range t.Columns {
 		if !utf8.ValidString(name) {
 			return fmt.Errorf("names of columns must be UTF-8 (got %.40q)", name)
@@ -239,14 +262,35 @@ func (t *Table) checkColumns() error {
 			continue
 		}
 		if _, ok := t.place[name]; ok {
-			return fmt.Errorf("column %s occurs twice", name)
+			return fmt.Errorf("column %s occurs twice%s", name, t.headerHint())
 		}
 		t.place[name] = k
 	}
-	if t.format.Edges && IsList(t.Path) {
+	if t.format.Edges && len(t.Columns) > 1 && (IsList(t.Path) || t.unnamed) {
 		t.place["source"], t.place["target"] = 0, 1
+		return nil
+	}
+	// What Gephi, igraph and others call the columns, in any case; the first that occurs.
+	for name, also := range map[string][]string{"id": {"id"}, "source": {"source", "src", "from"}, "target": {"target", "dst", "to"}} {
+		if _, ok := t.place[name]; ok || (name == "id") == t.format.Edges {
+			continue
+		}
+		for _, other := range also {
+			if at := slices.IndexFunc(t.Columns, func(c string) bool { return strings.EqualFold(c, other) }); at >= 0 {
+				t.place[name] = at
+				break
+			}
+		}
 	}
 	return nil
+}
+
+// headerHint says what to do about a table whose first line has a number among the names of columns; of others nothing.
+func (t *Table) headerHint() string {
+	if !t.unnamed && slices.ContainsFunc(t.Columns, func(name string) bool { _, ok := Number(name); return ok }) {
+		return "; if the first line is a row, --no-header numbers the columns from 1"
+	}
+	return ""
 }
 
 // Each calls f with the cells and line of every row; the cells are valid until f returns. Of an
@@ -284,7 +328,14 @@ func (t *Table) Each(f func(cells []string, line int) error) error {
 // NameColumn returns the column of the rows' names where the user names none: id, or where there is
 // none pandas' index.
 func (t *Table) NameColumn() string {
-	if t.Find("id") < 0 && t.index >= 0 {
+	at := t.Find("id")
+	if at >= 0 {
+		return t.Columns[at]
+	}
+	if t.unnamed {
+		return "1"
+	}
+	if t.index >= 0 {
 		if name := t.Columns[t.index]; name != "" {
 			return name
 		}
@@ -301,7 +352,7 @@ func (t *Table) Column(name, flag string) (int, error) {
 		if len(names) > 100 {
 			names = append(slices.Clone(names[:100]), fmt.Sprintf("and %d more", len(t.Columns)-100))
 		}
-		return -1, fmt.Errorf("table: %s: no column %q (%s); its columns are %s", t.Path, name, flag, strings.Join(names, ", "))
+		return -1, fmt.Errorf("table: %s: no column %q (%s); its columns are %s%s", t.Path, name, flag, strings.Join(names, ", "), t.headerHint())
 	}
 	return at, nil
 }
@@ -313,6 +364,15 @@ func (t *Table) Find(name string) int {
 	}
 	if at, ok := t.place[name]; ok {
 		return at
+	}
+	name = strings.TrimSpace(name)
+	if at, ok := t.place[name]; ok {
+		return at
+	}
+	if usual := strings.ToLower(name); usual == "id" || usual == "source" || usual == "target" {
+		if at, ok := t.place[usual]; ok {
+			return at
+		}
 	}
 	if name == IndexName {
 		return t.index
