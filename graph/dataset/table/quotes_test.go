@@ -1,6 +1,7 @@
 package table
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func TestUnclosedQuote(t *testing.T) {
 	} {
 		for _, skip := range []bool{false, true} {
 			text := lines(c.change)
-			want := fmt.Sprintf("line %d: a quote opens here", c.line)
+			want := fmt.Sprintf("quote that opens on line %d must", c.line)
 			n, err := read(written(t, "a.csv", []byte(text)), Format{Faults: &Faults{Skip: skip}})
 			if err == nil {
 				t.Errorf("%s, skip %v: %d rows and no error", name, skip, n)
@@ -69,6 +70,10 @@ func TestUnclosedQuote(t *testing.T) {
 			t.Errorf("%s: %d rows, %v", name, n, err)
 		}
 	}
+	// Without skip it is one of all faults.
+	faults := &Faults{}
+	_, err := read(written(t, "a.csv", []byte(lines(map[int]string{6: "x", 13: `p13,"13,w,n`}))), Format{Faults: faults})
+	graphtest.Refused(t, errors.Join(err, faults.Err()), "line 6: there must be 4 cells", "quote that opens on line 13 must")
 	// One row alone is at fault.
 	for name, change := range map[string]string{"too few": "p13,\"a\nb\",w", "unclosed in the row": `p13,"13"x,w,n`, "bare": `p13,1"3,w,n`} {
 		faults := &Faults{Skip: true}

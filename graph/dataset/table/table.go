@@ -152,8 +152,10 @@ func (t *Table) openCSV(usual rune) error {
 			return cells, line, nil
 		}
 		cells, err := filled(c)
-		if err := t.unclosed(c, cells, err); err != nil {
-			return nil, 0, err
+		if fault := t.unclosed(c, cells, err); fault != nil && t.format.Faults != nil && t.format.Faults.Skip {
+			return nil, 0, errors.New(fault.Text) // its row is not all that would be lost
+		} else if fault != nil {
+			return cells, fault.Line, fault
 		}
 		var wrong *csv.ParseError
 		if errors.As(err, &wrong) {
@@ -200,23 +202,24 @@ func filled(c *csv.Reader) ([]string, error) {
 	}
 }
 
-// unclosed returns an error if a quote of the row that c read with err does not close in its row and takes other rows
+// unclosed returns a fault if a quote of the row that c read with err does not close in its row and takes other rows
 // with it. They are rows if they have as many cells, and no blank behind a delimiter as prose has.
-func (t *Table) unclosed(c *csv.Reader, cells []string, err error) error {
+func (t *Table) unclosed(c *csv.Reader, cells []string, err error) *RowFault {
 	var wrong *csv.ParseError
 	if err != nil && !errors.As(err, &wrong) {
 		return nil
 	}
 	opens := 0 // lines behind the first one of the row
-	fault := func(until int) error {
+	fault := func(until int) *RowFault {
 		line := 0
 		if wrong != nil {
 			line = wrong.StartLine
 		} else {
 			line, _ = c.FieldPos(0)
 		}
-		return fmt.Errorf("line %d: a quote opens here and must close in its row (it goes on to line %d): close it, or double it if it belongs to the text",
-			line+opens, line+until)
+		return &RowFault{Path: t.Path, Unit: t.Unit, Line: line + opens, Text: fmt.Sprintf(
+			"the quote that opens on line %d must close in its row (it goes on to line %d): close it, or double it if it belongs to the text",
+			line+opens, line+until)}
 	}
 	n, comma := max(c.FieldsPerRecord, 2), string(t.Comma)
 	for k, cell := range cells {
