@@ -335,6 +335,9 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 	}
 	for _, text := range c.EdgeColumns {
 		name, asked := edgeColumn(text)
+		if t.Find(text) >= 0 {
+			name, asked = text, nil // the column's own name has a colon
+		}
 		at, err := t.Column(name, "edge columns, each COLUMN or COLUMN:KIND, the kind numeric, categorical, date, dmy or mdy")
 		if err != nil {
 			return err

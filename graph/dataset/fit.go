@@ -90,6 +90,9 @@ func (p *Profile) Local() (*Encoding, error) {
 		if !c.Multi && !c.Regression && c.ClassOrder == nil && p.labelled > 2 && len(p.Classes) == p.labelled {
 			return nil, fmt.Errorf("dataset: %s: column %s must hold classes (got %d labels, each once): give --regression for numbers", c.Nodes, c.Label, p.labelled)
 		}
+		if len(p.Classes) == 1 && !c.Multi {
+			return nil, fmt.Errorf("dataset: %s: column %s must have at least two classes (got %s only)", c.Nodes, c.Label, p.Classes[0])
+		}
 		e.Classes = p.Classes
 	}
 	for _, one := range p.Columns {

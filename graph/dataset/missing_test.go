@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
 // TestMissingTexts: each text that means no value means it in a column of labels as in one of numbers, and the manual lists it.
@@ -75,4 +76,11 @@ func TestNoneIsAClassByOrder(t *testing.T) {
 	if err != nil || g.Labels.Classes != 4 || f.Unlabelled != 0 {
 		t.Errorf("%d classes, %d without a label, %v", g.Labels.Classes, f.Unlabelled, err)
 	}
+}
+
+// TestOneClass: a column of labels with one class is refused.
+func TestOneClass(t *testing.T) {
+	dir := tables(t, map[string]string{"n.csv": "id,class\na,ill\nb,NA\nc,ill\n"})
+	_, _, err := ImportConfig{Nodes: dir + "/n.csv", Label: "class"}.Read()
+	graphtest.Refused(t, err, "column class must have at least two classes (got ill only)")
 }

@@ -39,6 +39,12 @@ func TestUsualNames(t *testing.T) {
 			t.Errorf("%+v: read again: %v", c, err)
 		}
 	}
+	// A name with a colon is not cut if the table has it.
+	dir := tables(t, map[string]string{"n.csv": "id,age,class\n" + nodes, "e.csv": "source,target,since:date\n" + edges})
+	g, _, err := ImportConfig{Nodes: dir + "/n.csv", Edges: dir + "/e.csv", Label: "class", EdgeColumns: []string{"since:date"}}.Read()
+	if err != nil || g.EdgeX.Cols != 1 {
+		t.Errorf("a column since:date: %v", err)
+	}
 	// A column that is not there, by its flag; "to" is no usual name of a label.
 	for _, c := range []struct {
 		nodes, edges string
