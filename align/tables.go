@@ -189,8 +189,12 @@ func (c *edgeTable) open() (t *table.Table, at [6]int, err error) {
 	if t, err = table.Open(c.Edges, format); err != nil {
 		return nil, at, err
 	}
-	for k, column := range []struct{ name, role string }{{c.Source, "the edges' sources, --source-column"}, {c.Target, "the edges' targets, --target-column"},
-		{c.sourceSite, "the sources' sites, --source-site-column"}, {c.targetSite, "the targets' sites, --target-site-column"}, {c.Weight, "the edges' weights, --weight-column"}, {c.Relation, "the edges' relations, --relation-column"}} {
+	for k, column := range []struct{ name, role string }{{c.Source, "the edges' sources, --source-column"},
+		{c.Target, "the edges' targets, --target-column"},
+		{c.sourceSite, "the sources' sites, --source-site-column"},
+		{c.targetSite, "the targets' sites, --target-site-column"},
+		{c.Weight, "the edges' weights, --weight-column"},
+		{c.Relation, "the edges' relations, --relation-column"}} {
 		if at[k] = -1; column.name == "" {
 			continue
 		}

@@ -23,8 +23,8 @@ func TableFacts(t *table.Table, rows int, format table.Format) (facts.Table, err
 	}
 	f.Reasons = format.Faults.Reasons(t.Path)
 	if f.Skipped >= 9*f.Rows {
-		return f, fmt.Errorf("dataset: %s: rows at fault must be under 90 %% to be skipped (got %d of %d: %s)", t.Path, f.Skipped, f.Skipped+f.Rows,
-			strings.Join(f.Reasons[:min(len(f.Reasons), 5)], "; "))
+		return f, fmt.Errorf("dataset: %s: rows at fault must be under 90 %% to be skipped (got %d of %d: %s)", t.Path,
+			f.Skipped, f.Skipped+f.Rows, strings.Join(f.Reasons[:min(len(f.Reasons), 5)], "; "))
 	}
 	return f, nil
 }
@@ -45,7 +45,8 @@ func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, 
 	}
 	f.Warn()
 	if r.NoneLabels > 0 {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("column %s: \"none\" in %d cells means no label; --class-order with all classes makes it one", e.Label, r.NoneLabels))
+		f.Warnings = append(f.Warnings, fmt.Sprintf(
+			"column %s: \"none\" in %d cells means no label; --class-order with all classes makes it one", e.Label, r.NoneLabels))
 	}
 	f.CheckDisguise(g.X, g.Labels)
 	return f, nil

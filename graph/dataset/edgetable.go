@@ -100,7 +100,8 @@ func (l *Edges) Read(path string, source, target Ends, format table.Format, r *R
 func (l *Edges) read(t *table.Table, source, target Ends, format table.Format) (err error) {
 	e := l.e
 	var at [4]int // source, target, weight, relation; −1: none
-	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources, --source-column"}, {e.Target, "the edges' targets, --target-column"},
+	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources, --source-column"},
+		{e.Target, "the edges' targets, --target-column"},
 		{e.Weight, "the edges' weights, --weight-column"}, {e.Relation, "the edges' relations, --relation-column"}} {
 		if at[k] = -1; column.name == "" {
 			continue
@@ -343,7 +344,8 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 			return err
 		}
 		if slices.Contains(roles, at) {
-			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: edge columns)", t.Path, name)
+			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: edge columns)",
+				t.Path, name)
 		}
 		s.stats[at] = &column.Stats{Asked: asked}
 	}

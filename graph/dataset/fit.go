@@ -91,7 +91,8 @@ func (p *Profile) Local() (*Encoding, error) {
 			return nil, fmt.Errorf("dataset: %s: column %s must hold classes (got %d labels, each once): give --regression for numbers", c.Nodes, c.Label, p.labelled)
 		}
 		if len(p.Classes) == 1 && !c.Multi {
-			return nil, fmt.Errorf("dataset: %s: column %s must have at least two classes (got %s only)", c.Nodes, c.Label, p.Classes[0])
+			return nil, fmt.Errorf("dataset: %s: column %s must have at least two classes (got %s only)", c.Nodes, c.Label,
+				p.Classes[0])
 		}
 		e.Classes = p.Classes
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
-// TestMissingTexts: each text that means no value means it in a column of labels as in one of numbers, and the manual lists it.
+// TestMissingTexts: each text that means no value means it in a column of labels as in one of numbers, and the
+// manual lists it.
 func TestMissingTexts(t *testing.T) {
 	manual, err := os.ReadFile("../../docs/how-to/own-data.md")
 	if err != nil {
@@ -40,24 +41,28 @@ func TestMissingTexts(t *testing.T) {
 				nodes += fmt.Sprintf("n%d,%s,%s\n", k, age, class)
 			}
 			dir := tables(t, map[string]string{"n.csv": nodes})
-			c := ImportConfig{Nodes: dir + "/n.csv", Label: "class", Multi: multi, Format: table.Format{Missing: []string{"Unknown"}}}
+			c := ImportConfig{Nodes: dir + "/n.csv", Label: "class", Multi: multi,
+				Format: table.Format{Missing: []string{"Unknown"}}}
 			g, f, err := c.Read()
 			if err != nil {
 				t.Fatalf("%q: %v", text, err)
 			}
-			if f.Unlabelled != 1 || !slices.Equal(g.Labels.Names, []string{"a", "b"}) || f.Columns[0].Missing != 1 || f.Columns[0].Kind != "numeric" {
-				t.Errorf("%q, multi %v: %d nodes without a label, classes %q, columns %+v", text, multi, f.Unlabelled, g.Labels.Names, f.Columns)
+			if f.Unlabelled != 1 || !slices.Equal(g.Labels.Names, []string{"a", "b"}) ||
+				f.Columns[0].Missing != 1 || f.Columns[0].Kind != "numeric" {
+				t.Errorf("%q, multi %v: %d nodes without a label, classes %q, columns %+v", text, multi,
+					f.Unlabelled, g.Labels.Names, f.Columns)
 			}
 			again, _, err := Encode(g.Encoding, c.Nodes, "", table.Format{})
-			if err != nil || !slices.Equal(again.Labels.Class, g.Labels.Class) || !slices.Equal(again.Labels.Bits, g.Labels.Bits) {
+			if err != nil || !slices.Equal(again.Labels.Class, g.Labels.Class) ||
+				!slices.Equal(again.Labels.Bits, g.Labels.Bits) {
 				t.Errorf("%q, multi %v: read again without the flag: %v", text, multi, err)
 			}
 		}
 	}
 }
 
-// TestNoneIsAClassByOrder: "none" means no label, with a warning, unless the order of classes names it; a class that looks
-// like "unknown" is warned of.
+// TestNoneIsAClassByOrder: "none" means no label, with a warning, unless the order of classes names it; a class that
+// looks like "unknown" is warned of.
 func TestNoneIsAClassByOrder(t *testing.T) {
 	nodes := "id,class\n"
 	for k := range 40 {
@@ -69,10 +74,13 @@ func TestNoneIsAClassByOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Join(f.Warnings, "\n")
-	if g.Labels.Classes != 3 || !strings.Contains(text, `"none" in 10 cells means no label`) || !strings.Contains(text, `--missing "unknown" leaves its 10 nodes`) {
+	if g.Labels.Classes != 3 || !strings.Contains(text,
+		`"none" in 10 cells means no label`) ||
+		!strings.Contains(text, `--missing "unknown" leaves its 10 nodes`) {
 		t.Errorf("%d classes, warnings %s", g.Labels.Classes, text)
 	}
-	g, f, err = ImportConfig{Nodes: dir + "/n.csv", Label: "class", ClassOrder: []string{"a", "b", "None", "unknown"}}.Read()
+	g, f, err = ImportConfig{Nodes: dir + "/n.csv", Label: "class",
+		ClassOrder: []string{"a", "b", "None", "unknown"}}.Read()
 	if err != nil || g.Labels.Classes != 4 || f.Unlabelled != 0 {
 		t.Errorf("%d classes, %d without a label, %v", g.Labels.Classes, f.Unlabelled, err)
 	}

@@ -33,11 +33,14 @@ func TestSkippedReasons(t *testing.T) {
 		return f.Tables[0].Reasons, f.Tables[1].Reasons, nil
 	}
 	of, edges, err := read(10, 15)
-	if err != nil || !slices.Equal(of, []string{"2 × column id: node … occurs on … already", "1 × column id: the node's name must be given"}) || len(edges) != 2 {
+	if err != nil || !slices.Equal(of, []string{
+		"2 × column id: node … occurs on … already",
+		"1 × column id: the node's name must be given"}) || len(edges) != 2 {
 		t.Errorf("reasons are %q and %q, %v", of, edges, err)
 	}
 	_, _, err = read(2, 18)
-	graphtest.Refused(t, err, "e.csv", "must be under 90 % to be skipped (got 19 of 21: 18 × column source: node must be a name in")
+	graphtest.Refused(t, err, "e.csv",
+		"must be under 90 % to be skipped (got 19 of 21: 18 × column source: node must be a name in")
 	_, _, err = read(0, 18)
 	graphtest.Refused(t, err, "e.csv", "got 19 of 19")
 }

@@ -110,14 +110,13 @@ func (c *Column) Valid() error {
 
 // missing are the texts that mean that there is no value, in any case and with blanks around: what pandas, R, SQL,
 // Excel, SAS and Weka write. docs/how-to/own-data.md lists them; table.Format.Missing adds to them.
-var missing = map[string]bool{"": true, "na": true, "n/a": true, "n.a.": true, "nan": true, "-nan": true, "null": true, "(null)": true, "nil": true,
-	"none": true, "nat": true, "<na>": true, "#na": true, "#n/a": true, "#n/a n/a": true, "#null!": true, "#div/0!": true, "#value!": true,
-	"1.#qnan": true, "-1.#ind": true, `\n`: true, ".": true, "?": true}
+var missing = strings.Split(`na|n/a|n.a.|nan|-nan|null|(null)|nil|none|nat|<na>|#na|#n/a|#n/a n/a|#null!|#div/0!|#value!|`+
+	`1.#qnan|-1.#ind|\n|.|?`, "|")
 
 // Missing reports whether a cell says that there is no value.
 func Missing(cell string) bool {
 	cell = strings.TrimSpace(cell)
-	return cell == "" || len(cell) <= len("#n/a n/a") && missing[strings.ToLower(cell)]
+	return cell == "" || len(cell) <= len("#n/a n/a") && slices.Contains(missing, strings.ToLower(cell))
 }
 
 // Encode gives the features of a cell that are not 0, by their places among the column's, in
@@ -173,7 +172,8 @@ func (c *Column) Encode(t *table.Table, cell string, put func(at int, v float64)
 func (c *Column) standardised(t *table.Table, cell string) (float64, error) {
 	v, ok := t.Number(cell)
 	z := (v - c.Mean) / c.Std
-	const remedy = "correct it, or say whether the column is numeric, categorical or ignored; --missing reads a text as no value"
+	const remedy = "correct it, or say whether the column is numeric, categorical or ignored; " +
+		"--missing reads a text as no value"
 	switch {
 	case t.TooLarge(cell):
 		return 0, fmt.Errorf("must be a number of at most %g in size (got %.40q): %s", table.Largest, cell, remedy)

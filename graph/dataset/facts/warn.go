@@ -37,8 +37,9 @@ func (f *Facts) Warn() {
 		}
 	}
 	for _, c := range f.Classes {
-		if unknown[strings.ToLower(strings.TrimSpace(c.Name))] {
-			f.warn("class %s looks like a label that is not known: --missing %q leaves its %s without one", c.Name, c.Name, plural(c.Nodes, "node"))
+		if slices.Contains(unknown, strings.ToLower(strings.TrimSpace(c.Name))) {
+			f.warn("class %s looks like a label that is not known: --missing %q leaves its %s without one", c.Name,
+				c.Name, plural(c.Nodes, "node"))
 		}
 	}
 	for _, c := range f.Columns {
@@ -65,9 +66,8 @@ func (f *Facts) Warn() {
 }
 
 // unknown are names of classes, in lower case, that look like labels that are not known.
-var unknown = map[string]bool{"unknown": true, "unk": true, "unkn": true, "not known": true, "missing": true, "undefined": true, "unspecified": true,
-	"not specified": true, "not available": true, "not applicable": true, "unlabeled": true, "unlabelled": true, "empty": true, "-": true, "--": true,
-	"??": true, "unbekannt": true, "k.a.": true, "k. a.": true, "keine angabe": true, "fehlt": true, "inconnu": true, "desconocido": true}
+var unknown = strings.Split("unknown|unk|unkn|not known|missing|undefined|unspecified|not specified|not available|"+
+	"not applicable|unlabeled|unlabelled|empty|-|--|??|unbekannt|k.a.|k. a.|keine angabe|fehlt|inconnu|desconocido", "|")
 
 // plural writes a count of things.
 func plural(n int, what string) string {

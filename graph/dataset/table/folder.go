@@ -81,7 +81,8 @@ func (f *folder) Close() error {
 func (f *folder) next() error {
 	for len(f.rest) > 0 {
 		t, err := Open(f.rest[0], f.whole.format)
-		if info, wrong := os.Stat(f.rest[0]); err != nil && (errors.Is(err, errEmpty) || wrong == nil && info.Size() == 0) {
+		info, wrong := os.Stat(f.rest[0])
+		if err != nil && (errors.Is(err, errEmpty) || wrong == nil && info.Size() == 0) {
 			if f.rest = f.rest[1:]; len(f.rest) > 0 || f.now != nil {
 				continue
 			}

@@ -40,14 +40,18 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestFolderEmptyParts: files without rows, wherever they are and however they are packed, have no say; alone they are refused.
+// TestFolderEmptyParts: files without rows, wherever they are and however they are packed, have no say;
+// alone they are refused.
 func TestFolderEmptyParts(t *testing.T) {
 	const head, row = "id,x\n", "id,x\na,1\n"
 	for name, files := range map[string]map[string]string{
-		"first": {"a.csv": "", "b.csv": row}, "last": {"a.csv": row, "b.csv": ""}, "middle": {"a.csv": row, "b.csv": "", "c.csv": "id,x\nb,2\n"},
-		"packed": {"a.csv.gz": "", "b.csv": row, "c.csv.zst": "", "d.parquet": ""}, "blank": {"a.csv": "\n\n", "b.csv": row},
-		"mark": {"a.csv": "\xef\xbb\xbf", "b.csv": row}, "headers": {"a.csv": head, "b.csv": row, "c.csv": head, "d.csv": ""},
-		"no row": {"a.csv": head, "b.csv": ""}, "no row last": {"a.csv": "", "b.csv": head},
+		"first": {"a.csv": "", "b.csv": row}, "last": {"a.csv": row, "b.csv": ""},
+		"middle":  {"a.csv": row, "b.csv": "", "c.csv": "id,x\nb,2\n"},
+		"packed":  {"a.csv.gz": "", "b.csv": row, "c.csv.zst": "", "d.parquet": ""},
+		"blank":   {"a.csv": "\n\n", "b.csv": row},
+		"mark":    {"a.csv": "\xef\xbb\xbf", "b.csv": row},
+		"headers": {"a.csv": head, "b.csv": row, "c.csv": head, "d.csv": ""},
+		"no row":  {"a.csv": head, "b.csv": ""}, "no row last": {"a.csv": "", "b.csv": head},
 	} {
 		columns, got, err := rows(t, folderOf(t, files))
 		want := map[string]int{"middle": 2, "no row": 0, "no row last": 0}
@@ -65,7 +69,8 @@ func TestFolderEmptyParts(t *testing.T) {
 	}
 }
 
-// TestSpreadsheet: Excel's line with the delimiter and rows of delimiters are no rows, and lines are counted as in the file.
+// TestSpreadsheet: Excel's line with the delimiter and rows of delimiters are no rows, and lines are counted as in
+// the file.
 func TestSpreadsheet(t *testing.T) {
 	for name, text := range map[string]string{
 		"sep":       "sep=;\r\nid;x\r\na;1\r\n;\r\n;\r\n",
@@ -102,8 +107,9 @@ func TestCharsetOfAnyLength(t *testing.T) {
 	for _, n := range []int{1, 2, 30, 1000, 1023, 1024, 1025, 40000} {
 		text := "id,x\n" + strings.Repeat("é,1\n", n)
 		for name, c := range map[string]*encoding.Encoder{
-			"utf-16": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder(), "utf-16 ": unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM).NewEncoder(),
-			"latin1": charmap.ISO8859_1.NewEncoder(), "utf-8": unicode.UTF8BOM.NewEncoder(),
+			"utf-16":  unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder(),
+			"utf-16 ": unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM).NewEncoder(),
+			"latin1":  charmap.ISO8859_1.NewEncoder(), "utf-8": unicode.UTF8BOM.NewEncoder(),
 		} {
 			b, err := c.Bytes([]byte(text))
 			if err != nil {
@@ -113,7 +119,8 @@ func TestCharsetOfAnyLength(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cells, _, err := table.Read(); err != nil || cells[0] != "é" || table.Charset != strings.TrimSpace(name) {
+			if cells, _, err := table.Read(); err != nil || cells[0] != "é" ||
+				table.Charset != strings.TrimSpace(name) {
 				t.Errorf("%s, %d rows: read as %s, %q, %v", name, n, table.Charset, cells, err)
 			}
 			table.Close()

@@ -9,7 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
-// TestUnclosedQuote: a quote that does not close in its row takes no rows along, whether rows at fault are skipped or not.
+// TestUnclosedQuote: a quote that does not close in its row takes no rows along, whether rows at fault are
+// skipped or not.
 func TestUnclosedQuote(t *testing.T) {
 	lines := func(change map[int]string) string {
 		list := []string{"id,age,ward,note"}
@@ -29,7 +30,7 @@ func TestUnclosedQuote(t *testing.T) {
 		}
 		defer table.Close()
 		err = table.Each(func([]string, int) error { n++; return nil })
-		return n, err
+		return n, errors.Join(err, f.Faults.Err())
 	}
 	for name, c := range map[string]struct {
 		change map[int]string
@@ -73,9 +74,11 @@ func TestUnclosedQuote(t *testing.T) {
 	// Without skip it is one of all faults.
 	faults := &Faults{}
 	_, err := read(written(t, "a.csv", []byte(lines(map[int]string{6: "x", 13: `p13,"13,w,n`}))), Format{Faults: faults})
-	graphtest.Refused(t, errors.Join(err, faults.Err()), "line 6: there must be 4 cells", "quote that opens on line 13 must")
+	graphtest.Refused(t, err, "line 6: there must be 4 cells",
+		"quote that opens on line 13 must")
 	// One row alone is at fault.
-	for name, change := range map[string]string{"too few": "p13,\"a\nb\",w", "unclosed in the row": `p13,"13"x,w,n`, "bare": `p13,1"3,w,n`} {
+	for name, change := range map[string]string{"too few": "p13,\"a\nb\",w",
+		"unclosed in the row": `p13,"13"x,w,n`, "bare": `p13,1"3,w,n`} {
 		faults := &Faults{Skip: true}
 		if n, err := read(written(t, "a.csv", []byte(lines(map[int]string{13: change}))), Format{Faults: faults}); n != 88 || faults.Count("") != 1 || err != nil {
 			t.Errorf("%s: %d rows, %d faults, %v", name, n, faults.Count(""), err)

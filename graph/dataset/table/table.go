@@ -218,7 +218,8 @@ func (t *Table) unclosed(c *csv.Reader, cells []string, err error) *RowFault {
 			line, _ = c.FieldPos(0)
 		}
 		return &RowFault{Path: t.Path, Unit: t.Unit, Line: line + opens, Text: fmt.Sprintf(
-			"the quote that opens on line %d must close in its row (it goes on to line %d): close it, or double it if it belongs to the text",
+			"the quote that opens on line %d must close in its row (it goes on to line %d): "+
+				"close it, or double it if it belongs to the text",
 			line+opens, line+until)}
 	}
 	n, comma := max(c.FieldsPerRecord, 2), string(t.Comma)
@@ -274,7 +275,8 @@ func (t *Table) checkColumns() error {
 		return nil
 	}
 	// What Gephi, igraph and others call the columns, in any case; the first that occurs.
-	for name, also := range map[string][]string{"id": {"id"}, "source": {"source", "src", "from"}, "target": {"target", "dst", "to"}} {
+	for name, also := range map[string][]string{"id": {"id"}, "source": {"source", "src", "from"},
+		"target": {"target", "dst", "to"}} {
 		if _, ok := t.place[name]; ok || (name == "id") == t.format.Edges {
 			continue
 		}
@@ -288,7 +290,7 @@ func (t *Table) checkColumns() error {
 	return nil
 }
 
-// headerHint says what to do about a table whose first line has a number among the names of columns; of others nothing.
+// headerHint returns what to do about a table whose first line has a number among the names of columns; of others nothing.
 func (t *Table) headerHint() string {
 	if !t.unnamed && slices.ContainsFunc(t.Columns, func(name string) bool { _, ok := Number(name); return ok }) {
 		return "; if the first line is a row, --no-header numbers the columns from 1"
@@ -355,7 +357,8 @@ func (t *Table) Column(name, flag string) (int, error) {
 		if len(names) > 100 {
 			names = append(slices.Clone(names[:100]), fmt.Sprintf("and %d more", len(t.Columns)-100))
 		}
-		return -1, fmt.Errorf("table: %s: no column %q (%s); its columns are %s%s", t.Path, name, flag, strings.Join(names, ", "), t.headerHint())
+		return -1, fmt.Errorf("table: %s: no column %q (%s); its columns are %s%s", t.Path, name, flag,
+			strings.Join(names, ", "), t.headerHint())
 	}
 	return at, nil
 }
