@@ -30,7 +30,7 @@ func TestHelpIsShort(t *testing.T) {
 			visit(sub)
 		}
 	}
-	root, _ := newRoot()
+	root, _ := newRoot(nil)
 	visit(root)
 }
 
@@ -59,7 +59,7 @@ func TestHelpFits(t *testing.T) {
 			visit(sub)
 		}
 	}
-	root, _ := newRoot()
+	root, _ := newRoot(nil)
 	root.InitDefaultCompletionCmd()
 	visit(root)
 	if help := must(t, "import", "--help"); !strings.Contains(help, "\\\n    --label-column outcome ") {
@@ -71,7 +71,7 @@ func TestHelpFits(t *testing.T) {
 func TestHelpShowsEveryFlag(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"train", "tune", "join", "plan", "partition"} {
-		root, _ := newRoot()
+		root, _ := newRoot(nil)
 		c, _, err := root.Find([]string{command})
 		if err != nil {
 			t.Fatal(err)

@@ -53,9 +53,8 @@ func main() {
 
 // run is the program in a process that goes on, such as that of a test.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int) {
-	root, began := newRoot()
+	root, began := newRoot(stdout)
 	root.SetArgs(args)
-	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := kernels.Choice()
 	if err == nil {
@@ -77,9 +76,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 	return 1
 }
 
-// newRoot returns all commands. began is set when one of them runs: every error before that is one
+// newRoot returns all commands, which print to stdout (nil = os.Stdout). began is set when one of them runs: every error before that is one
 // of usage.
-func newRoot() (root *cobra.Command, began *bool) {
+func newRoot(stdout io.Writer) (root *cobra.Command, began *bool) {
 	root = &cobra.Command{
 		Use:   "peer",
 		Short: "Train graph neural networks across sites without pooling",
@@ -95,6 +94,8 @@ Start with:  peer demo`,
 	root.AddCommand(links.Command())
 	root.AddCommand(graphs.Commands()...)
 	root.AddCommand(federation.Commands()...)
+	root.SetOut(stdout)
+	root.InitDefaultCompletionCmd() // now, so that its arguments are checked as well
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w (see %s --help)", meant(c, err, c.Flags().Args()), c.CommandPath())
 	})

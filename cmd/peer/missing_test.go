@@ -40,7 +40,7 @@ func TestReadFlagsAreMarked(t *testing.T) {
 	t.Parallel()
 	names := []string{"data", "shards", "shard", "plan", "config", "model", "like", "approval", "roster", "nodes", "edges", "ogb", "dgl", "leaves", "secret",
 		"http-token-file", "run"}
-	root, _ := newRoot()
+	root, _ := newRoot(nil)
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {

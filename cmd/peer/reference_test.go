@@ -26,8 +26,7 @@ func TestCLIReference(t *testing.T) {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "# Command line")
 	fmt.Fprintln(&b, "\n<!-- generated: HEDDLE_WRITE=1 go test -run CLIReference ./cmd/peer -->")
-	root, _ := newRoot()
-	root.InitDefaultCompletionCmd()
+	root, _ := newRoot(nil)
 	writeReference(&b, root)
 	got := strings.ReplaceAll(b.String(), config, "~/.config")
 	if os.Getenv("HEDDLE_WRITE") != "" {

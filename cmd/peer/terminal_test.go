@@ -56,7 +56,7 @@ func TestManual(t *testing.T) {
 	if join := contents(t, filepath.Join(dir, "peer-join.1")); !bytes.Contains(join, []byte(`~/.config/heddle/identity.key`)) {
 		t.Error("the default of --identity must be below ~/.config, not this machine's directory")
 	}
-	root, _ := newRoot()
+	root, _ := newRoot(nil)
 	for _, c := range root.Commands() {
 		if _, err := os.Stat(filepath.Join(dir, "peer-"+c.Name()+".1")); err != nil && c.Name() != "help" {
 			t.Error(err)
@@ -71,6 +71,11 @@ func TestManual(t *testing.T) {
 	}
 	if text := must(t, "completion", "bash"); !strings.Contains(text, "__peer_debug") {
 		t.Errorf("%.100q", text)
+	}
+	for _, args := range [][]string{{"completion", "foo"}, {"completion", "bash", "foo"}} {
+		if exit, _, stderr := call(t.Context(), args...); exit != 2 || !strings.Contains(stderr, "foo") {
+			t.Errorf("%v: exit %d: %s", args, exit, stderr)
+		}
 	}
 }
 

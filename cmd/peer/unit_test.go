@@ -22,7 +22,7 @@ func TestServiceUnit(t *testing.T) {
 	if len(words) < 2 || words[0] != "/usr/local/bin/peer" {
 		t.Fatalf("ExecStart: %q", words)
 	}
-	root, _ := newRoot()
+	root, _ := newRoot(nil)
 	c, args, err := root.Find(words[1:])
 	if err == nil {
 		err = c.ParseFlags(args)
