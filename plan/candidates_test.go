@@ -168,3 +168,27 @@ func TestMethodAtFault(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestSizes: memory is a number of MiB, or a size with its unit, and is written as the number.
+func TestSizes(t *testing.T) {
+	for given, want := range map[string]Mebibytes{"0": 0, "64": 64, "4GiB": 4096, "1.5 GiB": 1536, "512mib": 512, "1GB": 953, "2e3": 2000} {
+		p := read(t, "method: mini-batch\nmemory: "+given, nil)
+		q := read(t, "method: mini-batch", map[string]string{"memory": given, "feature_cache": given})
+		if p.Memory != want || q.Memory != want || q.FeatureCache != want || p.Validate() != nil {
+			t.Errorf("%s: %v, %v and %v, want %v", given, p.Memory, q.Memory, q.FeatureCache, want)
+		}
+		text, err := p.MarshalYAML()
+		if again := read(t, string(text), nil); err != nil || again.Memory != want {
+			t.Errorf("%s is written as %q: %v", given, text, err)
+		}
+	}
+	for _, given := range []string{"MiB", "much", "NaN", "1.5", "12KiB", "-1", "-1GiB", "1e30", "inf"} {
+		p, err := Read(nil, map[string]string{"method": "mini-batch", "memory": given}, nil)
+		if err == nil {
+			err = p.Validate()
+		}
+		if err == nil || !strings.Contains(err.Error(), "memory must be ") {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+}

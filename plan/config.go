@@ -370,7 +370,7 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	q.fill(&c)
 	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
-	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), q.Memory<<20, q.coding()
+	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), int64(q.Memory)<<20, q.coding()
 	c.Links = q.links(t, &errs)
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return fullbatch.Config{}, err
@@ -385,7 +385,7 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	q.fill(&c)
 	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
-	c.Cache, c.Memory = q.FeatureCache<<20, q.Memory<<20
+	c.Cache, c.Memory = int64(q.FeatureCache)<<20, int64(q.Memory)<<20
 	c.Links = q.links(t, &errs)
 	if c.Sample.Fanouts = slices.Clone(q.Fanouts); len(q.Fanouts) == 1 {
 		c.Sample.Fanouts = slices.Repeat(q.Fanouts, q.Layers)

@@ -3,7 +3,9 @@
 package plan
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,7 +177,7 @@ type Plan struct {
 	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
 	Group int `yaml:"group" when:"method=mini-batch" experimental:"true" to:"Group" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
 	// MiB of features of other peers' nodes that a peer keeps for the next batches. The model does not depend on it.
-	FeatureCache int64 `yaml:"feature_cache" when:"method=mini-batch" default:"64" bounds:"[0, 1048576]" local:"true" help:"MiB of other peers' features to keep; 0: none"`
+	FeatureCache Mebibytes `yaml:"feature_cache" when:"method=mini-batch" default:"64" bounds:"[0, 1048576]" local:"true" help:"MiB of other peers' features to keep; 0: none"`
 
 	// Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight for
 	// each column and relation (distmult), or a hidden layer over the products of the columns (mlp). All
@@ -273,7 +275,7 @@ type Plan struct {
 	Prefetch int `yaml:"prefetch" to:"Prefetch" when:"method=full-batch" default:"1" bounds:"[0, 1000000]" local:"true" help:"peers whose rows are fetched ahead"`
 	// MiB of rows that a peer keeps although it could fetch them again; 0: no limit. With mini-batch: those of
 	// two groups of batches where group is 0; 0: 1024.
-	Memory int64 `yaml:"memory" when:"method=full-batch,mini-batch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"MiB of rows to hold in memory; 0: no limit"`
+	Memory Mebibytes `yaml:"memory" when:"method=full-batch,mini-batch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"MiB of rows to hold in memory; 0: no limit"`
 
 	// Number of peers. -1 takes the number of parts of a partition on disk; or the number of sites, if the graph has
 	// a site column and policy is auto or by-column; or 4.
@@ -341,21 +343,49 @@ type Megabytes float32
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (m *Megabytes) UnmarshalText(text []byte) error {
-	number, factor := strings.TrimSpace(string(text)), 1.0
-	for _, unit := range []struct {
-		name   string
-		factor float64
-	}{{"kB", 1e-3}, {"MB", 1}, {"GB", 1e3}} {
-		if n := len(number) - len(unit.name); n > 0 && strings.EqualFold(number[n:], unit.name) {
-			number, factor = strings.TrimSpace(number[:n]), unit.factor
-		}
-	}
-	x, err := strconv.ParseFloat(number, 32)
+	x, err := ParseSize(string(text), 1e6)
 	if err != nil {
 		return fmt.Errorf("must be a number of MB, as 50, 50MB or 1.5GB (got %q)", text)
 	}
-	*m = Megabytes(x * factor)
+	*m = Megabytes(x / 1e6)
 	return nil
+}
+
+// Mebibytes is a number of 2²⁰ bytes. Its text may have a unit, as ParseSize takes it.
+type Mebibytes int64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (m *Mebibytes) UnmarshalText(text []byte) error {
+	x, err := ParseSize(string(text), 1<<20)
+	x /= 1 << 20
+	whole := x == math.Trunc(x) || bytes.ContainsAny(text, "bB") // 1GB is rounded down
+	if err != nil || !whole || math.Abs(x) >= 1<<43 || x > 0 && x < 1 {
+		return fmt.Errorf("must be a whole number of MiB, or a size, as 512MiB or 4GiB (got %q)", text)
+	}
+	*m = Mebibytes(x)
+	return nil
+}
+
+// ParseSize returns the bytes of a size, as 2GiB or 500 MB; a number without a unit has the given one.
+func ParseSize(text string, unit float64) (bytes float64, err error) {
+	number := strings.TrimSpace(text)
+	for _, u := range []struct {
+		name string
+		size float64
+	}{
+		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+		{"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+	} {
+		if n := len(number) - len(u.name); n > 0 && strings.EqualFold(number[n:], u.name) {
+			number, unit = strings.TrimSpace(number[:n]), u.size
+			break
+		}
+	}
+	x, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsNaN(x) {
+		return 0, fmt.Errorf("must be a size, as 2GiB or 500MB (got %q)", text)
+	}
+	return x * unit, nil
 }
 
 // AutoPeers, as Plan.Peers, leaves the number of peers to policy and partition.

@@ -105,7 +105,7 @@ func (s settings) plan(fetch, link string) heddle.Plan {
 	if s.Batch {
 		p.Norm = "batch"
 	}
-	p.Rounds, p.EvalEvery, p.Fetch, p.Prefetch, p.Memory = max(s.Steps, 2), 1<<30, fetch, s.Prefetch, s.Memory
+	p.Rounds, p.EvalEvery, p.Fetch, p.Prefetch, p.Memory = max(s.Steps, 2), 1<<30, fetch, s.Prefetch, plan.Mebibytes(s.Memory)
 	p.Transport, p.Link = "memory", link
 	return p
 }

@@ -42,18 +42,18 @@ func volume(ctx context.Context, p *page.Page, root, names string, share float64
 		}
 		g = split(featured(g), share, 1)
 		for _, k := range lists[0] {
-			plan := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: "sage"})
-			plan.Transport, plan.Peers, plan.EvalEvery, plan.Layers, plan.Hidden = "memory", k, 1<<30, len(bytesFanouts), 8
-			plan.Fanouts, plan.BatchSize = bytesFanouts, bytesBatch
-			shards, err := heddle.Split(g, plan)
+			by := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: "sage"})
+			by.Transport, by.Peers, by.EvalEvery, by.Layers, by.Hidden = "memory", k, 1<<30, len(bytesFanouts), 8
+			by.Fanouts, by.BatchSize = bytesFanouts, bytesBatch
+			shards, err := heddle.Split(g, by)
 			if err != nil {
 				return err
 			}
 			theirs := distDGL(g, shards)
 			for _, b := range lists[1] {
 				for _, cache := range lists[2] {
-					plan.Group, plan.FeatureCache = b, int64(cache)
-					ours, hits, err := sent(ctx, plan, shards)
+					by.Group, by.FeatureCache = b, plan.Mebibytes(cache)
+					ours, hits, err := sent(ctx, by, shards)
 					if err != nil {
 						return err
 					}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // cutting is a run of peer partition.
@@ -193,21 +193,11 @@ func goal(caps map[string]string, capacity []float64, objective string) (g parti
 
 // bytesOf parses a size such as 2GiB, 500 MB or 1000000.
 func bytesOf(text string) (int64, error) {
-	units := []struct {
-		name string
-		size float64
-	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
-		{"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"", 1}}
-	for _, u := range units {
-		if number, ok := strings.CutSuffix(text, u.name); ok {
-			x, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-			if err != nil || !(x >= 1 && x*u.size < 1<<62) {
-				break
-			}
-			return int64(x * u.size), nil
-		}
+	x, err := plan.ParseSize(text, 1)
+	if err != nil || !(x >= 1 && x < 1<<62) {
+		return 0, fmt.Errorf("memory must be a size, as 2GiB or 500MB (got %q)", text)
 	}
-	return 0, fmt.Errorf("memory must be a size, as 2GiB or 500MB (got %q)", text)
+	return int64(x), nil
 }
 
 // stored reports whether the data is a stored graph, which need not fit into memory. One with types or
