@@ -133,6 +133,15 @@ func (m *Member) patience(ctx context.Context, err error) (time.Duration, error)
 		return 0, fmt.Errorf("no round was done for %v: %w", m.Rejoin, err)
 	}
 	m.note(train.Warning, "a peer failed; waiting for it, for at most %s: %v", wait.Round(time.Second), m.naming(err))
+	failed := -1 // named now: Meet names it only after a while
+	if at, ok := errors.AsType[*comm.PeerError](err); ok {
+		failed = at.Rank
+	}
+	text := "waiting for a peer that failed"
+	if failed >= 0 && failed < len(m.Names) {
+		text = fmt.Sprintf("waiting for %s, which failed", m.Names[failed])
+	}
+	m.Event(train.Event{Kind: train.Connection, Peer: failed, Text: text})
 	select { // whoever is to blame has a moment to notice, and a fault that comes at once does not spin
 	case <-time.After(min(time.Second, wait)):
 	case <-ctx.Done():
