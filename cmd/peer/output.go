@@ -141,10 +141,16 @@ func (out output) predictions(format string) string {
 	return filepath.Join(out.dir, "predictions."+format)
 }
 
+// own checks that none of the run's files in dir is a link that leads out of it.
+func (out output) own() error {
+	return cli.Within(out.dir, "model.safetensors", "report.html", "settings.yaml", "result.json", "checkpoints",
+		"predictions.csv", "predictions.npz", "predictions.parquet", "compare.html", "compare.json")
+}
+
 // check makes the directories and checks that they are writable, so that a run does not fail at its
 // end.
 func (out output) check() error {
-	return errors.Join(cli.WritableDir(out.dir), cli.Writable(out.json), embeddings.Check(out.rows))
+	return errors.Join(cli.WritableDir(out.dir), out.own(), cli.Writable(out.json), embeddings.Check(out.rows))
 }
 
 // name gives the parts of a local run the names of the sites that they are of.
@@ -168,6 +174,9 @@ func name(o *heddle.Result, shards []*shard.Shard, sites []string) {
 func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, page report.Run) error {
 	first := shards[0]
 	name(o, shards, page.Names)
+	if err := out.own(); err != nil {
+		return err
+	}
 	if err := o.Save(out.model()); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // ErrLocked says that another process holds a lock (Lock).
@@ -103,8 +104,9 @@ func WriteStream(on FS, path string, write func(io.Writer) error) error {
 }
 
 // Replace makes path hold what write writes, or leaves it as it was, by a temporary file beside it
-// that is synced and renamed. When it returns nil the new content survives a power cut. perm holds
-// whatever the umask. If path is a link, its target is replaced; a directory, a device or a pipe
+// that is synced and renamed; until then only its owner may read it. When it returns nil the new
+// content survives a power cut. perm holds whatever the umask.
+// If path is a link, its target is replaced; a directory, a device or a pipe
 // is not replaced and is an error. An error names path.
 func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -128,7 +130,7 @@ func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err 
 	// The first failure ends it: after a sync that failed nobody knows what of the file is on the
 	// disk.
 	for _, step := range []func() error{
-		func() error { return f.Chmod(perm) }, func() error { return write(f) }, f.Sync, f.Close,
+		func() error { return write(f) }, func() error { return f.Chmod(perm) }, f.Sync, f.Close,
 		func() error { return on.Rename(f.Name(), path) }, func() error { return on.SyncDir(dir) },
 	} {
 		if err := step(); err != nil {
@@ -136,6 +138,11 @@ func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err 
 		}
 	}
 	return nil
+}
+
+// Temporary reports whether name is a temporary file of Replace, for a file named to.
+func Temporary(name, to string) bool {
+	return strings.HasPrefix(name, "."+to+".") && strings.HasSuffix(name, ".tmp")
 }
 
 // Linked returns the target of a link, or path itself if it is not a link. The file need not exist.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/internal/disk"
@@ -15,6 +16,9 @@ func TestReplace(t *testing.T) {
 	put := func(text string, fail error) error {
 		return disk.Replace(disk.OS{}, path, 0o640, func(f disk.File) error {
 			_, err := f.Write([]byte(text))
+			if info, fault := os.Stat(f.Name()); runtime.GOOS != "windows" && (fault != nil || info.Mode().Perm() != 0o600) {
+				t.Errorf("until it is whole others may read it: %v, %v", info.Mode(), fault)
+			}
 			if now, readErr := os.ReadFile(path); readErr == nil && string(now) == text {
 				t.Error("the new text is seen before it is whole")
 			}

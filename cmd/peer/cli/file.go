@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
@@ -69,6 +70,36 @@ func Writable(path string) error {
 		return Invalid(err)
 	}
 	return WritableDir(filepath.Dir(file))
+}
+
+// Within checks that none of the named files in dir is a link that leads out of it: its maker would choose
+// which file a run replaces. It removes their temporaries, which a killed run left.
+func Within(dir string, names ...string) error {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	whole, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name())
+		switch {
+		case slices.ContainsFunc(names, func(name string) bool { return disk.Temporary(f.Name(), name) }):
+			if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
+		case f.Type()&fs.ModeSymlink != 0 && slices.Contains(names, f.Name()):
+			to, err := filepath.EvalSymlinks(path)
+			if inside, fault := filepath.Rel(whole, to); err != nil || fault != nil || !filepath.IsLocal(inside) {
+				to, _ = os.Readlink(path)
+				errs = append(errs, Invalidf("%s must not be a link out of its directory (got one to %s)", path, to))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // WritableDir checks that files can be made in dir, which it makes if necessary.

@@ -3,8 +3,11 @@
 package cli
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,4 +77,66 @@ func pipeAt(t *testing.T, path string) <-chan string {
 		got <- string(text)
 	}()
 	return got
+}
+
+// TestWithin: a link that leads out of a run's directory is refused, and what a killed run left is removed; other files
+// stay.
+func TestWithin(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"real", ".model.123.tmp", ".other.123.tmp", "model.tmp"} {
+		if err := os.WriteFile(at(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("real", at("model")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Within(dir, "model"); err != nil {
+		t.Errorf("a link within the directory: %v", err)
+	}
+	for name, want := range map[string]bool{"real": true, ".model.123.tmp": false, ".other.123.tmp": true, "model.tmp": true} {
+		if _, err := os.Stat(at(name)); (err == nil) != want {
+			t.Errorf("%s must be there: %v (got %v)", name, want, err)
+		}
+	}
+	for _, to := range []string{filepath.Join(other, "theirs"), "..", "nothing"} {
+		os.Remove(at("model"))
+		if err := os.Symlink(to, at("model")); err != nil {
+			t.Fatal(err)
+		}
+		if err := Within(dir, "model"); err == nil || !strings.Contains(err.Error(), "must not be a link out of its directory (got one to "+to+")") {
+			t.Errorf("a link to %s: %v", to, err)
+		}
+		if err := Within(dir, "result"); err != nil {
+			t.Errorf("a link of another name: %v", err)
+		}
+	}
+}
+
+// TestPeakMemory: what the program held that started this one is not counted.
+func TestPeakMemory(t *testing.T) {
+	if os.Getenv("HEDDLE_TEST_PEAK") != "" {
+		fmt.Println("peak", PeakMemory())
+		return
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("where there is no VmHWM, the system's figure is taken")
+	}
+	large := make([]byte, 256<<20)
+	for i := 0; i < len(large); i += 4096 {
+		large[i] = 1
+	}
+	c := exec.Command(os.Args[0], "-test.run=TestPeakMemory", "-test.v")
+	c.Env = append(os.Environ(), "HEDDLE_TEST_PEAK=1")
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var peak int64
+	_, line, _ := strings.Cut(string(out), "peak ")
+	if fmt.Sscan(line, &peak); peak < 1<<20 || peak > 128<<20 || PeakMemory() < 256<<20 {
+		t.Errorf("the child held %d bytes, and this program %d", peak, PeakMemory())
+	}
+	runtime.KeepAlive(large)
 }
