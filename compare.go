@@ -53,7 +53,13 @@ func Compare(ctx context.Context, g *graph.Graph, shards []*shard.Shard, trials 
 
 // together trains one model, over the sites or on the pooled data.
 func (t Trial) together(ctx context.Context, g *graph.Graph, shards []*shard.Shard) (o Outcome, err error) {
+	if g == nil {
+		return o, input(errNoGraph)
+	}
 	if t.Pooled {
+		if err := g.Valid(); err != nil {
+			return o, input(err)
+		}
 		shards = []*shard.Shard{shard.Whole(g.Numbered())}
 	} else if t.Plan.Peers == 1 {
 		if shards, err = Split(g, t.Plan); err != nil {
@@ -70,6 +76,9 @@ func (t Trial) together(ctx context.Context, g *graph.Graph, shards []*shard.Sha
 // alone trains a model at each site. A site that cannot train, such as one without training nodes,
 // is left out; it is an error if none can.
 func (t Trial) alone(ctx context.Context, shards []*shard.Shard) (Outcome, error) {
+	if err := sound(shards...); err != nil {
+		return Outcome{}, input(err)
+	}
 	o := Outcome{Name: t.Name, Test: math.NaN(), Runs: make([]*Result, len(shards)), Faults: make([]error, len(shards))}
 	var all *eval.Counts
 	for rank, s := range shards {

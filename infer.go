@@ -39,6 +39,9 @@ type Inference struct {
 //
 // The error is an *InputError if plan, model, shard or gate is at fault, and a *comm.PeerError if another peer is.
 func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card) (*Inference, error) {
+	if err := modelled(m, s.Shard); err != nil {
+		return nil, input(err)
+	}
 	if m.Decoder != nil {
 		return nil, input(infer.ErrLinks)
 	}
@@ -72,6 +75,9 @@ func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile
 	if !p.Task.Links() {
 		return nil, sent, input(fmt.Errorf("the plan must be of task links (got %s): it says which rows travel", p.Task))
 	}
+	if err := modelled(m, s.Shard); err != nil {
+		return nil, sent, input(err)
+	}
 	wanted, err := infer.Wants(m, s.Shard, nodes, relation)
 	by, fault := p.Links(s.Shard)
 	one, config, err := inferring("recommend", p, &s, m, card, errors.Join(err, fault))
@@ -89,6 +95,14 @@ func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile
 	}
 	err = one.attend(ctx, s)
 	return all, sent, err
+}
+
+// modelled returns an error if m or a site's part is nil, or the part is not sound.
+func modelled(m *nn.Model, own *shard.Shard) error {
+	if m == nil {
+		return errNoModel
+	}
+	return sound(own)
 }
 
 // inferring returns the session in which the members of p apply m, and how. Another fault is reported with those of its own.
@@ -123,6 +137,9 @@ func (s *Session) sent(p Plan) Traffic {
 // Embed returns the hidden rows of all nodes of g, [N × H]: those that m's last linear map reads (infer.Run), or its
 // decoder of links; empty if there are none. If m and g do not fit, the error is an *InputError.
 func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
+	if err := applies(m, g); err != nil {
+		return mat.Dense{}, input(err)
+	}
 	if m.Decoder != nil {
 		z, err := m.Infer(g.Numbered())
 		if err != nil {

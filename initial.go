@@ -35,6 +35,9 @@ func (i *Initial) check(p Plan, own *shard.Shard) error {
 	case i == nil:
 		return fmt.Errorf("the plan starts from a model file: the file of SHA-256 %s must be given (--init)", p.Init)
 	}
+	if i.Model == nil {
+		return errNoModel
+	}
 	print, err := i.Fingerprint()
 	if err != nil {
 		return err

@@ -146,6 +146,9 @@ func (a *seat) once(ctx context.Context) (*Result, error) {
 
 // Seat returns all faults of p and of a shard for the member of that rank.
 func Seat(p Plan, own *shard.Shard, rank int) error {
+	if err := sound(own); err != nil {
+		return input(err)
+	}
 	if err := seated(p, own, rank); err != nil {
 		return input(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
@@ -42,7 +43,7 @@ func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
 // cluster (full-batch, mini-batch) multilevel or restream:5. Where g has sites, a Note or a Warning says
 // what becomes of them.
 func ForGraph(g *graph.Graph, p Plan) (Plan, []Event) {
-	if p.Policy != "auto" {
+	if p.Policy != "auto" || g == nil {
 		return p, nil
 	}
 	parts := max(0, p.Peers)
@@ -57,10 +58,16 @@ func ForGraph(g *graph.Graph, p Plan) (Plan, []Event) {
 // all of g. Nodes without features get a one-hot column each, so that the first layer learns a row
 // for each node. Errors are of type *InputError.
 func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
+	if g == nil {
+		return nil, input(errNoGraph)
+	}
 	p, _ = ForGraph(g, p)
 	policy, err := partition.ParsePolicy(p.Policy)
 	if err != nil {
 		return nil, input(fmt.Errorf("%w, or auto", err))
+	}
+	if err := g.Valid(); err != nil {
+		return nil, input(fmt.Errorf("%s: %w", g.Name, err))
 	}
 	g = g.Numbered()
 	parts := p.Peers
@@ -80,6 +87,38 @@ func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	return shards, nil
 }
 
+var (
+	errNoGraph = errors.New("there must be a graph (got nil)")
+	errNoModel = errors.New("there must be a model (got nil)")
+)
+
+// sound returns what is wrong with the parts of a graph, which a program may have made by itself.
+func sound(shards ...*shard.Shard) error {
+	if len(shards) == 0 {
+		return errors.New("there must be at least one shard (got none)")
+	}
+	for r, s := range shards {
+		if s == nil {
+			return fmt.Errorf("shard %d must be a part of a graph (got nil)", r)
+		}
+		if err := s.Valid(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applies returns an error if m or g is nil, or g is not sound.
+func applies(m *nn.Model, g *graph.Graph) error {
+	switch {
+	case m == nil:
+		return errNoModel
+	case g == nil:
+		return errNoGraph
+	}
+	return g.Valid()
+}
+
 // Local is a run of all peers in this process, with checkpoints and events.
 type Local struct {
 	Plan    Plan
@@ -97,16 +136,36 @@ type Local struct {
 // State, by class-means in one of each candidate's name. A fault of plan or shards is an
 // *InputError.
 func (l Local) Train(ctx context.Context) (*Result, error) {
-	p, size := l.Plan, len(l.Shards)
-	if err := errors.Join(p.Check(l.Shards), p.Only("train"), l.Init.check(p, l.Shards[0])); err != nil {
+	if err := l.fault(); err != nil {
 		return nil, input(err)
 	}
+	release, err := checkpoint.Lock(l.State)
+	if err != nil {
+		return nil, input(err)
+	}
+	defer release()
+	if l.OnEvent == nil {
+		l.OnEvent = func(Event) {}
+	}
+	return l.train(ctx)
+}
+
+// fault returns what is wrong with the plan or the shards; nil = nothing.
+func (l Local) fault() error {
+	if !l.tried { // else the contest has looked at the shards
+		if err := sound(l.Shards...); err != nil {
+			return err
+		}
+	}
+	return errors.Join(l.Plan.Check(l.Shards), l.Plan.Only("train"), l.Init.check(l.Plan, l.Shards[0]))
+}
+
+// train is Train, without faults.
+func (l Local) train(ctx context.Context) (*Result, error) {
+	p, size := l.Plan, len(l.Shards)
 	network, err := ParseLink(p.Link, size)
 	if err != nil {
 		return nil, err
-	}
-	if l.OnEvent == nil {
-		l.OnEvent = func(Event) {}
 	}
 	spend, err := l.spending()
 	if err != nil {
@@ -192,6 +251,9 @@ func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Spri
 func (l Local) Interrupted() (bool, error) {
 	var all []plan.Candidate
 	if l.Plan.Candidates() != nil {
+		if len(l.Shards) == 0 || l.Shards[0] == nil {
+			return false, input(sound(l.Shards...))
+		}
 		var err error
 		if all, err = l.Plan.CandidatesFor(l.Shards[0]); err != nil {
 			return false, input(err)

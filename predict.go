@@ -32,6 +32,9 @@ func (p Predictions) By(card modelfile.Card) Predictions {
 // Predict applies m to g. If they do not fit, as in the number of features, the error is an
 // *InputError.
 func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
+	if err := applies(m, g); err != nil {
+		return Predictions{}, input(err)
+	}
 	if m.Decoder != nil {
 		return Predictions{}, input(infer.ErrLinks)
 	}
@@ -109,6 +112,9 @@ func (p Predictions) Kind() target.Kind { return p.kind }
 // metric is NaN and the number 0 if g has none or if its classes are not the model's. An unknown
 // metric is an *InputError.
 func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes int, err error) {
+	if g == nil {
+		return math.NaN(), 0, input(errNoGraph)
+	}
 	rows := g.InSplit(graph.Test)
 	if len(rows) == 0 || g.Labels.Classes != p.Logits.Cols || g.Labels.Kind() != p.kind {
 		return math.NaN(), 0, nil

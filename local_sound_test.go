@@ -1,0 +1,133 @@
+package heddle
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+)
+
+// TestUnsoundInput: a graph, a model or a shard that a program made by itself, and that is nil or has edges to nodes
+// that it lacks, is an InputError at each door.
+func TestUnsoundInput(t *testing.T) {
+	ctx := t.Context()
+	sound := dataset.Sites(dataset.SitesConfig{Nodes: 60, Sites: 2}, rng.New(1))
+	p := Defaults(Plan{Method: "layer-wise"})
+	p.Transport, p.Rounds, p.Peers = "memory", 2, 2
+	r, err := Train(ctx, sound, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err := Split(sound, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Local{Plan: p, Shards: shards}
+	j := newJoined(t, l)
+	pooled := p
+	pooled.Peers = 1
+	badGraph, badShard := *sound, *shards[0]
+	badGraph.Adj.Col = append([]int32{999}, sound.Adj.Col[1:]...)
+	badShard.Adj.Col = append([]int32{999}, shards[0].Adj.Col[1:]...)
+
+	for what, call := range map[string]func(g *graph.Graph, s *shard.Shard) error{
+		"Train":        func(g *graph.Graph, _ *shard.Shard) error { _, err := Train(ctx, g, p); return err },
+		"Train pooled": func(g *graph.Graph, _ *shard.Shard) error { _, err := Train(ctx, g, pooled); return err },
+		"Split":        func(g *graph.Graph, _ *shard.Shard) error { _, err := Split(g, p); return err },
+		"Predict":      func(g *graph.Graph, _ *shard.Shard) error { _, err := Predict(r.Model, g); return err },
+		"Embed":        func(g *graph.Graph, _ *shard.Shard) error { _, err := Embed(r.Model, g); return err },
+		"Compare pooled": func(g *graph.Graph, _ *shard.Shard) error {
+			_, err := Compare(ctx, g, shards, Trial{Plan: p, Pooled: true})
+			return err
+		},
+		"Compare one peer": func(g *graph.Graph, _ *shard.Shard) error {
+			_, err := Compare(ctx, g, shards, Trial{Plan: pooled})
+			return err
+		},
+		"Compare alone": func(_ *graph.Graph, s *shard.Shard) error {
+			_, err := Compare(ctx, sound, []*shard.Shard{s, shards[1]}, Trial{Plan: p, Alone: true})
+			return err
+		},
+		"Local.Train": func(_ *graph.Graph, s *shard.Shard) error {
+			_, err := Local{Plan: p, Shards: []*shard.Shard{s, shards[1]}}.Train(ctx)
+			return err
+		},
+		"Join": func(_ *graph.Graph, s *shard.Shard) error {
+			site := j.sites[0]
+			site.Shard = s
+			_, err := Join(ctx, j.plan, site)
+			return err
+		},
+		"Infer": func(_ *graph.Graph, s *shard.Shard) error {
+			site := j.sites[0]
+			site.Shard = s
+			_, err := Infer(ctx, j.plan, site, r.Model, r.Card)
+			return err
+		},
+	} {
+		for kind, err := range map[string]error{"nil": call(nil, nil), "an edge to node 999": call(&badGraph, &badShard)} {
+			if input := (*InputError)(nil); !errors.As(err, &input) {
+				t.Errorf("%s of %s: %v, must be an InputError", what, kind, err)
+			}
+		}
+	}
+	withInit := p
+	withInit.Init = strings.Repeat("0", 64)
+	for what, call := range map[string]func() error{
+		"no shards":              func() error { _, err := Local{Plan: p}.Train(ctx); return err },
+		"no shards, class means": func() error { _, err := Local{Plan: Defaults(Plan{})}.Interrupted(); return err },
+		"no sites":               func() error { _, err := Compare(ctx, sound, nil, Trial{Plan: p, Alone: true}); return err },
+		"no model, Predict":      func() error { _, err := Predict(nil, sound); return err },
+		"no model, Embed":        func() error { _, err := Embed(nil, sound); return err },
+		"no model, Infer": func() error {
+			_, err := Infer(ctx, j.plan, j.sites[0], nil, modelfile.Card{})
+			return err
+		},
+		"no model, Recommend": func() error {
+			links := j.plan
+			links.Task.Kind = "links"
+			_, _, err := j.sites[0].Recommend(ctx, links, nil, modelfile.Card{}, nil, "", 1)
+			return err
+		},
+		"no model to start from": func() error {
+			_, err := Local{Plan: withInit, Shards: shards, Init: &Initial{}}.Train(ctx)
+			return err
+		},
+		"no graph, Score": func() error { _, _, err := r.Own[0].Score(r.Metric, nil); return err },
+	} {
+		if input, err := (*InputError)(nil), call(); !errors.As(err, &input) {
+			t.Errorf("%s: %v, must be an InputError", what, err)
+		}
+	}
+}
+
+// TestOneRunAState: two runs do not share a directory of checkpoints.
+func TestOneRunAState(t *testing.T) {
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 60, Sites: 2}, rng.New(1))
+	p := Defaults(Plan{Method: "layer-wise"})
+	p.Transport, p.Rounds, p.Peers = "memory", 2, 2
+	shards, err := Split(g, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Local{Plan: p, Shards: shards, State: filepath.Join(t.TempDir(), "state")}
+	release, err := checkpoint.Lock(l.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Train(t.Context())
+	if input := (*InputError)(nil); !errors.As(err, &input) || !strings.Contains(err.Error(), l.State+" must be the directory of one peer alone (got one in use") {
+		t.Errorf("beside another run: %v", err)
+	}
+	release()
+	if _, err := l.Train(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
