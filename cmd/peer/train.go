@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -139,13 +140,14 @@ func (j *job) run(ctx context.Context, out output, resume bool, http live.Flags,
 	j.name(first)
 	out.dir = j.Out
 	state := filepath.Join(j.Out, "checkpoints")
-	err = errors.Join(out.check(), cli.Writable(j.planOut))
-	if err == nil {
-		err = j.resumed(first, state, resume, w)
+	release := func() {}
+	if err = errors.Join(out.check(), cli.Writable(j.planOut)); err == nil {
+		release, err = j.begin(first, state, resume, w)
 	}
 	if err != nil {
 		return errors.Join(err, first.closer.Close())
 	}
+	defer release()
 	about := live.About{Dataset: first.shards[0].Name, Method: first.plan.Method, Model: first.plan.Model, Sites: make([]string, len(first.shards)), Simulated: true}
 	copy(about.Sites, first.source.Sites)
 	page, err := http.Start(about, w.Log)
@@ -158,6 +160,7 @@ func (j *job) run(ctx context.Context, out output, resume bool, http live.Flags,
 		defer func() { err = errors.Join(err, best.closer.Close()) }()
 	}
 	w.End()
+	release()
 	if err != nil {
 		return j.stopped(ctx, err, first, state)
 	}
@@ -184,6 +187,19 @@ func (j *job) settings(p heddle.Plan) ([]byte, error) {
 	}
 	place, err := yaml.Marshal(j.jobFile)
 	return append(setting, place...), err
+}
+
+// begin locks state until release, and checks and records what resumed does. Without further seeds the trainer locks it
+// instead.
+func (j *job) begin(first *trained, state string, resume bool, w *cli.Watch) (release func(), err error) {
+	release, err = checkpoint.Lock(state)
+	if err != nil {
+		return nil, cli.Invalid(err)
+	}
+	if err = j.resumed(first, state, resume, w); err != nil || j.Seeds == 1 {
+		release()
+	}
+	return release, err
 }
 
 // resumed checks what an earlier process left in state, and records there how this run continues.
@@ -213,6 +229,12 @@ func (j *job) resumed(first *trained, state string, resume bool, w *cli.Watch) e
 	case left:
 		return nil
 	case resume:
+		if begun, err := cli.ReadRecord(state); begun != nil && err == nil {
+			if differ, err := begun.Differ(now); err == nil && len(differ) > 0 {
+				return cli.Invalidf("%s has a run with other settings: %s. Use the same, or remove %s to start again",
+					j.Out, strings.Join(differ, "; "), state)
+			}
+		}
 		w.Log.Warn("no checkpoints to resume from: the run starts from the beginning", "checkpoints", state)
 	}
 	path := cli.RecordOf(state)

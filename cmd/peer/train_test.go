@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/ports"
 	"github.com/heddle-gnn/heddle/internal/realdata"
@@ -333,4 +335,49 @@ func TestDoctor(t *testing.T) {
 	if text := must(t, "doctor"); !strings.Contains(text, "kernels") {
 		t.Errorf("doctor said %q", text)
 	}
+}
+
+// TestResumeOfAnotherRun: before the first checkpoint, too, --resume continues no run of other data or settings, and
+// no other run takes the directory of one that goes on; a link out of the directory is refused.
+func TestResumeOfAnotherRun(t *testing.T) {
+	t.Parallel()
+	data, out := sites(t), t.TempDir()
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.CopyFS(other, os.DirFS(data)); err != nil {
+		t.Fatal(err)
+	}
+	args := slices.Concat([]string{"train", "-o", out, "--transport", "memory", "--peers", "2", "--rounds", "2"}, quick)
+	state := filepath.Join(out, "checkpoints")
+	begun := heddle.Defaults(heddle.Plan{})
+	settings, err := begun.MarshalYAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := cli.Record{Path: cli.RecordOf(state), Settings: append(settings, "data: "+data+"\nout: "+out+"\n"...)}
+	if err := record.Keep(); err != nil { // all that a run leaves that is killed at once
+		t.Fatal(err)
+	}
+	refused := func(want string, more ...string) {
+		t.Helper()
+		if exit, _, stderr := call(t.Context(), slices.Concat(args, more)...); exit != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("exit %d, must be 2 with %q:\n%s", exit, want, stderr)
+		}
+	}
+	refused("data is "+other+", and was "+data, "--resume", "--data", other)
+	release, err := checkpoint.Lock(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("must be the directory of one peer alone (got one in use", "--data", other)
+	release()
+	away := filepath.Join(t.TempDir(), "model")
+	link := filepath.Join(out, "model.safetensors")
+	if err := os.Symlink(away, link); err != nil {
+		t.Skip(err) // Windows, without the right to
+	}
+	refused(link+" must not be a link out of its directory (got one to "+away+")", "--data", other)
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	must(t, append(args, "--data", other)...)
 }
