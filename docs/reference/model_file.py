@@ -6,6 +6,7 @@ It is written from model-file.md alone and is the proof that the page is complet
 that of `peer predict` for every convolution and encoder. Equation numbers are those of the page.
 """
 import csv
+import hashlib
 import json
 import math
 import pathlib
@@ -17,6 +18,9 @@ import numpy as np
 def read_model(path):
     """Returns the spec, the class names and the tensors of a safetensors file."""
     blob = pathlib.Path(path).read_bytes()
+    at = blob.find(b'"digest":"') + 10
+    if hashlib.sha256(blob[:at] + b"0" * 64 + blob[at + 64 :]).hexdigest().encode() != blob[at : at + 64]:
+        sys.exit(f"{path} is damaged: its digest is another")
     size = int.from_bytes(blob[:8], "little")
     header = json.loads(blob[8 : 8 + size])
     meta = header.pop("__metadata__")

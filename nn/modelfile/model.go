@@ -4,6 +4,7 @@ package modelfile
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -70,7 +71,7 @@ const formatVersion = "1"
 
 // Write writes m and its card to path as one safetensors file, durably: path holds the complete
 // file, or what it held before. The tensors are m.Params by name; the metadata has "heddle" (the
-// version), "spec", "card", "classes" and "encoding". A value that is not finite is refused.
+// version), "digest", "spec", "card", "classes" and "encoding". A value that is not finite is refused.
 func Write(path string, m *nn.Model, card Card) error {
 	b, err := encodeModel(m.Spec, m.Params(), card)
 	if err != nil {
@@ -104,7 +105,7 @@ func Read(path string) (*nn.Model, Card, error) {
 }
 
 func encodeModel(spec nn.Spec, params []*tape.Param, card Card) ([]byte, error) {
-	a := archive{meta: map[string]string{"heddle": formatVersion}}
+	a := archive{meta: map[string]string{"heddle": formatVersion, "digest": noDigest}}
 	for key, v := range map[string]any{"spec": spec, "card": card} {
 		b, err := json.Marshal(v)
 		if err != nil {
@@ -129,7 +130,36 @@ func encodeModel(spec nn.Spec, params []*tape.Param, card Card) ([]byte, error) 
 		}
 		a.tensors = append(a.tensors, t)
 	}
-	return a.encode()
+	file, err := a.encode()
+	if err == nil {
+		seal(file)
+	}
+	return file, err
+}
+
+// The digest is the SHA-256, in hexadecimal digits, of the whole file with zeros in its place.
+const (
+	digestMark = `"digest":"` // before it, once in a header: texts of JSON escape their quotes
+	noDigest   = "0000000000000000000000000000000000000000000000000000000000000000"
+)
+
+// digest returns that of a file, and its place; 0 = the file has none.
+func digest(file []byte) (at int, sum string) {
+	at = bytes.Index(file, []byte(digestMark)) + len(digestMark)
+	if at < len(digestMark) || at+len(noDigest) > len(file) {
+		return 0, ""
+	}
+	h := sha256.New()
+	h.Write(file[:at])
+	h.Write([]byte(noDigest))
+	h.Write(file[at+len(noDigest):])
+	return at, hex.EncodeToString(h.Sum(nil))
+}
+
+// seal writes the digest of a file into it.
+func seal(file []byte) {
+	at, sum := digest(file)
+	copy(file[at:], sum)
 }
 
 func decodeModel(file []byte) (*nn.Model, Card, error) {
@@ -141,6 +171,9 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 		return nil, Card{}, fmt.Errorf(`the metadata must have the key "heddle": these are tensors of another program`)
 	} else if v != formatVersion {
 		return nil, Card{}, fmt.Errorf("the format version must be %q (got %q)", formatVersion, v)
+	}
+	if at, sum := digest(file); at == 0 || string(file[at:at+len(sum)]) != sum {
+		return nil, Card{}, fmt.Errorf("the file is damaged, or was changed: its digest must be %q (got %q)", sum, a.meta["digest"])
 	}
 	var spec nn.Spec
 	var card Card

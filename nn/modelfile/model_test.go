@@ -171,6 +171,7 @@ func TestReadModelRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		seal(b)
 		_, _, err = decodeModel(b)
 		switch {
 		case c.want == "" && err != nil:
@@ -178,6 +179,32 @@ func TestReadModelRefuses(t *testing.T) {
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: want %q in the error, got %v", name, c.want, err)
 		}
+	}
+}
+
+// TestDamage: a file that lost or changed a byte anywhere is refused, in one line.
+func TestDamage(t *testing.T) {
+	m, err := nn.New(specs(t)["gcn"], rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := encodeModel(m.Spec, m.Params(), exampleCard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, at int, b []byte) {
+		if _, _, err := decodeModel(b); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("byte %d %s: %v, must be an error of one line", at, what, err)
+		}
+	}
+	for at := range good {
+		for _, flip := range []byte{1, 0x20, 0x80} {
+			b := slices.Clone(good)
+			b[at] ^= flip
+			refused("changed", at, b)
+		}
+		refused("lost", at, slices.Delete(slices.Clone(good), at, at+1))
+		refused("last", at, good[:at])
 	}
 }
 

@@ -159,5 +159,7 @@ def _write(template: _program.Path, tensors: dict[str, np.ndarray], file: pathli
     for name, value in tensors.items():
         begin, end = header[name]["data_offsets"]
         body[begin:end] = np.ascontiguousarray(value, "<f4").tobytes()
-    file.write_bytes(blob[: 8 + size] + bytes(body))
+    whole = blob[: 8 + size] + bytes(body)
+    at, digest = _run.model_digest(whole)
+    file.write_bytes(whole[:at] + digest + whole[at + 64 :])
     return file

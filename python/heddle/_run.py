@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import html
 import json
 import os
@@ -379,9 +380,18 @@ def export_onnx(run: Run, path: _program.Path) -> pathlib.Path:
     return _onnx.export(run.model_file, path)
 
 
+def model_digest(blob: bytes) -> tuple[int, bytes]:
+    """Returns where a model file has its digest, and which it must have; docs/reference/model-file.md describes it."""
+    at = blob.find(b'"digest":"') + 10
+    return at, hashlib.sha256(blob[:at] + b"0" * 64 + blob[at + 64 :]).hexdigest().encode()
+
+
 def read_model(file: _program.Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]:
     """Returns spec, card, with the classes, and tensors of a model file; docs/reference/model-file.md describes them."""
     blob = pathlib.Path(file).read_bytes()
+    at, digest = model_digest(blob)
+    if blob[at : at + 64] != digest:
+        raise _program.InputError(f"{file} must be a model file without damage: its digest must be {digest!r} (got {blob[at : at + 64]!r})")
     size = int.from_bytes(blob[:8], "little")
     header = json.loads(blob[8 : 8 + size])
     meta = header.pop("__metadata__")

@@ -18,7 +18,7 @@ import unittest
 import numpy as np
 
 import heddle
-from heddle import _program
+from heddle import _program, _pyg, _run
 
 QUICK = {"transport": "memory", "single": True}
 
@@ -81,6 +81,18 @@ class Training(unittest.TestCase):
                 heddle.load(t)
             with self.assertRaisesRegex(heddle.InputError, "give the data"):
                 again.embeddings()
+
+    def test_a_damaged_model_is_refused(self):
+        with tempfile.TemporaryDirectory() as t:
+            file = pathlib.Path(t) / "model.safetensors"
+            good = self.run_.model_file.read_bytes()
+            for at in range(0, len(good), 97):
+                file.write_bytes(good[:at] + bytes([good[at] ^ 32]) + good[at + 1 :])
+                with self.assertRaisesRegex(heddle.InputError, "without damage"):
+                    _run.read_model(file)
+            tensors = {name: value + 1 for name, value in self.run_.weights().items()}
+            _pyg._write(self.run_.model_file, tensors, file)
+            np.testing.assert_array_equal(_run.read_model(file)[2]["round1.means"], tensors["round1.means"])
 
     def test_a_temporary_run_goes(self):
         run = heddle.train(self.graph, progress=False, **QUICK)
