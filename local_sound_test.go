@@ -72,7 +72,7 @@ func TestUnsoundInput(t *testing.T) {
 			return err
 		},
 	} {
-		for kind, err := range map[string]error{"nil": call(nil, nil), "an edge to node 999": call(&badGraph, &badShard)} {
+		for kind, err := range map[string]error{"nil": call(nil, nil), "a wrong edge": call(&badGraph, &badShard)} {
 			if input := (*InputError)(nil); !errors.As(err, &input) {
 				t.Errorf("%s of %s: %v, must be an InputError", what, kind, err)
 			}
@@ -83,9 +83,12 @@ func TestUnsoundInput(t *testing.T) {
 	for what, call := range map[string]func() error{
 		"no shards":              func() error { _, err := Local{Plan: p}.Train(ctx); return err },
 		"no shards, class means": func() error { _, err := Local{Plan: Defaults(Plan{})}.Interrupted(); return err },
-		"no sites":               func() error { _, err := Compare(ctx, sound, nil, Trial{Plan: p, Alone: true}); return err },
-		"no model, Predict":      func() error { _, err := Predict(nil, sound); return err },
-		"no model, Embed":        func() error { _, err := Embed(nil, sound); return err },
+		"no sites": func() error {
+			_, err := Compare(ctx, sound, nil, Trial{Plan: p, Alone: true})
+			return err
+		},
+		"no model, Predict": func() error { _, err := Predict(nil, sound); return err },
+		"no model, Embed":   func() error { _, err := Embed(nil, sound); return err },
 		"no model, Infer": func() error {
 			_, err := Infer(ctx, j.plan, j.sites[0], nil, modelfile.Card{})
 			return err
@@ -123,7 +126,8 @@ func TestOneRunAState(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = l.Train(t.Context())
-	if input := (*InputError)(nil); !errors.As(err, &input) || !strings.Contains(err.Error(), l.State+" must be the directory of one peer alone (got one in use") {
+	want := l.State + " must be the directory of one peer alone (got one in use"
+	if input := (*InputError)(nil); !errors.As(err, &input) || !strings.Contains(err.Error(), want) {
 		t.Errorf("beside another run: %v", err)
 	}
 	release()

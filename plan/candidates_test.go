@@ -171,7 +171,9 @@ func TestMethodAtFault(t *testing.T) {
 
 // TestSizes: memory is a number of MiB, or a size with its unit, and is written as the number.
 func TestSizes(t *testing.T) {
-	for given, want := range map[string]Mebibytes{"0": 0, "64": 64, "4GiB": 4096, "1.5 GiB": 1536, "512mib": 512, "1GB": 953, "2e3": 2000} {
+	for given, want := range map[string]Mebibytes{
+		"0": 0, "64": 64, "4GiB": 4096, "1.5 GiB": 1536, "512mib": 512, "1GB": 953, "2e3": 2000,
+	} {
 		p := read(t, "method: mini-batch\nmemory: "+given, nil)
 		q := read(t, "method: mini-batch", map[string]string{"memory": given, "feature_cache": given})
 		if p.Memory != want || q.Memory != want || q.FeatureCache != want || p.Validate() != nil {

@@ -76,8 +76,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 	return 1
 }
 
-// newRoot returns all commands, which print to stdout (nil = os.Stdout). began is set when one of them runs: every error before that is one
-// of usage.
+// newRoot returns all commands, which print to stdout (nil = os.Stdout). began is set when one of them runs: every
+// error before that is one of usage.
 func newRoot(stdout io.Writer) (root *cobra.Command, began *bool) {
 	root = &cobra.Command{
 		Use:   "peer",

@@ -359,7 +359,8 @@ func TestResumeOfAnotherRun(t *testing.T) {
 	}
 	refused := func(want string, more ...string) {
 		t.Helper()
-		if exit, _, stderr := call(t.Context(), slices.Concat(args, more)...); exit != 2 || !strings.Contains(stderr, want) {
+		exit, _, stderr := call(t.Context(), slices.Concat(args, more)...)
+		if exit != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("exit %d, must be 2 with %q:\n%s", exit, want, stderr)
 		}
 	}

@@ -16,7 +16,8 @@ func TestReplace(t *testing.T) {
 	put := func(text string, fail error) error {
 		return disk.Replace(disk.OS{}, path, 0o640, func(f disk.File) error {
 			_, err := f.Write([]byte(text))
-			if info, fault := os.Stat(f.Name()); runtime.GOOS != "windows" && (fault != nil || info.Mode().Perm() != 0o600) {
+			info, fault := os.Stat(f.Name())
+			if runtime.GOOS != "windows" && (fault != nil || info.Mode().Perm() != 0o600) {
 				t.Errorf("until it is whole others may read it: %v, %v", info.Mode(), fault)
 			}
 			if now, readErr := os.ReadFile(path); readErr == nil && string(now) == text {

@@ -143,7 +143,7 @@ const (
 	noDigest   = "0000000000000000000000000000000000000000000000000000000000000000"
 )
 
-// digest returns that of a file, and its place; 0 = the file has none.
+// digest returns the digest that a file must have, and its place (0 = none).
 func digest(file []byte) (at int, sum string) {
 	at = bytes.Index(file, []byte(digestMark)) + len(digestMark)
 	if at < len(digestMark) || at+len(noDigest) > len(file) {
@@ -173,7 +173,8 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 		return nil, Card{}, fmt.Errorf("the format version must be %q (got %q)", formatVersion, v)
 	}
 	if at, sum := digest(file); at == 0 || string(file[at:at+len(sum)]) != sum {
-		return nil, Card{}, fmt.Errorf("the file is damaged, or was changed: its digest must be %q (got %q)", sum, a.meta["digest"])
+		return nil, Card{}, fmt.Errorf("the file is damaged or changed: its digest must be %q (got %q)",
+			sum, a.meta["digest"])
 	}
 	var spec nn.Spec
 	var card Card

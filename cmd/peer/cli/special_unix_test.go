@@ -95,7 +95,8 @@ func TestWithin(t *testing.T) {
 	if err := Within(dir, "model"); err != nil {
 		t.Errorf("a link within the directory: %v", err)
 	}
-	for name, want := range map[string]bool{"real": true, ".model.123.tmp": false, ".other.123.tmp": true, "model.tmp": true} {
+	stays := map[string]bool{"real": true, ".model.123.tmp": false, ".other.123.tmp": true, "model.tmp": true}
+	for name, want := range stays {
 		if _, err := os.Stat(at(name)); (err == nil) != want {
 			t.Errorf("%s must be there: %v (got %v)", name, want, err)
 		}
@@ -105,7 +106,8 @@ func TestWithin(t *testing.T) {
 		if err := os.Symlink(to, at("model")); err != nil {
 			t.Fatal(err)
 		}
-		if err := Within(dir, "model"); err == nil || !strings.Contains(err.Error(), "must not be a link out of its directory (got one to "+to+")") {
+		want := "must not be a link out of its directory (got one to " + to + ")"
+		if err := Within(dir, "model"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a link to %s: %v", to, err)
 		}
 		if err := Within(dir, "result"); err != nil {
