@@ -116,7 +116,11 @@ func applies(m *nn.Model, g *graph.Graph) error {
 	case g == nil:
 		return errNoGraph
 	}
-	return g.Valid()
+	whole := *g
+	if whole.Split == nil { // a graph of which nothing was used for training
+		whole.Split = make([]graph.Split, g.N())
+	}
+	return whole.Valid()
 }
 
 // Local is a run of all peers in this process, with checkpoints and events.

@@ -120,7 +120,7 @@ func TestPartitionRefuses(t *testing.T) {
 		{"--data D -o X --capacity 1,2 --parts 3 --policy ldg", []string{"capacity must be given for each of 3 parts (got 2)"}},
 		{"--data D -o X --capacity 1,-2 --parts 2 --policy ldg", []string{"capacity of part 1 must be a positive number (got -2)"}},
 		{"--data D -o X --memory 1GiB", []string{"--memory", "read into memory"}},
-		{"--data L -o X --memory 2Gb", []string{"2Gb"}},
+		{"--data L -o X --memory 2gigs", []string{"2gigs"}},
 		{"--data L -o X --memory 1MiB", []string{"MiB of memory, with 1 allowed"}},
 		{"--data L --dry", []string{"--out"}},
 		{"--data L -o X --cluster-order", []string{"--cluster-order applies only to graphs that are read into memory"}},

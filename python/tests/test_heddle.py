@@ -292,9 +292,8 @@ class Faults(unittest.TestCase):
 
     def test_warnings_are_logged(self):
         with self.assertLogs("heddle", logging.WARNING) as logs:
-            heddle.train(small(), progress=False, method="layer-wise", layer_output="logits", encoder="raw", rounds=2, transport="memory", carry=None,
-                         **{"unit_sum": True})  # fmt: skip
-        self.assertIn("row_norm", "".join(logs.output))
+            heddle.train(small(), progress=False, method="layer-wise", encoder="pca:128", rounds=2, transport="memory")
+        self.assertIn("as many components as there are features", "".join(logs.output))
 
     def test_overhead(self):
         """The time that this layer adds to that of the program, which the program measures itself, is below 0.5 s."""
