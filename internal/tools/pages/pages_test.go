@@ -22,7 +22,7 @@ func TestPagesInABrowser(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "train", "--data", data, "--policy", "by-column", "--budget", "3", "-q", "-o", at("run"))
-	must(t, "compare", "--data", data, "--rounds", "5", "--seeds", "2", "-q", "-o", at("compare"))
+	must(t, "compare", "--data", data, "--method", "layer-wise", "--rounds", "5", "--seeds", "2", "-q", "-o", at("compare"))
 	must(t, "predict", "--model", at("run/model.safetensors"), "--data", data, "--out", at("p.csv"), "--report", at("predictions.html"))
 	must(t, "partition", "--data", data, "--policy", "by-column", "--out", at("parts"), "--report", at("partition.html"))
 	for _, name := range []string{"run/report.html", "compare/compare.html", "predictions.html", "partition.html"} {
@@ -40,7 +40,7 @@ func TestLivePageInABrowser(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--out", at("parts"))
-	plan := []string{"plan", "--out", at("plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 3)), "--rounds", "100000", "--patience", "0", "--hidden", "4"}
+	plan := []string{"plan", "--out", at("plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 3)), "--method", "layer-wise", "--rounds", "100000", "--patience", "0", "--hidden", "4"}
 	for r := range 3 {
 		plan = append(plan, fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(must(t, "init", "--identity", at(fmt.Sprint("key-", r))))))
 	}
