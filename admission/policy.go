@@ -41,13 +41,13 @@ type Policy struct {
 	ReceiveLimit int64 `yaml:"receive_limit"` // bytes a second received of each other peer; 0: no limit, otherwise at least 1024
 
 	MinMembers int      `yaml:"min_members"`        // least size of the group, this peer included; at least 2
-	MinInSum   int      `yaml:"min_members_in_sum"` // parts of members that are added up before anybody sees them; 0: 3
-	MaxRounds  int      `yaml:"max_rounds"`         // of a layer; 0: no bound
-	MaxBytes   int64    `yaml:"max_bytes"`          // that this peer sends in one run; 0: no bound
-	MaxRate    int64    `yaml:"max_rate"`           // bytes a second that this peer sends; 0: no bound, otherwise at least 1024
+	MinInSum   int      `yaml:"min_members_in_sum"` // fewest members in a sum that others see (0 = 3)
+	MaxRounds  int      `yaml:"max_rounds"`         // of a layer (0 = no bound)
+	MaxBytes   int64    `yaml:"max_bytes"`          // that this peer sends in one run (0 = no bound)
+	MaxRate    int64    `yaml:"max_rate"`           // bytes a second that this peer sends (0 = no bound), otherwise at least 1024
 	Hours      []string `yaml:"hours"`              // spans such as 22:00-06:00, by this machine's clock; none: always
 	Approvers  []string `yaml:"approvers"`          // peer IDs whose signatures under an approval count; none: this peer's own
-	Approvals  int      `yaml:"approvals"`          // how many of them must sign; 0: one
+	Approvals  int      `yaml:"approvals"`          // how many of them must sign (0 = one)
 }
 
 // classMeans is the method whose rows no encoder makes.

@@ -61,7 +61,7 @@ func TestPolicyTold(t *testing.T) {
 	}
 }
 
-// A policy with a field that is no more is refused: a site that asked for it must not run without it.
+// A policy with a deleted field is refused: a site that asked for its protection must not run without it.
 func TestPolicyDeletedFields(t *testing.T) {
 	for _, text := range []string{"max_label_epsilon: 4", "least_in_sum: 3", "modes: [retexo]", "solvers: [adam]"} {
 		name, _, _ := strings.Cut(text, ":")

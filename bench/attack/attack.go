@@ -37,7 +37,7 @@ type setting struct {
 // union is the setting of all plans in closed form that class-means tries, whose rows are attacked together.
 const union = "class-means: rows of all closed forms that it tries"
 
-// sage is the setting of a plan that is trained in rounds, by which components and columns of classes cross.
+// sage is a plan that is trained in rounds and sends components and columns of classes.
 const sage = "layer-wise sage, pca:16+classes"
 
 // settings begin with the old one, which shows in each run that the attacks work.

@@ -40,7 +40,8 @@ func TestLivePageInABrowser(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--out", at("parts"))
-	plan := []string{"plan", "--out", at("plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 3)), "--method", "layer-wise", "--rounds", "100000", "--patience", "0", "--hidden", "4"}
+	plan := []string{"plan", "--out", at("plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 3)), "--method", "layer-wise",
+		"--rounds", "100000", "--patience", "0", "--hidden", "4"}
 	for r := range 3 {
 		plan = append(plan, fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(must(t, "init", "--identity", at(fmt.Sprint("key-", r))))))
 	}
