@@ -29,6 +29,7 @@ const (
 	directFirst  = 3 * time.Second  // that a direct dial has before a relay is asked, too
 	relayRetry   = 2 * time.Second  // between two attempts to reach a relay
 	renewBefore  = 5 * time.Minute  // a reservation ends
+	renewEvery   = 15 * time.Second // a reservation is asked for again: a relay can lose one while the connection stays
 	observedMost = 8
 )
 
@@ -107,8 +108,9 @@ func (i *indirect) close() {
 	}
 }
 
-// keep holds a reservation at a relay, and takes another whenever the connection to it broke: after
-// a change of networks the relay sees this peer under its new address.
+// keep renews the reservation at a relay every renewEvery, and at once when the connection to it broke: after
+// a change of networks the relay sees this peer under its new address. A relay can drop the reservation of a
+// peer that is connected, if the end of a connection of an earlier process of the peer is handled late.
 func (i *indirect) keep(ctx context.Context, r peer.AddrInfo) {
 	for ctx.Err() == nil {
 		attempt, cancel := context.WithTimeout(network.WithForceDirectDial(ctx, "relay"), HandshakeTime)
@@ -119,7 +121,7 @@ func (i *indirect) keep(ctx context.Context, r peer.AddrInfo) {
 			sleep(ctx, relayRetry)
 			continue
 		}
-		until := time.Until(slot.Expiration) - renewBefore
+		until := min(time.Until(slot.Expiration)-renewBefore, renewEvery)
 		for begun := time.Now(); ctx.Err() == nil && time.Since(begun) < until && i.node.net.Connectedness(r.ID) == network.Connected; {
 			sleep(ctx, relayRetry)
 		}

@@ -3,12 +3,14 @@ package node
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 	ma "github.com/multiformats/go-multiaddr"
 	mss "github.com/multiformats/go-multistream"
 )
@@ -60,5 +62,41 @@ func TestRelayOpensNoSession(t *testing.T) {
 	_, err := r.node.NewStream(network.WithNoDial(within(t, patience), "test"), nodes[0].ID(), probeProtocol)
 	if !errors.As(err, &refused) {
 		t.Errorf("the relay opens a stream of a protocol that is for members: %v", err)
+	}
+}
+
+// reservations counts the requests that a relay gets.
+type reservations struct {
+	onlyMembers
+	asked *atomic.Int32
+}
+
+func (r reservations) AllowReserve(p peer.ID, a ma.Multiaddr) bool {
+	r.asked.Add(1)
+	return r.onlyMembers.AllowReserve(p, a)
+}
+
+// A relay that lost a reservation while the connection stayed gets it again.
+func TestReservationIsRenewed(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits until a reservation is renewed")
+	}
+	r, _, _ := behind(t, "tcp", 1)
+	// again replaces what serves the relay's members, without their reservations, and counts requests.
+	again := func() *atomic.Int32 {
+		if err := r.service.Close(); err != nil {
+			t.Fatal(err)
+		}
+		asked := new(atomic.Int32)
+		var err error
+		if r.service, err = relay.New(r.node, relay.WithACL(reservations{onlyMembers{r.node.gate}, asked})); err != nil {
+			t.Fatal(err)
+		}
+		return asked
+	}
+	for _, what := range []string{"the member reserves", "the member reserves again"} {
+		asked := again()
+		await(t, what, func() bool { return asked.Load() > 0 })
 	}
 }
