@@ -24,9 +24,10 @@ type Policy struct {
 	Encoders     []string `yaml:"encoders"`      // raw, mlp, classes (columns of classes), embedding (of any width), pca (any number of components), pca:K (at most K)
 	LayerOutputs []string `yaml:"layer_outputs"` // hidden, logits
 
-	Rows        []string `yaml:"rows"`          // float32, bf16, int8, int4; none: all of them
-	Categories  []string `yaml:"categories"`    // columns whose texts this site tells when sites meet; nil: any, empty: none
-	LeaveOneOut bool     `yaml:"leave_one_out"` // rows of class means must not hold a node's own label
+	Rows        []string `yaml:"rows"`           // float32, bf16, int8, int4; none: all of them
+	Categories  []string `yaml:"categories"`     // columns whose texts others may get (nil = any, empty = none)
+	MinTexts    int      `yaml:"min_text_count"` // nodes here that must have a text before others get it (0 = 10)
+	LeaveOneOut bool     `yaml:"leave_one_out"`  // rows of class means must not hold a node's own label
 
 	MaxLayers  int     `yaml:"max_layers"`     // 0: no bound
 	MaxHops    int     `yaml:"max_hops"`       // of a layer; 0: no bound
@@ -83,6 +84,12 @@ func parsePolicy(text []byte) (p Policy, err error) {
 	}
 	return p, p.Validate()
 }
+
+// leastTexts is Policy.MinTexts where there is none.
+const leastTexts = 10
+
+// TextCount returns how many nodes of this site must have a text before other sites get it.
+func (p Policy) TextCount() int { return cmp.Or(p.MinTexts, leastTexts) }
 
 // CheckTold refuses to tell other sites the texts of columns that the policy does not name.
 func (p Policy) CheckTold(columns []string) error {
@@ -141,6 +148,9 @@ func (p Policy) Validate() error {
 	}
 	if p.MinInSum < 0 {
 		fault("min_members_in_sum must be at least 1, or 0 for %d (got %d)", usualInSum, p.MinInSum)
+	}
+	if p.MinTexts != 0 && p.MinTexts < leastTexts {
+		fault("min_text_count must be at least %d nodes, or 0 for %d (got %d)", leastTexts, leastTexts, p.MinTexts)
 	}
 	if p.SiteFigures != 0 && p.SiteFigures < leastFigures {
 		fault("site_figures must be at least %d test nodes, or 0 for none (got %d)", leastFigures, p.SiteFigures)

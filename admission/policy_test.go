@@ -61,6 +61,15 @@ func TestPolicyTold(t *testing.T) {
 	}
 }
 
+// A site may raise how many nodes must have a text before others get it, and not lower it.
+func TestPolicyTextCount(t *testing.T) {
+	for text, want := range map[string]int{"": 10, "min_text_count: 0\n": 10, "min_text_count: 25\n": 25} {
+		if p, err := parsePolicy([]byte(policyFile + text)); err != nil || p.TextCount() != want {
+			t.Errorf("%q: %d (%v), want %d", text, p.TextCount(), err, want)
+		}
+	}
+}
+
 // A policy with a deleted field is refused: a site that asked for its protection must not run without it.
 func TestPolicyDeletedFields(t *testing.T) {
 	for _, text := range []string{"max_label_epsilon: 4", "least_in_sum: 3", "modes: [retexo]", "solvers: [adam]"} {
@@ -162,8 +171,9 @@ func TestPolicyHours(t *testing.T) {
 
 func TestPolicyFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                            "federation",
-		policyFile + "encoder: raw\n": `[18:1]`,
+		"":                                 "federation",
+		policyFile + "encoder: raw\n":      `[18:1]`,
+		policyFile + "min_text_count: 9\n": "min_text_count must be at least 10 nodes, or 0 for 10 (got 9)",
 		strings.Replace(policyFile, "min_members: 3", "min_members must be at least 2 (got 1)", 1): "min_members must be at least 2 (got 1)",
 		strings.Replace(policyFile, "min_members: 3", "min_members: many", 1):                      "[5:14]",
 		strings.Replace(policyFile, "[logits]", "[]", 1):                                           "layer_outputs must name some of hidden, logits (got none)",

@@ -69,7 +69,9 @@ func (m *meeting) run() (*shard.Shard, error) {
 		return nil, err
 	}
 	m.phase("features and edges")
-	m.reading, err = c.Tables.read(m.encoded)
+	if err = c.Tables.unsent(m.encoded); err == nil {
+		m.reading, err = c.Tables.read(m.encoded)
+	}
 	err = cmp.Or(c.Tables.cfg.Format.Faults.Err(), err)
 	if err == nil {
 		m.own = m.reading.own

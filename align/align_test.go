@@ -1,6 +1,7 @@
 package align
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -100,11 +101,13 @@ func put(t *testing.T, dir, name, text string) {
 type entrant struct {
 	Config
 	tables SiteConfig
-	opened func() // called once they are; may be nil
+	opened func()        // called once they are; may be nil
+	got    *bytes.Buffer // takes all that the site receives, unless it is nil
 }
 
 func config(dir string, rank int, weight, relation string) entrant {
-	return entrant{Config: Config{Sites: sites}, tables: SiteConfig{Here: sites[rank], SourceSite: "source site", TargetSite: "target site",
+	return entrant{Config: Config{Sites: sites}, tables: SiteConfig{
+		Here: sites[rank], MinTexts: 1, SourceSite: "source site", TargetSite: "target site",
 		ImportConfig: dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, sites[rank]+".csv"), Edges: filepath.Join(dir, sites[rank]+"-edges.csv"),
 			Label: "outcome", Split: "split", Site: "site", Weight: weight, Relation: relation}}}
 }
@@ -125,11 +128,11 @@ func assemble(ctx context.Context, t *testing.T, configs []entrant) (dirs []stri
 		}
 		dirs = append(dirs, filepath.Join(to, c.tables.Here))
 		all.Go(func() error {
-			g := comm.NewGroup(network.Transport(r), r, len(configs))
+			g := comm.NewGroup(&tap{network.Transport(r), c.got}, r, len(configs))
 			defer g.Close()
 			s, _, err := Shard(ctx, g, c.Config)
 			if err == nil {
-				_, err = Write(ctx, g, dirs[r], s, sites)
+				_, err = Write(ctx, g, dirs[r], s, c.Sites)
 			}
 			errs[r] = err
 			return nil
@@ -137,6 +140,20 @@ func assemble(ctx context.Context, t *testing.T, configs []entrant) (dirs []stri
 	}
 	all.Wait()
 	return dirs, errs
+}
+
+// tap keeps what a site receives.
+type tap struct {
+	comm.Transport
+	got *bytes.Buffer
+}
+
+func (t *tap) Recv(ctx context.Context, from int) ([]byte, error) {
+	frame, err := t.Transport.Recv(ctx, from)
+	if t.got != nil {
+		t.got.Write(frame) // of two sites, as only one other sends
+	}
+	return frame, err
 }
 
 // The sites' shards are those of the pooled tables, but for the rounding of features.
@@ -356,7 +373,8 @@ func FuzzMessages(f *testing.F) {
 	}
 	f.Add(text)
 	several := schema{Types: []typeSchema{{"drug", schema{Encoding: dataset.Encoding{ID: "id"}}}}, Tables: []relationSchema{{"drug", "with", "drug",
-		dataset.Encoding{ID: "id", Source: "source", Target: "target"}, columnSchema{[]column.Column{{Name: "days", Kind: column.Numeric}}, []mark{{}}}}}}
+		dataset.Encoding{ID: "id", Source: "source", Target: "target"}, columnSchema{
+			Columns: []column.Column{{Name: "days", Kind: column.Numeric}}, Marks: []mark{{}}}}}}
 	if text, err = several.encode(); err != nil {
 		f.Fatal(err)
 	}

@@ -77,7 +77,8 @@ func TestKindsLikePooled(t *testing.T) {
 	}
 	var configs []entrant
 	for _, name := range sites {
-		c := entrant{Config: Config{Sites: sites}, tables: SiteConfig{Here: name, TargetSite: "target site", ImportConfig: customerConfig(dir, name)}}
+		c := entrant{Config: Config{Sites: sites}, tables: SiteConfig{Here: name, MinTexts: 1,
+			TargetSite: "target site", ImportConfig: customerConfig(dir, name)}}
 		configs = append(configs, c)
 		own, err := OpenSite(c.tables)
 		if err != nil {
@@ -153,7 +154,8 @@ func TestKindsDiffer(t *testing.T) {
 		dir := customers(t)
 		var configs []entrant
 		for _, name := range sites {
-			configs = append(configs, entrant{Config: Config{Sites: sites}, tables: SiteConfig{Here: name, TargetSite: "target site", ImportConfig: customerConfig(dir, name)}})
+			configs = append(configs, entrant{Config: Config{Sites: sites}, tables: SiteConfig{Here: name, MinTexts: 1,
+				TargetSite: "target site", ImportConfig: customerConfig(dir, name)}})
 		}
 		edit(dir, configs)
 		_, errs := assemble(t.Context(), t, configs)

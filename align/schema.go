@@ -18,7 +18,9 @@ import (
 type schema struct {
 	dataset.Encoding // its columns without Mean and Std; an ignored one has no values
 	Marks            []mark
-	Like             string // SHA-256 of the encoding that this site reads by, where it asks no other: then there is nothing else
+	// Like is the SHA-256 of the encoding that this site reads by, if it asks no other: then there is nothing else.
+	Like string
+	few  map[string]int // texts of each column that too few nodes have: not sent
 
 	// Of several types these, and nothing of the above but Merge and Like.
 	Types  []typeSchema     `json:",omitempty"`
@@ -44,17 +46,32 @@ func (t *Tables) schema() schema {
 	if t.of != nil {
 		return t.typeSchemas()
 	}
-	return t.nodes[0].schema()
+	return t.nodes[0].schema(t.cfg.MinTexts)
 }
 
-// schema is that of one table of nodes.
-func (t *nodeTable) schema() schema {
-	s := schema{Encoding: t.ImportConfig.Encoding()}
-	s.Classes, s.Relations = t.profile.Classes, t.profile.Relations
-	of := told(t.profile.Columns)
-	s.Columns, s.Marks = of.Columns, of.Marks
+// schema is that of one table of nodes, without the texts that fewer nodes than least have.
+func (t *nodeTable) schema(least int) schema {
+	s, p := schema{Encoding: t.ImportConfig.Encoding()}, t.profile
+	of := told(p.Columns, least)
+	s.Columns, s.Marks, s.few = of.Columns, of.Marks, of.few
+	enough := func(column string, names []string, nodes func(name string) int) (out []string) {
+		for _, name := range names {
+			if nodes(name) >= least {
+				out = append(out, name)
+			} else {
+				s.few[column]++
+			}
+		}
+		return out
+	}
+	if s.Classes = p.Classes; s.ClassOrder == nil { // else the user lists them
+		s.Classes = enough(s.Label, p.Classes, func(name string) int { return p.Nodes[name] })
+	}
+	if s.Relations = p.Relations; p.Apart != nil {
+		s.Relations = enough(s.Relation, p.Relations, p.Apart.Count)
+	}
 	if t.Edges != "" {
-		s.Tables = []relationSchema{{Columns: told(t.profile.Edges)}}
+		s.Tables = []relationSchema{{Columns: told(p.Edges, least)}}
 	}
 	return s
 }
@@ -63,16 +80,17 @@ func (t *nodeTable) schema() schema {
 type columnSchema struct {
 	Columns []column.Column
 	Marks   []mark
+	few     map[string]int // texts of each column that too few nodes have: not sent
 }
 
 // texts returns the columns whose texts are sent.
-func (s *columnSchema) texts(table string) (columns []string) {
+func (s *columnSchema) texts(table string) (list []Texts) {
 	for _, c := range s.Columns {
-		if len(c.Values) > 0 {
-			columns = append(columns, table+c.Name)
+		if len(c.Values) > 0 || s.few[c.Name] > 0 {
+			list = append(list, Texts{Column: table + c.Name, Sent: c.Values, Few: s.few[c.Name]})
 		}
 	}
-	return columns
+	return list
 }
 
 // valid checks it.
@@ -91,8 +109,9 @@ func (s *columnSchema) valid() error {
 	return nil
 }
 
-// told is what a site tells of columns.
-func told(found []dataset.ColumnProfile) (s columnSchema) {
+// told is what a site tells of columns: no text that fewer nodes than least have.
+func told(found []dataset.ColumnProfile, least int) (s columnSchema) {
+	s.few = map[string]int{}
 	for _, p := range found {
 		c, m := column.Column{Name: p.Name, Kind: p.Kind}, mark{}
 		if stats := p.Stats; stats != nil {
@@ -108,8 +127,8 @@ func told(found []dataset.ColumnProfile) (s columnSchema) {
 				distinct, _ := stats.Values()
 				m.Asked = stats.Asked != nil
 				m.Sparse, m.Many = stats.Sparse(), stats.Overflow || distinct > column.Usual
-				if m.Asked && !stats.Overflow || !m.Many && !m.Sparse {
-					c.Values = slices.Sorted(maps.Keys(stats.Count))
+				if m.Asked || !m.Many && !m.Sparse {
+					c.Values, s.few[c.Name] = stats.Shared(least)
 				}
 			}
 		}
@@ -118,25 +137,94 @@ func told(found []dataset.ColumnProfile) (s columnSchema) {
 	return s
 }
 
-// Told returns the columns whose texts are sent to the other sites.
-func (t *Tables) Told() (columns []string) {
-	s := t.schema()
-	columns = s.columns().texts("")
+// Texts are the texts of one column that the other sites get.
+type Texts struct {
+	Column string
+	Name   bool // these are names of classes or relations
+	Sent   []string
+	Few    int // texts that too few nodes have: not sent
+}
+
+// Sent is what the other sites get of the tables, except sums and numbers.
+type Sent struct {
+	Columns []string       // names of all columns
+	Texts   []Texts        // of columns
+	Names   map[string]int // nodes of each other site whose names it gets
+}
+
+// Told returns the columns with a text that is sent.
+func (s *Sent) Told() (columns []string) {
+	for _, t := range s.Texts {
+		if !t.Name && len(t.Sent) > 0 {
+			columns = append(columns, t.Column)
+		}
+	}
+	return columns
+}
+
+// Sends returns what the other sites get.
+func (t *Tables) Sends() Sent {
+	s, out := t.schema(), Sent{Names: t.named}
+	add := func(table string, of *columnSchema) {
+		for _, c := range of.Columns {
+			out.Columns = append(out.Columns, table+c.Name)
+		}
+		out.Texts = append(out.Texts, of.texts(table)...)
+	}
+	nodes := func(table string, s *schema) {
+		for _, c := range [...]Texts{{Column: s.Label, Sent: s.Classes}, {Column: s.Relation, Sent: s.Relations}} {
+			if c.Column == "" || s.Regression && c.Column == s.Label {
+				continue
+			}
+			out.Texts = append(out.Texts, Texts{table + c.Column, true, c.Sent, s.few[c.Column]})
+		}
+		add(table, s.columns())
+	}
+	nodes("", &s)
 	for k := range s.Types {
-		columns = append(columns, s.Types[k].Schema.columns().texts(s.Types[k].Type+".")...)
+		nodes(s.Types[k].Type+".", &s.Types[k].Schema)
 	}
 	for k := range s.Tables {
 		table := ""
 		if len(s.Types) > 0 {
 			table = s.Tables[k].name() + "."
 		}
-		columns = append(columns, s.Tables[k].Columns.texts(table)...)
+		add(table, &s.Tables[k].Columns)
 	}
-	return columns
+	return out
+}
+
+// allClasses is what to do about a class that too few nodes have.
+const allClasses = "give --class-order with all classes at every site"
+
+// unsent refuses a class or relation of this site that no site sent.
+func (t *Tables) unsent(a *agreed) error {
+	for k := range a.nodes {
+		n := t.table(a.kind(k))
+		if n == nil || n.profile == nil {
+			continue
+		}
+		for _, of := range []struct {
+			column      string
+			found, sent []string
+			remedy      string
+		}{{n.Label, n.profile.Classes, a.nodes[k].Classes, "or " + allClasses},
+			{n.Relation, n.profile.Relations, a.edges.Relations,
+				"or give each relation a table, --edges SOURCE-RELATION-TARGET=FILE"}} {
+			for _, name := range of.found {
+				if of.column != "" && !slices.Contains(of.sent, name) {
+					return fmt.Errorf("align: %s: column %s: %.40q must be of at least %d nodes at one of the sites, "+
+						"as it is not sent otherwise: correct it, leave it empty, %s",
+						n.Nodes, of.column, name, t.cfg.MinTexts, of.remedy)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // columns are those of the table of nodes.
-func (s *schema) columns() *columnSchema { return &columnSchema{s.Encoding.Columns, s.Marks} }
+func (s *schema) columns() *columnSchema { return &columnSchema{s.Encoding.Columns, s.Marks, s.few} }
 
 // encode returns the schema as it is sent.
 func (s schema) encode() ([]byte, error) { return json.Marshal(s) }
@@ -205,7 +293,8 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 		return nil, fmt.Errorf("align: column %s, of all sites together: %w", e.Relation, err)
 	}
 	if e.Label != "" && !e.Regression && len(classes) == 0 || len(classes) > dataset.MaxClasses {
-		return nil, fmt.Errorf("align: column %s: all sites together must have 1 to %d classes (got %d)", e.Label, dataset.MaxClasses, len(classes))
+		return nil, fmt.Errorf("align: column %s: all sites together must have 1 to %d classes, each of enough "+
+			"nodes of a site to be sent (got %d): "+allClasses, e.Label, dataset.MaxClasses, len(classes))
 	}
 	e.Classes, e.Columns = dataset.SortNames(classes), nil
 	if e.ClassOrder != nil {
@@ -306,12 +395,15 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 // are too many and where the user asks for all of them, −1: none.
 func agreeValues(out column.Column, values map[string]bool, sparse bool, many, asked int, sites []string, schemas []columnSchema, place []map[string]int) (column.Column, error) {
 	out.Missing = false
+	if len(values) == 0 || len(values) == 1 && values[""] {
+		return column.Column{Name: out.Name, Kind: column.Ignored}, nil // too few nodes have each text
+	}
 	if asked < 0 && (sparse || many >= 0 || len(values) > column.Usual+1) { // and one for empty cells
 		return column.Column{Name: out.Name, Kind: column.Ignored}, nil
 	}
 	for q, s := range schemas {
 		at := place[q][out.Name]
-		if m := s.Marks[at]; asked >= 0 && !m.Empty && len(s.Columns[at].Values) == 0 {
+		if m := s.Marks[at]; asked >= 0 && !m.Asked && !m.Empty && (m.Many || m.Sparse) {
 			return out, fmt.Errorf("align: %s asks for column %.40q (--categorical), and at %s it has too many categories: all sites must ask for it, or none", sites[asked], out.Name, sites[q])
 		}
 	}

@@ -28,6 +28,7 @@ type SiteConfig struct {
 	Here                   string // this site's name; where a nodes' table has a column Site, each of its cells
 	SourceSite             string // column of the edges with the site of the source: an empty cell is Here; "": all sources are here
 	TargetSite             string // the same for the target
+	MinTexts               int    // nodes of this site that must have a text or a class before the others get it
 }
 
 // Validate reports every field that is out of its bounds, or nil.
@@ -35,6 +36,9 @@ func (c SiteConfig) Validate() error {
 	var faults []error
 	if c.Here == "" {
 		faults = append(faults, errors.New("align: this site must have a name (got none)"))
+	}
+	if c.MinTexts < 1 {
+		faults = append(faults, fmt.Errorf("align: MinTexts must be at least 1 (got %d)", c.MinTexts))
 	}
 	if c.SourceSite != "" && c.SourceSite == c.TargetSite {
 		faults = append(faults, fmt.Errorf("align: the sites of sources and of targets must be in two columns (got both in %s)", c.SourceSite))
@@ -51,10 +55,11 @@ func (c SiteConfig) Validate() error {
 // Tables is a site's tables on the way to an encoding that all sites share.
 type Tables struct {
 	cfg   SiteConfig
-	nodes []nodeTable   // one, or one of each type that this site has
-	edges []edgeTable   // one at most, or one of each relation that this site has
-	of    *typed.Tables // of several types; nil: there is one table of nodes
-	like  *agreed       // of other tables, by which these are read; nil: the sites agree on it
+	nodes []nodeTable    // one, or one of each type that this site has
+	edges []edgeTable    // one at most, or one of each relation that this site has
+	of    *typed.Tables  // of several types; nil: there is one table of nodes
+	like  *agreed        // of other tables, by which these are read; nil: the sites agree on it
+	named map[string]int // nodes of each other site whose names it gets
 }
 
 // nodeTable is a table of nodes.
@@ -264,6 +269,10 @@ func (t *Tables) read(by *agreed) (r *reading, err error) {
 	}
 	r.own.Name = t.cfg.Name
 	r.what.Source, r.what.Target = r.edges.src, r.edges.dst
+	t.named = map[string]int{}
+	for site, x := range r.edges.cross {
+		t.named[site] = len(x.names)
+	}
 	r.edges.merge(by.edges)
 	return r, nil
 }

@@ -216,11 +216,12 @@ func (s *relationSchema) name() string {
 func (t *Tables) typeSchemas() schema {
 	s := schema{Encoding: dataset.Encoding{Merge: t.cfg.Merge, Directed: t.cfg.Directed}}
 	for k := range t.nodes {
-		s.Types = append(s.Types, typeSchema{t.nodes[k].kind, t.nodes[k].schema()})
+		s.Types = append(s.Types, typeSchema{t.nodes[k].kind, t.nodes[k].schema(t.cfg.MinTexts)})
 	}
 	for k := range t.edges {
 		e := &t.of.Encoding.Edges[k]
-		s.Tables = append(s.Tables, relationSchema{e.Source, e.Relation, e.Target, *t.edges[k].roles(), told(t.edges[k].profile)})
+		s.Tables = append(s.Tables, relationSchema{e.Source, e.Relation, e.Target, *t.edges[k].roles(),
+			told(t.edges[k].profile, t.cfg.MinTexts)})
 	}
 	return s
 }

@@ -111,7 +111,8 @@ func clinicTables(t *testing.T, dir, site string) (nodes, edges []string) {
 
 func clinicConfig(t *testing.T, dir, site string) entrant {
 	t.Helper()
-	c := entrant{Config: Config{Sites: sites}, tables: SiteConfig{Here: site, SourceSite: "source at", TargetSite: "target at",
+	c := entrant{Config: Config{Sites: sites}, tables: SiteConfig{Here: site, MinTexts: 1,
+		SourceSite: "source at", TargetSite: "target at",
 		ImportConfig: dataset.ImportConfig{Name: "clinics", Site: "site", Weight: "patient-takes-drug.days"}}}
 	if site != "west" { // it has no patients
 		c.tables.Label, c.tables.Split = "outcome", "patient.split"
@@ -224,7 +225,8 @@ func own(tables []string, columns ...string) (out []string) {
 func TestTypesRefused(t *testing.T) {
 	for must, edit := range map[string]func(dir string, c []entrant){
 		"all sites must have tables of several types (--nodes TYPE=FILE), or none: north and west do not": func(dir string, c []entrant) {
-			c[2].tables = SiteConfig{Here: "west", ImportConfig: dataset.ImportConfig{Nodes: filepath.Join(dir, "west-drug.csv")}}
+			c[2].tables = SiteConfig{Here: "west", MinTexts: 1,
+				ImportConfig: dataset.ImportConfig{Nodes: filepath.Join(dir, "west-drug.csv")}}
 		},
 		"the column of the weights of patient-takes-drug must have one name at all sites (got \"days\" at north and \"\" at south)": func(_ string, c []entrant) {
 			c[1].tables.Weight = ""

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -188,6 +189,97 @@ func TestMeet(t *testing.T) {
 		if e.exit != map[bool]int{true: 2, false: 1}[name == "west"] || !strings.Contains(e.errors, want) {
 			t.Errorf("%s: exit %d, %s, must be %s", name, e.exit, e.errors, want)
 		}
+	}
+}
+
+// TestPlantedText: a text that nine patients of one site have is in no file of another site and in nothing that it
+// prints, after it met, joined, met like the model and predicted; nor is a planted class.
+func TestPlantedText(t *testing.T) {
+	t.Parallel()
+	const planted = "Ann Example 0176 555"
+	dir := t.TempDir()
+	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
+	names := threeSites(t, dir)
+	plant := func(column int) string {
+		lines := strings.Split(string(contents(t, filepath.Join(hospitalTables, "south-patients.csv"))), "\n")
+		for k := 1; k < 10; k++ {
+			cells := strings.Split(lines[k], ",")
+			cells[column] = planted
+			lines[k] = strings.Join(cells, ",")
+		}
+		path := at("south-%d.csv", column)
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	ward, class := plant(3), plant(4)
+	step := func(nodes string, exit int, args func(name string) []string) {
+		t.Helper()
+		for name, e := range atOnce(names, func(name string) (int, string, string) {
+			own := args(name)
+			all := slices.Concat(own[:1], []string{"--plan", at("plan.yaml"), "--identity", at("%s.key", name),
+				"--wait", "30s"}, own[1:])
+			if all[0] == "meet" {
+				file := nodes
+				if name != "south" {
+					file = filepath.Join(hospitalTables, name+"-patients.csv")
+				}
+				all = append(all, "--nodes", file, "--edges", filepath.Join(hospitalTables, name+"-contacts.csv"),
+					"--target-site-column", "hospital")
+			}
+			return call(t.Context(), all...)
+		}) {
+			if name == "south" {
+				continue
+			}
+			if e.exit != exit || strings.Contains(e.out+e.errors, planted) {
+				t.Errorf("%s: exit %d\n%s%s", name, e.exit, e.out, e.errors)
+			}
+			if err := filepath.WalkDir(at("%s", name), func(path string, d fs.DirEntry, err error) error {
+				if err == nil && !d.IsDir() && bytes.Contains(contents(t, path), []byte(planted)) {
+					t.Errorf("%s has the planted text", path)
+				}
+				return err
+			}); err != nil && exit == 0 {
+				t.Error(err)
+			}
+		}
+	}
+	meet := func(out string) func(name string) []string {
+		return func(name string) []string {
+			return []string{"meet", "--source-column", "patient", "--target-column", "contact",
+				"--label-column", "readmitted", "--out", at("%s/%s", name, out)}
+		}
+	}
+	step(class, 1, meet("class"))
+	step(ward, 0, meet("part"))
+	step("", 0, func(name string) []string {
+		part := at("%s/part/part-%d", name, slices.Index(names, name))
+		return []string{"join", "--shard", part, "--out", at("%s/run", name)}
+	})
+	model := at("south/run/model.safetensors")
+	info, err := os.Stat(model)
+	if err != nil || info.Mode().Perm() != 0o600 || bytes.Contains(contents(t, model), []byte(planted)) {
+		t.Errorf("%v %v, or it has the planted text", info, err)
+	}
+	like := func(out, wait string) func(name string) []string {
+		return func(name string) []string {
+			return []string{"meet", "--like", model, "--out", at("%s/%s", name, out), "--wait", wait}
+		}
+	}
+	step(ward, 0, like("again", "30s"))
+	step("", 0, func(name string) []string {
+		part := at("%s/again/part-%d", name, slices.Index(names, name))
+		return []string{"predict", "--model", model, "--shard", part, "--out", at("%s/predictions.csv", name)}
+	})
+	step(class, 1, like("never", "1s")) // south finds the fault before it connects
+
+	text := must(t, "meet", "--plan", at("plan.yaml"), "--identity", at("south.key"), "--nodes", ward,
+		"--label-column", "readmitted", "--out", at("dry"), "--dry-run")
+	if !strings.Contains(text, `texts of ward: ["medicine" "outpatient" "surgery"]; `+
+		"not sent: 1 that fewer than 10 nodes have") {
+		t.Errorf("page is\n%s", text)
 	}
 }
 

@@ -89,7 +89,7 @@ func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
 }
 
 // unlike is why a column is dropped that this site alone would keep.
-const unlike = "the sites together have too many categories, or one ignores it"
+const unlike = "the sites together have too many categories or too few nodes of each, or one ignores it"
 
 // EdgeFacts says what the columns of a table of edges became, each called by its name behind prefix. found is what was
 // found in them; nil: they were read as those of other tables.

@@ -313,14 +313,26 @@ func (c *ImportConfig) scanEdges(only map[int]*column.Stats) (*scanned, error) {
 	for k, one := range only {
 		s.stats[k] = one
 	}
+	ends, err := c.edgeEnds(t)
+	if err != nil {
+		return nil, err
+	}
 	return s, t.Each(func(cells []string, line int) error {
 		for k, one := range s.stats {
 			if one != nil {
-				one.Add(t, cells[k], line)
+				one.Add(t, cells[k], line, cells[ends[0]], cells[ends[1]])
 			}
 		}
 		return nil
 	})
+}
+
+// edgeEnds returns the places of the columns of the ends.
+func (c *ImportConfig) edgeEnds(t *table.Table) (at [2]int, err error) {
+	if at[0], err = t.Column(c.Source, "the edges' sources, --source-column"); err == nil {
+		at[1], err = t.Column(c.Target, "the edges' targets, --target-column")
+	}
+	return at, err
 }
 
 // beginEdges makes the statistics of the columns that the user names.

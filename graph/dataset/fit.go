@@ -18,7 +18,9 @@ type Profile struct {
 	Config    ImportConfig    // with its defaults
 	Columns   []ColumnProfile // those without a role, in the table's order
 	Classes   []string        // in the order given, else as numbers where all are, else as text
+	Nodes     map[string]int  // of each class
 	Relations []string        // of the table of edges, ascending
+	Apart     column.Apart    // edges of each; nil if the user names the relations
 	Edges     []ColumnProfile // of the table of edges: the columns of EdgeColumns
 	labelled  int             // nodes that have a label
 }
@@ -45,7 +47,7 @@ func (c ImportConfig) Profile() (*Profile, error) {
 		return nil, err
 	}
 	c.ID = s.id
-	p := &Profile{Config: c, Classes: SortNames(s.classes), labelled: s.labelled}
+	p := &Profile{Config: c, Classes: SortNames(s.classes), Nodes: s.classes, labelled: s.labelled}
 	if c.ClassOrder != nil {
 		for _, name := range p.Classes {
 			if !slices.Contains(c.ClassOrder, name) {
@@ -65,7 +67,7 @@ func (c ImportConfig) Profile() (*Profile, error) {
 		}
 		p.Columns = append(p.Columns, one)
 	}
-	if p.Relations, err = c.relations(); err != nil {
+	if p.Relations, p.Apart, err = c.relations(); err != nil {
 		return nil, err
 	}
 	p.Edges, err = c.ProfileEdges()
@@ -110,8 +112,8 @@ type scanned struct {
 	names    []string // of the columns
 	id       string   // the column of the nodes' names
 	stats    []*column.Stats
-	classes  map[string]bool
-	labelled int // nodes that have a label
+	classes  map[string]int // nodes of each
+	labelled int            // nodes that have a label
 }
 
 // complete counts the values of columns again by scan where the first pass began to count them too late.
@@ -139,7 +141,8 @@ func (c *ImportConfig) scan(only map[int]*column.Stats) (*scanned, error) {
 		return nil, err
 	}
 	defer t.Close()
-	s := &scanned{names: t.Columns, id: or(c.ID, t.NameColumn()), stats: make([]*column.Stats, len(t.Columns)), classes: map[string]bool{}}
+	s := &scanned{names: t.Columns, id: or(c.ID, t.NameColumn()), stats: make([]*column.Stats, len(t.Columns)),
+		classes: map[string]int{}}
 	if only == nil {
 		if err := c.begin(t, s); err != nil {
 			return nil, err
@@ -168,9 +171,7 @@ func (c *ImportConfig) scan(only map[int]*column.Stats) (*scanned, error) {
 			return nil
 		}
 		for _, name := range found {
-			if !s.classes[name] {
-				s.classes[strings.Clone(name)] = true
-			}
+			s.classes[strings.Clone(name)]++
 		}
 		if len(s.classes) > MaxClasses {
 			return t.Fault(line, label, "more than %d classes", MaxClasses)
@@ -287,7 +288,7 @@ func cutLast(text string) (before, after string, found bool) {
 }
 
 // SortNames returns the keys of names: as numbers where all are, else as text.
-func SortNames(names map[string]bool) []string {
+func SortNames[V any](names map[string]V) []string {
 	numeric := true
 	for name := range names {
 		if _, err := strconv.ParseInt(name, 10, 64); err != nil {

@@ -65,7 +65,7 @@ func TestFacts(t *testing.T) {
 	if !reflect.DeepEqual(f, want) {
 		t.Errorf("facts %+v\nwant %+v", f, want)
 	}
-	if err := f.Write(dir, 0o600); err != nil {
+	if err := f.Write(dir); err != nil {
 		t.Fatal(err)
 	}
 	if back, err := facts.Read(dir); err != nil || !reflect.DeepEqual(back, f) {

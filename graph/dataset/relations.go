@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
@@ -16,47 +17,48 @@ import (
 // the reverse of each.
 const maxRelations = 1 << 12
 
-// relations reads the names of the relations in the table of edges, ascending; none where edges
-// have no types.
-func (c *ImportConfig) relations() ([]string, error) {
+// relations reads the names of the relations in the table of edges, ascending, and how many edges without a common
+// end each has; none where edges have no types.
+func (c *ImportConfig) relations() ([]string, column.Apart, error) {
 	switch {
 	case c.Directed == BothWays && c.Relation == "":
-		return []string{plain}, nil
+		return []string{plain}, nil, nil
 	case c.Relation == "" || c.Edges == "":
-		return nil, nil
+		return nil, nil, nil
 	}
 	format := c.Format
 	format.Edges = true
 	t, err := table.Open(c.Edges, format)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer t.Close()
 	at, err := t.Column(c.Relation, "the edges' relations, --relation-column")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	seen := map[string]bool{}
+	ends, err := c.edgeEnds(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := column.Apart{}
 	if err := t.Each(func(cells []string, line int) error {
 		name := strings.TrimSpace(cells[at])
 		if name == "" {
 			return t.Fault(line, at, "must be the name of the edge's relation (got nothing)")
 		}
-		if !seen[name] {
-			seen[strings.Clone(name)] = true
-		}
-		if len(seen) > maxRelations {
+		if seen.Add(name, cells[ends[0]], cells[ends[1]]); len(seen) > maxRelations {
 			return t.Fault(line, at, "more than %d relations", maxRelations)
 		}
 		return nil
 	}); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	names := slices.Sorted(maps.Keys(seen))
 	if err := CheckRelations(names); err != nil {
-		return nil, fmt.Errorf("dataset: %s: column %s: %w", c.Edges, c.Relation, err)
+		return nil, nil, fmt.Errorf("dataset: %s: column %s: %w", c.Edges, c.Relation, err)
 	}
-	return names, nil
+	return names, seen, nil
 }
 
 // CheckRelations refuses names of which no typed graph can be made.

@@ -77,7 +77,7 @@ func Write(path string, m *nn.Model, card Card) error {
 	if err != nil {
 		return fmt.Errorf("modelfile: write %s: %w", path, err)
 	}
-	return disk.WriteFile(disk.OS{}, path, 0o644, b)
+	return disk.WriteFile(disk.OS{}, path, 0o600, b)
 }
 
 // Fingerprint returns the SHA-256 of the file that Write writes of m and its card, by which peers know that they have the

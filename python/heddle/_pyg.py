@@ -161,5 +161,6 @@ def _write(template: _program.Path, tensors: dict[str, np.ndarray], file: pathli
         body[begin:end] = np.ascontiguousarray(value, "<f4").tobytes()
     whole = blob[: 8 + size] + bytes(body)
     at, digest = _run.model_digest(whole)
+    file.touch(0o600)  # names and texts of the tables are in it
     file.write_bytes(whole[:at] + digest + whole[at + 64 :])
     return file

@@ -96,6 +96,7 @@ def run(files: Mapping[str, bytes], out: Optional[_program.Path]) -> _run.Run:
     directory, owner = _run._directory(out)
     directory.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
+        (directory / name).touch(0o600)
         (directory / name).write_bytes(content)
     made = _run.Run(directory)
     made._owner = owner

@@ -219,7 +219,7 @@ func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportC
 	if err := dataset.WriteUntil(m.out, g, ctx.Err); err != nil || m.facts == nil {
 		return err
 	}
-	if err := m.facts.Write(m.out, 0o644); err != nil {
+	if err := m.facts.Write(m.out); err != nil {
 		return err
 	}
 	return WriteSkipped(m.out, c.Format.Faults)

@@ -24,6 +24,7 @@ type meeting struct {
 	like       string // model file
 	maxUnknown int    // names that another site may request although they do not exist
 	out        string
+	dry        bool // print what is sent, and stop
 }
 
 func newMeet() *cobra.Command {
@@ -32,10 +33,11 @@ func newMeet() *cobra.Command {
 		Use:   "meet --plan plan.yaml (--nodes FILE [--edges FILE] | --nodes TYPE=FILE …) --out DIR",
 		Short: "Make this site's part of a graph over several sites",
 		Long: `Make this site's part of a graph that several sites hold and cannot pool. Every site of the plan runs this command
-with tables of its nodes and of the edges that it knows. If an edge ends at a node of another site, a column of the edge
-table names that site as the plan does. The sites agree on columns, categories, classes and relations, tell each other
-which nodes their edges join, and each writes its own part for peer join. docs/reference/what-leaves.md describes what the
-others learn. A site that requests more than --max-unknown names that do not exist gets no answer.
+with tables of its nodes and of the edges that it knows, and prints what it sends before it connects. If an edge ends at
+a node of another site, a column of the edge table names that site as the plan does. The sites agree on columns,
+categories, classes and relations, tell each other which nodes their edges join, and each writes its own part for peer
+join. docs/reference/what-leaves.md describes what the others learn: no text that fewer than 10 nodes here have. A site
+that requests more than --max-unknown names that do not exist gets no answer.
 
 With several types each site gives a table for each type of which it has nodes, --nodes TYPE=FILE, and a table for each
 relation of which it knows edges, --edges SOURCE-RELATION-TARGET=FILE, as peer import does. A site may lack types and
@@ -60,6 +62,7 @@ SOURCE-RELATION-TARGET.COLUMN means one.`,
 	f.IntVar(&s.maxUnknown, "max-unknown", 10, "unknown names that another site may request")
 	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
 	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
+	f.BoolVar(&s.dry, "dry-run", false, "print what this site would send, and stop")
 	bindLike(c, &s.like)
 	cli.Required(c, "plan", "nodes", "out")
 	return c
@@ -91,13 +94,23 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	}
 	tables.Here, tables.Seed = p.Members[rank].Name, p.Seed
 	tables.Format.Watch = readProgress(ctx, w, s.files()...)
+	policy, err := s.policy()
+	if err != nil {
+		return err
+	}
+	tables.MinTexts = policy.TextCount()
 	own, err := align.OpenSite(tables)
 	w.End()
 	if err != nil {
 		return ended(ctx, err)
 	}
-	if err := s.checkTold(own.Told()); err != nil {
-		return err
+	sends := own.Sends()
+	s.show(stdout, p, rank, sends, tables.MinTexts)
+	if err := policy.CheckTold(sends.Told()); err != nil {
+		return cli.Invalidf("%s: %w", s.Site.Gate.Policy, err)
+	}
+	if s.dry {
+		return nil
 	}
 	if err := shard.Vacant(s.out); err != nil {
 		return cli.Invalid(err)
@@ -110,20 +123,52 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	})
 }
 
-// checkTold refuses to tell the others texts that this site's policy keeps.
-func (s *meeting) checkTold(columns []string) error {
-	path := s.Site.Gate.Policy
-	if path == "" {
-		return nil
+// policy is this site's, if it has one.
+func (s *meeting) policy() (p admission.Policy, err error) {
+	if path := s.Site.Gate.Policy; path != "" {
+		if p, err = admission.ReadPolicy(path); err != nil {
+			return p, cli.Invalid(err)
+		}
 	}
-	p, err := admission.ReadPolicy(path)
-	if err != nil {
-		return cli.Invalid(err)
+	return p, nil
+}
+
+// show prints what leaves this site.
+func (s *meeting) show(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, least int) {
+	fmt.Fprintf(w, "What leaves %s (docs/reference/what-leaves.md):\n", p.Members[rank].Name)
+	if s.like != "" {
+		fmt.Fprintf(w, "  to all sites: the digest of %s, no name of a column, no text and no sum\n", s.like)
+	} else {
+		fmt.Fprintf(w, "  to all sites: columns %q\n", sent.Columns)
 	}
-	if err := p.CheckTold(columns); err != nil {
-		return cli.Invalidf("%s: %w", path, err)
+	few := 0
+	for _, t := range sent.Texts {
+		fmt.Fprintf(w, "    %s of %s: %q", map[bool]string{true: "names", false: "texts"}[t.Name], t.Column, t.Sent)
+		if t.Few > 0 {
+			fmt.Fprintf(w, "; not sent: %d that fewer than %d nodes have", t.Few, least)
+		}
+		if t.Few > 0 && t.Name {
+			fmt.Fprintf(w, " (an error, unless another site sends them)")
+		} else {
+			few += t.Few
+		}
+		fmt.Fprintln(w)
 	}
-	return nil
+	if few > 0 {
+		fmt.Fprintf(w, "    texts that are not sent become \"other\" here, unless another site sends them; numbers, dates and\n"+
+			"      words (--text) need no text that others get\n")
+	}
+	if s.like == "" {
+		fmt.Fprintf(w, "    sums: number, sum and squares of each column of numbers or dates, and the nodes of each text;\n"+
+			"      %s\n", p.SumTerms(len(p.Members)).Trust)
+	}
+	fmt.Fprintf(w, "    counts of nodes, edges and splits\n")
+	for q, m := range p.Members {
+		if q != rank {
+			fmt.Fprintf(w, "  to %s: the names of %d of its nodes and the edges to them; whether each name that it asks for\n"+
+				"    is a node here\n", m.Name, sent.Names[m.Name])
+		}
+	}
 }
 
 // build makes this site's part with the others.
@@ -153,7 +198,7 @@ func (s *meeting) build(
 	if err != nil {
 		return err
 	}
-	if err := facts.Write(s.out, 0o600); err != nil {
+	if err := facts.Write(s.out); err != nil {
 		return err
 	}
 	if err := WriteSkipped(s.out, s.tables.ImportConfig.Format.Faults); err != nil {

@@ -47,6 +47,7 @@ type Stats struct {
 	Words   int // of these: words, more or less
 	Clock   bool
 	Count   map[string]int
+	apart   Apart // of a column of edges
 	// Overflow says that there are more distinct values than are counted.
 	Overflow bool
 
@@ -95,8 +96,8 @@ func (s *Stats) read(monthFirst bool) Moments {
 	return s.dates[0]
 }
 
-// Add takes the cell of a line.
-func (s *Stats) Add(t *table.Table, cell string, line int) {
+// Add takes the cell of a line, which of a table of edges has ends.
+func (s *Stats) Add(t *table.Table, cell string, line int, ends ...string) {
 	cell = strings.TrimSpace(t.Cell(cell))
 	empty := Missing(cell)
 	v, ok := 0.0, false
@@ -111,7 +112,7 @@ func (s *Stats) Add(t *table.Table, cell string, line int) {
 	}
 	switch {
 	case s.counting:
-		s.count(cell)
+		s.count(cell, ends)
 	case cell == "":
 		s.empties++
 	default:
@@ -143,7 +144,7 @@ func (s *Stats) Add(t *table.Table, cell string, line int) {
 	}
 }
 
-func (s *Stats) count(cell string) {
+func (s *Stats) count(cell string, ends []string) {
 	if n, ok := s.Count[cell]; ok || len(s.Count) < MaxTracked {
 		if !ok {
 			cell = strings.Clone(cell) // not the whole row's memory
@@ -152,10 +153,57 @@ func (s *Stats) count(cell string) {
 			}
 		}
 		s.Count[cell] = n + 1
+		if len(ends) > 0 {
+			if s.apart == nil {
+				s.apart = Apart{}
+			}
+			s.apart.Add(cell, ends...)
+		}
 	} else {
 		s.Overflow = true
 	}
 }
+
+// Shared returns the values that at least that many nodes have, ascending, and how many values fewer have. Empty
+// cells are no text and have no bound.
+func (s *Stats) Shared(nodes int) (values []string, rare int) {
+	for v, n := range s.Count {
+		if s.apart != nil {
+			n = s.apart.Count(v)
+		}
+		if n >= nodes || v == "" {
+			values = append(values, v)
+		} else {
+			rare++
+		}
+	}
+	slices.Sort(values)
+	return values, rare
+}
+
+// Apart counts for each text edges that have no end in common, so that the many edges of one node count once.
+type Apart map[string]map[string]bool
+
+// mostApart is up to how many it counts.
+const mostApart = 1000
+
+// Add takes an edge with that text.
+func (a Apart) Add(text string, ends ...string) {
+	of := a[text]
+	if of == nil {
+		of = map[string]bool{}
+		a[strings.Clone(text)] = of
+	}
+	if len(of) >= 2*mostApart || slices.ContainsFunc(ends, func(end string) bool { return of[end] }) {
+		return
+	}
+	for _, end := range ends {
+		of[strings.Clone(end)] = true
+	}
+}
+
+// Count returns how many edges there are.
+func (a Apart) Count(text string) int { return len(a[text]) / 2 }
 
 func (s *Stats) addDate(cell string) {
 	for k := range 2 {

@@ -255,12 +255,12 @@ func Parse(text []byte) (*Facts, error) {
 }
 
 // Write writes the facts into dir.
-func (f *Facts) Write(dir string, mode os.FileMode) error {
+func (f *Facts) Write(dir string) error {
 	text, err := f.Encode()
 	if err != nil {
 		return err
 	}
-	return disk.WriteFile(disk.OS{}, filepath.Join(dir, File), mode, text)
+	return disk.WriteFile(disk.OS{}, filepath.Join(dir, File), 0o600, text)
 }
 
 // Read reads the facts in dir; nil where there are none.
