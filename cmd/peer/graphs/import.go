@@ -33,6 +33,7 @@ type importing struct {
 	ogb, split    string // folder of a set, and in it
 	dgl, features string // partition, and its features
 	keepLoop      bool
+	clusters      bool         // the rows of its parts lie in cluster order
 	embed         []string     // types of nodes
 	facts         *facts.Facts // of tables
 	listing
@@ -98,6 +99,7 @@ func (m *importing) bind(cmd *cobra.Command) {
 	cli.Reads(f, "ogb", "dgl")
 	f.StringVar(&m.features, "feature-column", "", "features of --dgl (default feat or features)")
 	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
+	f.BoolVar(&m.clusters, "cluster-order", false, "neighbours of --dgl near each other in memory")
 	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
 	bindLike(cmd, &m.like)
 	cmd.MarkFlagsMutuallyExclusive("like", "embed")
@@ -128,7 +130,7 @@ func (m *importing) run(cmd *cobra.Command) error {
 	if m.dgl != "" {
 		edges := strings.Join(c.EdgeColumns, ",")
 		build := graph.Build{Directed: c.Directed == dataset.Into, KeepLoops: m.keepLoop}
-		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Edges: edges, Build: build})
+		return m.importDGL(cmd, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Edges: edges, Build: build})
 	}
 	watch := cli.NewWatch(cmd.ErrOrStderr(), false)
 	defer watch.End()
