@@ -50,6 +50,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	defer release()
 	keeper, err := s.admit(p, time.Now(), nil)
 	if err != nil {
+		Decline(ctx, p, s)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, keeper.end(err)) }()
@@ -260,6 +261,29 @@ func (a *seat) train(ctx context.Context) (*Result, error) {
 	return a.result(one, t, usage) // with what happened since the model was final
 }
 
+// declineTime is how long a site that cannot take part looks for the others.
+const declineTime = 3 * time.Second
+
+// Decline tells the other members of p that s cannot take part, if it can dial them: else they would wait for it. A site
+// with checkpoints does not: its next process may go on.
+func Decline(ctx context.Context, p Plan, s Site) {
+	rank, err := p.Rank(s.Identity.PeerID())
+	held, _ := (&checkpoint.Store{Dir: s.State}).List()
+	if err != nil || ctx.Err() != nil || len(held) > 0 {
+		return
+	}
+	h, err := p2p.Listen(node.Config{Identity: s.Identity, Transport: p.Carrier, MaxPeers: len(p.Members), Relays: p.Relays, PeerTimeout: p.PeerTimeout})
+	if err != nil {
+		return
+	}
+	defer h.Close()
+	ctx, cancel := context.WithTimeout(ctx, declineTime)
+	defer cancel()
+	members := Roster(p)
+	members.Members[rank].Addrs = nil // it dials, and waits for nobody
+	h.Join(ctx, members, p2p.Hello{PlanText: p2p.Declined})
+}
+
 // open opens a site's host for a run, and lets it follow the roster until ctx ends. waiting has the
 // nanoseconds that others are waited for.
 func (k *gatekeeper) open(ctx context.Context, s Site, p Plan, rank int, waiting *atomic.Int64) (*p2p.Host, error) {
@@ -350,6 +374,7 @@ func (m meeting) attend(ctx context.Context, s Site) (err error) {
 	}
 	keeper, err := s.admit(p, time.Now(), m.sends)
 	if err != nil {
+		Decline(ctx, p, s)
 		return err
 	}
 	defer func() { err = errors.Join(err, keeper.end(err)) }()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"syscall"
 
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/plan"
@@ -93,7 +94,8 @@ func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, erro
 			sent := r.Total()
 			return r, r.verdict(sent.Total()), nil
 		},
-		Lost: func(error) bool { return false }, Load: one})
+		// A fault of the machine says nothing of a candidate.
+		Lost: func(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENOSPC) }, Load: one})
 	if err == nil {
 		r.warn(l.OnEvent)
 	}

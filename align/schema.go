@@ -257,6 +257,16 @@ func (s *schema) valid() error {
 // agree returns the encoding that the sites' schemas make together, in the first one's order of
 // columns, for fit to complete. An error names the sites that differ.
 func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
+	if k := slices.IndexFunc(schemas, func(s schema) bool { return s.Label != "" }); k >= 0 {
+		by := schemas[k]
+		schemas = slices.Clone(schemas)
+		for q := range schemas {
+			if s := &schemas[q]; s.Label == "" { // a site without labels needs no empty column of them
+				s.Label, s.Split, s.SplitTime = by.Label, by.Split, by.SplitTime
+				s.Multi, s.Regression, s.ClassOrder = by.Multi, by.Regression, by.ClassOrder
+			}
+		}
+	}
 	first := schemas[0]
 	e := first.Encoding
 	e.Site = "" // each site's own affair

@@ -9,7 +9,7 @@ import (
 // line of Hello.PlanText is a setting and its value, as "lr: 0.01".
 func Explained(err error) error {
 	m := planMismatch(err)
-	if m == nil {
+	if m == nil || m.OurPlan == Declined || m.PeerPlan == Declined {
 		return err
 	}
 	differ := differences(m.OurPlan, m.PeerPlan)

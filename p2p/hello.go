@@ -20,6 +20,9 @@ type Hello struct {
 	PlanText string
 }
 
+// Declined is the PlanText of a member that cannot take part. Whoever meets it does not wait for it any longer.
+const Declined = "declined"
+
 // maxPlanText bounds Hello.PlanText, in bytes.
 const maxPlanText = 64 << 10
 

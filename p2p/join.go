@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/heddle-gnn/heddle/p2p/node"
@@ -194,6 +195,8 @@ func (r *rendezvous) absent(cause error) error {
 			last = "is connected, but has not met all members"
 		case len(p.Addrs) == 0:
 			last = "did not connect, and the roster has no address to reach it"
+		case r.host.cfg.Transport == "quic":
+			last = node.NoAnswer
 		}
 		why[i] = fmt.Sprintf("peer %d (%s, %s): %s", p.rank, p.Name, p.ID, last)
 	}
@@ -244,6 +247,9 @@ func (r *rendezvous) dial(ctx context.Context, p *pair) {
 		}
 		if err := r.attempt(ctx, p); err != nil && ctx.Err() == nil {
 			r.failed(p, err)
+			if errors.Is(err, syscall.EMFILE) { // it would come again
+				r.give(err)
+			}
 		}
 		sleep(ctx, backoff)
 		backoff = min(2*backoff, retryMost)

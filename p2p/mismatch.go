@@ -29,6 +29,12 @@ func (e *MismatchError) Error() string {
 	if e.reported {
 		who, ours = fmt.Sprintf("peer %d (%s) reports that %s", e.With, e.Other, who), "its own"
 	}
+	if e.PeerPlan == Declined || e.OurPlan == Declined {
+		if e.OurPlan == Declined {
+			who = fmt.Sprintf("peer %d (%s)", e.With, e.Other)
+		}
+		return fmt.Sprintf("p2p: %s cannot take part: its own message names the cause", who)
+	}
 	if e.Part == partVersion {
 		return fmt.Sprintf("p2p: %s does not speak %s: it runs another version of this program", who, e.Ours)
 	}

@@ -67,6 +67,24 @@ func TestMismatchReachesAll(t *testing.T) {
 	})
 }
 
+// All members learn at once that one cannot take part, also one that it does not reach itself.
+func TestDeclined(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		hs, roster := hosts(t, transport, 3)
+		var all sync.WaitGroup
+		for rank, hello := range []Hello{{PlanText: "rounds: 10\n"}, {PlanText: Declined}, {PlanText: "rounds: 10\n"}} {
+			all.Go(func() {
+				hello.Plan[0] = byte(rank & 1)
+				_, err := hs[rank].Join(within(t, patience), roster, hello)
+				if rank != 1 && (err == nil || !strings.HasSuffix(Explained(err).Error(), "peer 1 (site-1) cannot take part: its own message names the cause")) {
+					t.Errorf("rank %d: %v", rank, err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
 func TestLongPlanTextIsRefused(t *testing.T) {
 	hs, roster := hosts(t, "tcp", 2)
 	_, err := hs[0].Join(within(t, patience), roster, Hello{PlanText: strings.Repeat("x", maxPlanText+1)})

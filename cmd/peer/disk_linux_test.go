@@ -66,6 +66,15 @@ func TestFullDisk(t *testing.T) {
 	out := filepath.Join(disk, "out")
 	refuse(t, 1, []string{"no space left on device", disk}, "import", "--nodes", filepath.Join(hospitalTables, "../patients.csv"), "--out", out)
 	refuse(t, 1, []string{"no space left on device", disk}, "partition", "--data", sites(t), "--parts", "2", "-o", out)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	var errors bytes.Buffer
+	if exit := run(t.Context(), []string{"inspect", sites(t)}, full, &errors); exit != 1 || !strings.Contains(errors.String(), "standard output: ") {
+		t.Errorf("full standard output: exit %d, %s", exit, &errors)
+	}
 }
 
 // TestDiskFailsInARun: the disk of one of three peers is full in the middle of a run, or fails to

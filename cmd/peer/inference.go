@@ -39,11 +39,13 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 		return err
 	}
 	own, closer, err := cli.ReadParts(q.shard, len(p.Members))
-	if err != nil {
-		return err
+	if err = errors.Join(err, q.pageable(m), q.writable()); err != nil {
+		heddle.Decline(ctx, *p, q.Site)
 	}
-	defer func() { err = errors.Join(err, closer.Close()) }()
-	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
+	if closer != nil {
+		defer func() { err = errors.Join(err, closer.Close()) }()
+	}
+	if err != nil {
 		return err
 	}
 	q.Site.Shard = own

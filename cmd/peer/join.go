@@ -95,7 +95,7 @@ peers, and --shard may be the whole partition.`,
 }
 
 func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err error) {
-	p, closer, err := s.prepare(w)
+	p, closer, err := s.prepare(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -217,12 +217,18 @@ func (s member) again() string {
 
 // prepare reads plan, key and shard, and makes the directories. The shard's arrays are valid until
 // closer is closed.
-func (s *member) prepare(w *cli.Watch) (p *heddle.Plan, closer io.Closer, err error) {
+func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, closer io.Closer, err error) {
 	whole := s.shard
 	p, rank, err := s.SitAs(w, s.identify)
 	if err != nil {
 		return nil, nil, err
 	}
+	site := p
+	defer func() {
+		if err != nil {
+			heddle.Decline(ctx, *site, s.Site)
+		}
+	}()
 	if s.Site.Shard, closer, err = cli.ReadParts(s.shard, len(p.Members)); err != nil {
 		return nil, nil, err
 	}

@@ -53,18 +53,26 @@ func main() {
 
 // run is the program in a process that goes on, such as that of a test.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int) {
-	root, began := newRoot(stdout)
+	out := &sink{to: stdout}
+	root, began := newRoot(out)
 	root.SetArgs(args)
 	root.SetErr(stderr)
 	err := kernels.Choice()
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("standard output: %w", out.err)
+	}
 	if err == nil {
 		return 0
 	}
+	crowded := errors.Is(err, syscall.EMFILE)
+	if crowded {
+		err = fmt.Errorf("%w: raise the limit of open files (ulimit -n)", err)
+	}
 	fmt.Fprintf(stderr, "peer: %v\n", err)
-	if errors.Is(err, syscall.ENOSPC) { // the input is right: the same command works when there is room
+	if crowded || errors.Is(err, syscall.ENOSPC) { // the input is right: the same command works when there is room
 		return 1
 	}
 	var input *heddle.InputError
@@ -74,6 +82,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 		return 2
 	}
 	return 1
+}
+
+// sink is standard output, whose first error is not lost.
+type sink struct {
+	to  io.Writer
+	err error
+}
+
+func (s *sink) Write(b []byte) (int, error) {
+	n, err := s.to.Write(b)
+	if s.err == nil {
+		s.err = err
+	}
+	return n, err
 }
 
 // newRoot returns all commands, which print to stdout (nil = os.Stdout). began is set when one of them runs: every

@@ -92,3 +92,18 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 		t.Errorf("%s: %v, must be %v", what, got, want)
 	}
 }
+
+// TestNoHome: without a home folder no key is written to the working folder.
+func TestNoHome(t *testing.T) {
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("plan.yaml", []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refuse(t, 2, []string{"no home folder", "--identity"}, "init")
+	refuse(t, 2, []string{"no home folder", "--identity"}, "join", "--plan", "plan.yaml", "--shard", "part-0")
+	if files, err := filepath.Glob("*"); err != nil || len(files) != 1 {
+		t.Errorf("written: %v %v, must be plan.yaml only", files, err)
+	}
+}

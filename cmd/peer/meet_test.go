@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -159,6 +160,29 @@ func TestMeet(t *testing.T) {
 	for _, wrong := range [][]string{{"--nodes", at("gone.csv")}, {"--edges", at("gone.csv")}, {"--target-column", "gone.csv"}, {"--out", at("west")}} {
 		if exit, _, errors := meet("west", append([]string{"--out", at("never")}, wrong...)...); exit != 2 || !strings.Contains(errors, wrong[1]) || strings.Contains(errors, "waiting") {
 			t.Errorf("%v: exit %d, %s", wrong, exit, errors)
+		}
+	}
+
+	// The others learn at once that it cannot take part, and a site without labels needs no column of them.
+	for name, e := range all(func(name string) []string {
+		return []string{"--out", at("%s-declined", name), "--id-column", map[bool]string{true: "gone", false: "id"}[name == "west"]}
+	}) {
+		if want := map[bool]string{true: `no column "gone"`, false: "(west) cannot take part"}[name == "west"]; e.exit != 2 || !strings.Contains(e.errors, want) {
+			t.Errorf("%s: exit %d, %s, must be %s", name, e.exit, e.errors, want)
+		}
+	}
+	if err := os.WriteFile(at("unlabelled.csv"), regexp.MustCompile(",[^,\n]*\n").ReplaceAll(
+		contents(t, filepath.Join(hospitalTables, "west-patients.csv")), []byte("\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, e := range all(func(name string) []string {
+		if more := []string{"--out", at("%s-unlabelled", name)}; name == "west" {
+			return append(more, "--nodes", at("unlabelled.csv"), "--label-column", "")
+		}
+		return []string{"--out", at("%s-unlabelled", name)}
+	}) {
+		if e.exit != 0 || !strings.Contains(e.out, "2 classes") {
+			t.Errorf("%s: exit %d, %s%s", name, e.exit, e.out, e.errors)
 		}
 	}
 

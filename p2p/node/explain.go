@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"syscall"
 
@@ -12,12 +13,19 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
+// NoAnswer is why a peer that QUIC dials was not reached, as far as this end knows.
+const NoAnswer = "no answer: it has not joined yet, or the network drops UDP (then peer plan --carrier auto or tcp)"
+
 // Explain says in one line why a peer could not be reached, as far as libp2p lets us know.
 func Explain(err error) error {
 	if dial, ok := errors.AsType[*swarm.DialError](err); ok && len(dial.DialErrors) > 0 {
 		why := make([]string, len(dial.DialErrors))
 		for i, e := range dial.DialErrors {
-			why[i] = fmt.Sprintf("%s: %v", e.Address, Explain(e.Cause))
+			cause := Explain(e.Cause)
+			if late, ok := errors.AsType[net.Error](cause); ok && late.Timeout() && kindOf(e.Address) == "quic" {
+				cause = errors.New(NoAnswer)
+			}
+			why[i] = fmt.Sprintf("%s: %v", e.Address, cause)
 		}
 		return &reachError{strings.Join(why, "; "), err}
 	}

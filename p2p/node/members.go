@@ -2,11 +2,14 @@ package node
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	madns "github.com/multiformats/go-multiaddr-dns"
 )
 
 // Members returns the members of a roster, by rank, or all faults of the roster at once.
@@ -77,6 +80,13 @@ func (n *Node) Dial(ctx context.Context, m Peer) error {
 	defer cancel()
 	// A direct dial is forced to pass over libp2p's own back-off, which begins at 5 s.
 	_, err := n.net.DialPeer(network.WithForceDirectDial(ctx, "roster"), m.ID)
+	if errors.Is(err, swarm.ErrNoGoodAddresses) {
+		for _, a := range m.Addrs { // the swarm keeps to itself which name has no address
+			if _, unknown := madns.DefaultResolver.Resolve(ctx, a); unknown != nil {
+				err = unknown
+			}
+		}
+	}
 	if err != nil {
 		n.forget(m.ID)
 		n.learn(m) // also those that choose had put aside

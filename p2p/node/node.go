@@ -60,6 +60,7 @@ type Node struct {
 
 	mu     sync.Mutex
 	chosen map[peer.ID]bool // by transport auto
+	probed map[peer.ID]int  // how often each has measured a way to here
 }
 
 var _ host.Host = (*Node)(nil)
@@ -76,7 +77,7 @@ func Listen(cfg Config) (_ *Node, err error) {
 		}
 	}()
 	if !cfg.Guests {
-		n.SetStreamHandler(probeProtocol, answerProbe)
+		n.SetStreamHandler(probeProtocol, n.answerProbe)
 	}
 	begin := func() {}
 	if len(cfg.Relays) > 0 {
@@ -107,7 +108,7 @@ func newNode(cfg Config) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, gate: newGater(cfg.MaxPeers, relays), bus: eventbus.NewBus(), chosen: map[peer.ID]bool{},
+	n := &Node{cfg: cfg, gate: newGater(cfg.MaxPeers, relays), bus: eventbus.NewBus(), chosen: map[peer.ID]bool{}, probed: map[peer.ID]int{},
 		protos: mss.NewMultistreamMuxer[protocol.ID](), relayed: mss.NewMultistreamMuxer[protocol.ID]()}
 	if cfg.Guests {
 		n.gate.invite()
@@ -149,10 +150,26 @@ func (n *Node) listen() error {
 			return fmt.Errorf("p2p: listen: %w", err)
 		}
 		bare, _ := peer.SplitAddr(a)
-		if err := n.net.AddListenAddr(bare); err != nil {
-			if errors.Is(err, syscall.EADDRINUSE) {
-				return fmt.Errorf("p2p: listen on %s: the port is in use by another program or peer; choose another one, or 0 for any: %w", s, err)
+		host, rest := ma.SplitFirst(bare)
+		any4, any6 := ma.StringCast("/ip4/0.0.0.0").Encapsulate(rest), ma.StringCast("/ip6/::").Encapsulate(rest)
+		switch host.Protocol().Code {
+		case ma.P_DNS, ma.P_DNS4, ma.P_DNS6:
+			// What a name means here, if anything, is not what it means to the others (127.0.1.1, a service's address).
+			err = n.net.AddListenAddr(any4)
+			if err6 := n.net.AddListenAddr(any6); err == nil || err6 == nil && !errors.Is(err, syscall.EADDRINUSE) {
+				err = nil // one of them is enough
 			}
+		default:
+			err = n.net.AddListenAddr(bare)
+		}
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			return fmt.Errorf("p2p: listen on %s: the port is in use by another program or peer; "+
+				"choose another one (--listen, the plan), or 0 for any: %w", s, err)
+		case errors.Is(err, syscall.EADDRNOTAVAIL):
+			return fmt.Errorf("p2p: listen on %s: no interface of this machine has this address: if a router, a cloud or Docker "+
+				"forwards it, add --listen %s: %w", s, any4, err)
+		case err != nil:
 			return fmt.Errorf("p2p: listen on %s: %w", s, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/libp2p/go-libp2p/core/network"
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 // patience only guards against hanging: how long a busy machine takes is not bounded.
@@ -107,6 +108,36 @@ func behind(t testing.TB, transport string, n int) (*Relay, []*Node, Roster) {
 		nodes[i] = open(t, Config{Identity: ids[i], Transport: transport, Relays: r.Addrs()})
 	}
 	return r, nodes, roster
+}
+
+// TestListenAt: a member that is listed by a name listens on every interface by every carrier, and an address that is on no
+// interface is refused with what to do.
+func TestListenAt(t *testing.T) {
+	for transport, tail := range map[string]string{"quic": "/udp/0/quic-v1", "tcp": "/tcp/0", "noise": "/tcp/0", "ws": "/tcp/0/wss", "auto": "/udp/0/quic-v1"} {
+		for _, host := range []string{"/dns/localhost", "/dns4/no-such-name.invalid"} {
+			at := open(t, Config{Identity: newIdentity(t), Transport: transport, Listen: []string{host + tail}}).net.ListenAddresses()
+			if len(at) == 0 || !strings.HasPrefix(at[0].String(), "/ip4/0.0.0.0/") && !strings.HasPrefix(at[0].String(), "/ip6/::/") {
+				t.Errorf("%s: %s is %v, must be every interface", transport, host, at)
+			}
+		}
+		want := "--listen /ip4/0.0.0.0" + tail
+		_, err := Listen(Config{Identity: newIdentity(t), Transport: transport, Listen: []string{"/ip4/203.0.113.7" + tail}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, must name %s", transport, err, want)
+		}
+	}
+}
+
+// TestNotReached: the error names a name that has no address, and what may keep UDP away.
+func TestNotReached(t *testing.T) {
+	for at, want := range map[string]string{"/dns4/no-such-name.invalid/udp/9/quic-v1": "no-such-name.invalid", "/ip4/127.0.0.1/udp/9/quic-v1": NoAnswer} {
+		n := open(t, Config{Identity: newIdentity(t), PeerTimeout: time.Second})
+		m := Peer{ID: newIdentity(t).ID(), Addrs: []ma.Multiaddr{ma.StringCast(at)}}
+		n.Admit([]Peer{m})
+		if err := Explain(n.Dial(within(t, patience), m)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, must contain %q", at, err, want)
+		}
+	}
 }
 
 // TestInterfacesAsTold: where the system lists no interfaces, a node names the addresses that it was told of, with its ports.

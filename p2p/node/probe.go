@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
 	mss "github.com/multiformats/go-multistream"
 )
 
@@ -48,7 +49,20 @@ func parseProbe(b []byte) (bytes int, err error) {
 	return int(n), nil
 }
 
-// answerProbe serves a stream of the probe protocol.
+// answerProbe serves a stream of the probe protocol, and counts it.
+func (n *Node) answerProbe(s network.Stream) {
+	answerProbe(s)
+	n.mu.Lock()
+	n.probed[s.Conn().RemotePeer()]++
+	n.mu.Unlock()
+}
+
+func (n *Node) asked(by peer.ID) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.probed[by]
+}
+
 func answerProbe(s network.Stream) {
 	defer s.Close()
 	s.SetDeadline(time.Now().Add(HandshakeTime))

@@ -54,7 +54,7 @@ func ListenRelay(cfg Config, members Roster, l RelayLimits) (_ *Relay, err error
 	}
 	r.identify = ids
 	ids.Start()
-	n.SetStreamHandler(probeProtocol, answerProbe)
+	n.SetStreamHandler(probeProtocol, n.answerProbe)
 	peers := n.cfg.MaxPeers
 	if l.Circuits == 0 {
 		l.Circuits = 2 * peers

@@ -29,7 +29,8 @@ type Sighting struct {
 }
 
 // Survey measures every way to every other member and relay, retrying until ctx ends or all have
-// answered. Members answer while they join, train or survey. The node must not be in a session.
+// answered, and then answers those that still look for this node, for at most HandshakeTime. Members answer while they
+// join, train or survey. The node must not be in a session.
 func (n *Node) Survey(ctx context.Context, roster Roster) ([]Sighting, error) {
 	members, err := roster.parse(n.cfg.MaxPeers)
 	if err != nil {
@@ -78,10 +79,35 @@ func (n *Node) Survey(ctx context.Context, roster Roster) ([]Sighting, error) {
 		}
 	}
 	all.Wait()
+	n.await(ctx, members, out)
 	slices.SortFunc(out, func(a, b Sighting) int {
 		return strings.Compare(a.Name+" "+a.Via+a.Address, b.Name+" "+b.Via+b.Address)
 	})
 	return out, nil
+}
+
+// await answers for a while: a member that this node has reached may still be looking for it.
+func (n *Node) await(ctx context.Context, members []Peer, found []Sighting) {
+	ctx, cancel := context.WithTimeout(ctx, HandshakeTime)
+	defer cancel()
+	ways := 0 // by which another looks
+	if n.indirect != nil {
+		ways++
+	}
+	if at := slices.IndexFunc(members, func(m Peer) bool { return m.ID == n.ID() }); at >= 0 {
+		for _, a := range members[at].Addrs {
+			if n.cfg.carries(a) {
+				ways++
+			}
+		}
+	}
+	for _, m := range members {
+		looks := func(s Sighting) bool { return s.Err == nil && s.ID == m.ID.String() }
+		for slices.ContainsFunc(found, looks) && ctx.Err() == nil && n.asked(m.ID) < ways {
+			sleep(ctx, surveyRetry/10)
+		}
+	}
+	sleep(ctx, surveyRetry/2) // what was answered last is on its way
 }
 
 // sight fills in what one way offers.

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"errors"
+	"sync"
 	"testing"
 	"time"
 )
@@ -45,4 +47,31 @@ func TestSurvey(t *testing.T) {
 			t.Errorf("%s: %+v, must be an error", want, s)
 		}
 	}
+}
+
+// TestSurveyAtBoth: two nodes that survey at the same time, and close as soon as they are done, find each other.
+func TestSurveyAtBoth(t *testing.T) {
+	each(t, func(t *testing.T, transport string) {
+		var roster Roster
+		nodes := make([]*Node, 3)
+		for i := range nodes {
+			nodes[i] = listen(t, transport)
+			roster.Members = append(roster.Members, Member{Name: string(rune('a' + i)), ID: nodes[i].ID().String(), Addrs: nodes[i].FullAddrs()})
+		}
+		var all sync.WaitGroup
+		for i, n := range nodes {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 300 * time.Millisecond)
+				found, err := n.Survey(within(t, patience), roster)
+				n.net.Close()
+				for _, s := range found {
+					err = errors.Join(err, s.Err)
+				}
+				if err != nil || len(found) != len(nodes)-1 {
+					t.Errorf("%d: %v, %v", i, found, err)
+				}
+			})
+		}
+		all.Wait()
+	})
 }

@@ -19,13 +19,21 @@ import (
 // end of the file is not part of it.
 const PassphraseFile = "HEDDLE_PASSPHRASE_FILE"
 
-// DefaultIdentity is the user's key file.
+// DefaultIdentity is the user's key file; empty: there is no home folder, and so no place for it.
 func DefaultIdentity() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "identity.key"
+		return ""
 	}
 	return filepath.Join(dir, "heddle", "identity.key")
+}
+
+// KeyPlace returns an error where path is DefaultIdentity without a home folder.
+func KeyPlace(path string) error {
+	if path == "" {
+		return Invalidf("there must be a place for this peer's key, and there is no home folder (HOME is not set): give --identity FILE")
+	}
+	return nil
 }
 
 // TrustedDir is the directory of the rosters in force, beside the user's key.
@@ -33,6 +41,9 @@ func TrustedDir() string { return filepath.Join(filepath.Dir(DefaultIdentity()),
 
 // LoadKey reads a key that must exist.
 func LoadKey(path string) (identity.Identity, error) {
+	if err := KeyPlace(path); err != nil {
+		return identity.Identity{}, err
+	}
 	id, err := identity.Load(path, askPassphrase)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; peer init makes a key", err)
@@ -42,6 +53,9 @@ func LoadKey(path string) (identity.Identity, error) {
 
 // LoadOrMakeKey reads a peer's key. If there is none, it makes one without a passphrase.
 func LoadOrMakeKey(path string) (identity.Identity, error) {
+	if err := KeyPlace(path); err != nil {
+		return identity.Identity{}, err
+	}
 	id, err := identity.Load(path, askPassphrase)
 	if errors.Is(err, fs.ErrNotExist) {
 		id, err = identity.Create(path, "")

@@ -155,7 +155,12 @@ func (d *doctor) sightings(found []node.Sighting) {
 			case s.Relay:
 				d.fault("relay", "check that peer relay runs there, and that its roster lists this peer", "%s: %v", who, s.Err)
 			default:
-				d.fault("reached", "check that peer join or peer doctor runs there now, and that its firewall allows this port; if neither side can be dialled, run a peer relay", "not %s: %v", who, s.Err)
+				port, drops := "port", ""
+				if s.Via == "quic" {
+					port, drops = "UDP port", "; where UDP is dropped, write the plan with --carrier auto or tcp"
+				}
+				d.fault("reached", "check that peer join or peer doctor runs there now, and that its firewall allows this "+port+
+					"; if neither side can be dialled, run a peer relay"+drops, "not %s: %v", who, s.Err)
 			}
 			if s.Via == "quic" && s.Err == nil {
 				udp++

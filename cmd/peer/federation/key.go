@@ -23,6 +23,9 @@ Without a terminal the passphrase comes from the file that the environment varia
 names. A key file with a passphrase is an age file: age --decrypt opens it as well.`,
 		Example: "  peer init\n  peer init --passphrase --identity site-a.key",
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := cli.KeyPlace(path); err != nil {
+				return err
+			}
 			var word string
 			if seal {
 				var err error

@@ -221,10 +221,14 @@ func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportC
 	if err := dataset.WriteUntil(m.out, g, ctx.Err); err != nil || m.facts == nil {
 		return err
 	}
-	if err := m.facts.Write(m.out); err != nil {
-		return err
+	err := m.facts.Write(m.out)
+	if err == nil {
+		err = WriteSkipped(m.out, c.Format.Faults)
 	}
-	return WriteSkipped(m.out, c.Format.Faults)
+	if err != nil { // a data set without a part of it is none
+		err = errors.Join(err, os.RemoveAll(m.out))
+	}
+	return err
 }
 
 // bind adds the flags of the tables.

@@ -73,16 +73,30 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	if err != nil {
 		return err
 	}
+	own, err := s.open(ctx, w, stdout, p, rank)
+	if err != nil && !s.dry {
+		heddle.Decline(ctx, *p, s.Site)
+	}
+	if err != nil || s.dry {
+		return err
+	}
+	return heddle.Meet(ctx, *p, s.Site, "meet", func(ctx context.Context, m *heddle.Session) error {
+		return s.build(ctx, p, m, own, w, stdout)
+	})
+}
+
+// open reads this site's tables, prints what leaves it, and checks that its part can be written.
+func (s *meeting) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *heddle.Plan, rank int) (*align.Tables, error) {
 	tables := s.tables
 	if err := readLike(s.like, &tables.ImportConfig); err != nil {
-		return err
+		return nil, err
 	}
 	several, err := s.several()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := checkLike(s.like, tables.Like, several); err != nil {
-		return err
+		return nil, err
 	}
 	if several {
 		tables.NodeTables, tables.EdgeTables = s.nodes, s.edges
@@ -96,31 +110,26 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	tables.Format.Watch = readProgress(ctx, w, s.files()...)
 	policy, err := s.policy()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tables.MinTexts = policy.TextCount()
 	own, err := align.OpenSite(tables)
 	w.End()
 	if err != nil {
-		return ended(ctx, err)
+		return nil, ended(ctx, err)
 	}
 	sends := own.Sends()
 	s.show(stdout, p, rank, sends, tables.MinTexts)
 	if err := policy.CheckTold(sends.Told()); err != nil {
-		return cli.Invalidf("%s: %w", s.Site.Gate.Policy, err)
+		return nil, cli.Invalidf("%s: %w", s.Site.Gate.Policy, err)
 	}
 	if s.dry {
-		return nil
+		return own, nil
 	}
 	if err := shard.Vacant(s.out); err != nil {
-		return cli.Invalid(err)
+		return nil, cli.Invalid(err)
 	}
-	if err := cli.WritableDir(filepath.Dir(filepath.Clean(s.out))); err != nil {
-		return err
-	}
-	return heddle.Meet(ctx, *p, s.Site, "meet", func(ctx context.Context, m *heddle.Session) error {
-		return s.build(ctx, p, m, own, w, stdout)
-	})
+	return own, cli.WritableDir(filepath.Dir(filepath.Clean(s.out)))
 }
 
 // policy is this site's, if it has one.
