@@ -118,16 +118,16 @@ type arrays struct{ *npy.Archive }
 // graph puts the arrays together.
 func (a arrays) graph(m meta, split int) (*graph.Graph, error) {
 	g := &graph.Graph{Name: m.Name}
-	var err error
+	err := a.extents(m)
+	if err != nil {
+		return nil, err
+	}
 	if g.Labels, err = a.labels(m); err != nil {
 		return nil, err
 	}
 	n := len(g.Labels.Class)
 	if g.Labels.Class == nil {
 		n = (len(g.Labels.Bits) + len(g.Labels.Values)) / g.Labels.Classes
-	}
-	if m.Nodes != nil && *m.Nodes != n {
-		return nil, a.Fault("y", fmt.Errorf("%d nodes, %s says %d", n, metaFile, *m.Nodes))
 	}
 	if g.Split, err = a.split(g.Labels, n, split); err != nil {
 		return nil, err
@@ -159,6 +159,33 @@ func (a arrays) graph(m meta, split int) (*graph.Graph, error) {
 		g.Encoding = text.Bytes()
 	}
 	return g, nil
+}
+
+// extents refuses arrays that are not of the nodes of y, before any of them is unpacked: a few bytes can become gigabytes.
+func (a arrays) extents(m meta) error {
+	h, err := a.Header("y")
+	if err != nil {
+		return err
+	}
+	if len(h.Shape) == 0 {
+		return a.Fault("y", fmt.Errorf("must have a row for each node (got shape %s)", npy.ShapeText(h.Shape)))
+	}
+	n := h.Shape[0]
+	if m.Nodes != nil && *m.Nodes != n {
+		return a.Fault("y", fmt.Errorf("%d nodes, %s says %d", n, metaFile, *m.Nodes))
+	}
+	for _, name := range maskNames[1:] {
+		if h, err := a.Header(name); a.Has(name) && err == nil && len(h.Shape) == 2 {
+			err = a.Check(name, n, -1)
+		} else if a.Has(name) {
+			err = cmp.Or(err, a.Check(name, n))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return cmp.Or(a.Check("x", n, -1), a.Check("x_indptr", n+1), a.Check("node_type", n), a.Check("client", n),
+		a.Check("ids_indptr", n+1), a.Check("edge_index", 2, -1))
 }
 
 func (a arrays) labels(m meta) (graph.Labels, error) {

@@ -194,7 +194,7 @@ func TestReadFaults(t *testing.T) {
 		{"edges of one row", func(m map[string]arr) { m["edge_index"] = arr{[]int{1, 2}, []int32{0, 1}} }, "", 0, []string{"array edge_index", "shape must be [2, any] (got [1, 2])"}},
 		{"endpoint N", func(m map[string]arr) { m["edge_index"].values.([]int32)[9] = 5 }, "", 0, []string{"array edge_index", "entry [1, 3] must be a node, 0 to 4 (got 5)"}},
 		{"endpoint -1", func(m map[string]arr) { m["edge_index"].values.([]int32)[0] = -1 }, "", 0, []string{"entry [0, 0] must be a node, 0 to 4 (got -1)"}},
-		{"wide endpoint", func(m map[string]arr) { m["edge_index"] = arr{[]int{2, 1}, []int64{0, 1 << 32}} }, "", 0, []string{"array edge_index", "entry 1 is 4294967296, which does not fit a int32"}},
+		{"wide endpoint", func(m map[string]arr) { m["edge_index"] = arr{[]int{2, 1}, []int64{0, 1 << 32}} }, "", 0, []string{"array edge_index", "row 1, column 0 is 4294967296, which does not fit a int32"}},
 		{"weight 0", func(m map[string]arr) { m["edge_weight"] = arr{[]int{6}, []float32{1, 1, 0, 1, 1, 1}} }, "", 0, []string{"array edge_weight", "entry 2 must be a finite number above 0 (got 0)"}},
 		{"weights of another list", func(m map[string]arr) { m["edge_weight"] = arr{[]int{5}, make([]float32, 5)} }, "", 0, []string{"array edge_weight", "shape must be [6] (got [5])"}},
 		{"relations of another list", func(m map[string]arr) { m["edge_type"] = arr{[]int{5}, make([]int32, 5)} }, "", 0, []string{"array edge_type", "shape must be [6] (got [5])"}},

@@ -117,12 +117,37 @@ func Read[T uint8 | int32 | int64 | float32](a *Archive, name string, want ...in
 		return nil, nil, err
 	}
 	defer r.Close()
-	values, shape, err := readValues[T](r, size)
+	values, shape, err := readValues[T](r, size, func(h Header) error {
+		if h.is(want) {
+			return nil
+		}
+		return h.not(want)
+	})
 	if err != nil {
 		return nil, nil, a.Fault(name, err)
 	}
-	if !slices.EqualFunc(shape, want, func(s, w int) bool { return w < 0 || s == w }) {
-		return nil, nil, a.Fault(name, fmt.Errorf("shape must be %s (got %s)", strings.ReplaceAll(ShapeText(want), "-1", "any"), ShapeText(shape)))
-	}
 	return values, shape, nil
+}
+
+// Check refuses array name, if there is one, unless it has the shape: want has the length of each dimension, −1 for any.
+// It reads no more than the header.
+func (a *Archive) Check(name string, want ...int) error {
+	if !a.Has(name) {
+		return nil
+	}
+	h, err := a.Header(name)
+	if err == nil && !h.is(want) {
+		err = a.Fault(name, h.not(want))
+	}
+	return err
+}
+
+// is reports whether the array has the shape.
+func (h Header) is(want []int) bool {
+	return slices.EqualFunc(h.Shape, want, func(s, w int) bool { return w < 0 || s == w })
+}
+
+// not is the error of another shape.
+func (h Header) not(want []int) error {
+	return fmt.Errorf("shape must be %s (got %s)", strings.ReplaceAll(ShapeText(want), "-1", "any"), ShapeText(h.Shape))
 }

@@ -125,30 +125,37 @@ func ShapeText(shape []int) string {
 
 // readValues reads an array as values of T. Only dtypes that T holds without loss are taken: every
 // integer for an integer, every float for a float, |u1 and |b1 for all; where the file's type is
-// wider, each value must survive.
-func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64) ([]T, []int, error) {
+// wider, each value must survive. Nothing is unpacked or allocated of an array of another type, or that check
+// (nil: none) refuses.
+func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64, check func(Header) error) ([]T, []int, error) {
 	h, err := readHeader(r, size)
+	if err == nil && check != nil {
+		err = check(h)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	out := make([]T, h.count)
 	le := binary.LittleEndian
 	var zero T
 	kind := fmt.Sprintf("%T", zero)
-	switch {
-	case h.Descr == "|u1" || h.Descr == "|b1":
-		err = decode(out, r, 1, func(b []byte) uint8 { return b[0] })
-	case h.Descr == "<i4" && (kind == "int32" || kind == "int64"):
-		err = decode(out, r, 4, func(b []byte) int32 { return int32(le.Uint32(b)) })
-	case h.Descr == "<i8" && (kind == "int32" || kind == "int64"):
-		err = decode(out, r, 8, func(b []byte) int64 { return int64(le.Uint64(b)) })
-	case h.Descr == "<f4" && kind == "float32":
-		err = decode(out, r, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) })
-	case h.Descr == "<f8" && kind == "float32":
-		err = decode(out, r, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) })
-	default:
+	fits := map[string]string{"uint8": "|b1|u1", "int32": "<i4<i8|b1|u1", "int64": "<i4<i8|b1|u1",
+		"float32": "<f4<f8|b1|u1"}[kind]
+	if !strings.Contains(fits, h.Descr) {
 		want := map[string]string{"uint8": "|b1 or |u1", "int32": "<i4", "int64": "<i8", "float32": "<f4"}[kind]
 		return nil, nil, fmt.Errorf("dtype must be %s (got %s)", want, h.Descr)
+	}
+	out := make([]T, h.count)
+	switch {
+	case h.Descr == "|u1" || h.Descr == "|b1":
+		err = decode(h, out, r, 1, func(b []byte) uint8 { return b[0] })
+	case h.Descr == "<i4":
+		err = decode(h, out, r, 4, func(b []byte) int32 { return int32(le.Uint32(b)) })
+	case h.Descr == "<i8":
+		err = decode(h, out, r, 8, func(b []byte) int64 { return int64(le.Uint64(b)) })
+	case h.Descr == "<f4":
+		err = decode(h, out, r, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) })
+	default:
+		err = decode(h, out, r, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) })
 	}
 	if err != nil {
 		return nil, nil, err
@@ -177,8 +184,21 @@ func byRow[T any](stored []T, rows, cols int) []T {
 	return out
 }
 
+// place names the k-th value that is stored.
+func (h Header) place(k int) string {
+	switch {
+	case len(h.Shape) != 2:
+		return fmt.Sprintf("entry %d", k)
+	case h.byColumn:
+		return fmt.Sprintf("row %d, column %d", k%h.Shape[0], k/h.Shape[0])
+	}
+	return fmt.Sprintf("row %d, column %d", k/h.Shape[1], k%h.Shape[1])
+}
+
 // decode fills out with values of size bytes each and refuses one that S holds and T does not.
-func decode[S, T uint8 | int32 | int64 | float32 | float64](out []T, r io.Reader, size int, get func([]byte) S) error {
+func decode[S, T uint8 | int32 | int64 | float32 | float64](
+	h Header, out []T, r io.Reader, size int, get func([]byte) S,
+) error {
 	buf := make([]byte, 1<<15)
 	for done := 0; done < len(out); {
 		n := min(len(out)-done, len(buf)/size)
@@ -189,7 +209,7 @@ func decode[S, T uint8 | int32 | int64 | float32 | float64](out []T, r io.Reader
 			v := get(buf[k*size:])
 			t := T(v)
 			if S(t) != v && v == v { // a NaN equals nothing; it is judged by whoever knows its row
-				return fmt.Errorf("entry %d is %v, which does not fit a %T: convert the array to that type", done+k, v, t)
+				return fmt.Errorf("%s is %v, which does not fit a %T: convert the array to that type", h.place(done+k), v, t)
 			}
 			out[done+k] = t
 		}

@@ -47,13 +47,13 @@ func TestNpyFaults(t *testing.T) {
 		{"blank length", member(1, strings.Replace(good, "(1,)", "(1,,1)", 1), 1, 0, 0, 0), `extents of shape (1,,1) must be 0 to 2147483647 (got "")`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, _, err := readValues[int32](bytes.NewReader(c.data), int64(len(c.data)))
+			_, _, err := readValues[int32](bytes.NewReader(c.data), int64(len(c.data)), nil)
 			graphtest.Refused(t, err, c.want)
 		})
 	}
 	// A member that holds less than its directory says.
 	data := member(1, strings.Replace(good, "(1,)", "(2,)", 1), 1, 0, 0, 0)
-	_, _, err := readValues[int32](bytes.NewReader(data), int64(len(data)+4))
+	_, _, err := readValues[int32](bytes.NewReader(data), int64(len(data)+4), nil)
 	graphtest.Refused(t, err, "truncated")
 }
 
@@ -71,24 +71,24 @@ func TestNpyTypes(t *testing.T) {
 	}
 	one := func(b []byte) *bytes.Reader { return bytes.NewReader(b) }
 	data := member(2, head("<i8", "(2,)"), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 0, 0, 0)
-	narrow, _, err := readValues[int32](one(data), int64(len(data)))
+	narrow, _, err := readValues[int32](one(data), int64(len(data)), nil)
 	check(narrow, []int32{-1, 2}, err)
 	data = member(1, head("<i4", "()"), 7, 0, 0, 0)
-	wide, shape, err := readValues[int64](one(data), int64(len(data)))
+	wide, shape, err := readValues[int64](one(data), int64(len(data)), nil)
 	check(wide, []int64{7}, err)
 	check(shape, []int{}, nil)
 	data = member(1, head("|u1", "(1, 2)"), 0, 255)
-	bytewise, shape, err := readValues[float32](one(data), int64(len(data)))
+	bytewise, shape, err := readValues[float32](one(data), int64(len(data)), nil)
 	check(bytewise, []float32{0, 255}, err)
 	check(shape, []int{1, 2}, nil)
 	data = member(1, head("<f8", "(1,)"), f8(0.5)...)
-	half, _, err := readValues[float32](one(data), int64(len(data)))
+	half, _, err := readValues[float32](one(data), int64(len(data)), nil)
 	check(half, []float32{0.5}, err)
 	data = member(1, head("<f8", "(1,)"), f8(0.1)...)
-	_, _, err = readValues[float32](one(data), int64(len(data)))
+	_, _, err = readValues[float32](one(data), int64(len(data)), nil)
 	graphtest.Refused(t, err, "entry 0 is 0.1, which does not fit a float32")
 	data = member(1, head("|b1", "(2,)"), 1, 2)
-	_, _, err = readValues[uint8](one(data), int64(len(data)))
+	_, _, err = readValues[uint8](one(data), int64(len(data)), nil)
 	graphtest.Refused(t, err, "entry 1 must be 0 or 1 (got 2)")
 }
 
@@ -108,7 +108,7 @@ func FuzzNpy(f *testing.F) {
 
 // refuzz checks that what was read is written so that it reads the same.
 func refuzz[T uint8 | int32 | int64 | float32](t *testing.T, data []byte) {
-	values, shape, err := readValues[T](bytes.NewReader(data), int64(len(data)))
+	values, shape, err := readValues[T](bytes.NewReader(data), int64(len(data)), nil)
 	if err != nil {
 		return
 	}
@@ -136,7 +136,7 @@ func refuzz[T uint8 | int32 | int64 | float32](t *testing.T, data []byte) {
 // TestFortranOrder: a matrix that is stored column by column, as numpy.asfortranarray gives it, is read as rows.
 func TestFortranOrder(t *testing.T) {
 	data := member(1, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }\n", 1, 4, 2, 5, 3, 6)
-	got, shape, err := readValues[int32](bytes.NewReader(data), int64(len(data)))
+	got, shape, err := readValues[int32](bytes.NewReader(data), int64(len(data)), nil)
 	if err != nil || !slices.Equal(got, []int32{1, 2, 3, 4, 5, 6}) || !slices.Equal(shape, []int{2, 3}) {
 		t.Errorf("%v %v %v", got, shape, err)
 	}
