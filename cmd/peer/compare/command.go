@@ -147,6 +147,9 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	if err := cli.WritableDir(c.Out); err != nil {
 		return err
 	}
+	if err := cli.Within(c.Out, "compare.json", "compare.csv", "compare.npz", "compare.html", "settings.yaml"); err != nil {
+		return err
+	}
 	started := in
 	r := &results{sameNodes: all.sameNodes}
 	for k := range c.Seeds {
