@@ -23,34 +23,29 @@ func writeNPZ(w io.Writer, names []string, all []guessed) error {
 	var node, class, label []int64
 	chosen, known := make([]bool, n*classes), make([]bool, n*classes)
 	logits, probability := make([]float32, 0, n*classes), make([]float32, 0, n*classes)
-	for _, g := range all {
-		for i := range g.p.Logits.Rows {
-			at, number, split := len(ids)*classes, int64(i), ""
-			if g.global != nil {
-				number = g.global[i]
+	for g, i := range ordered(all) {
+		at, split := len(ids)*classes, ""
+		if g.split != nil {
+			split = splitNames[g.split[i]]
+		}
+		ids, node, splits, sites = append(ids, g.name(i)), append(node, g.number(i)), append(splits, split), append(sites, g.site)
+		logits = append(logits, g.p.Logits.Row(i)...)
+		for _, p := range g.p.Probabilities(i) {
+			probability = append(probability, float32(p))
+		}
+		predicted := g.p.Classes(i)
+		if several {
+			for _, k := range predicted {
+				chosen[at+k] = true
 			}
-			if g.split != nil {
-				split = splitNames[g.split[i]]
+			for k := range classes {
+				known[at+k] = g.labels.Classes == classes && g.labels.Multi() && g.labels.Bits[i*classes+k] != 0
 			}
-			ids, node, splits, sites = append(ids, g.name(i)), append(node, number), append(splits, split), append(sites, g.site)
-			logits = append(logits, g.p.Logits.Row(i)...)
-			for _, p := range g.p.Probabilities(i) {
-				probability = append(probability, float32(p))
-			}
-			predicted := g.p.Classes(i)
-			if several {
-				for _, k := range predicted {
-					chosen[at+k] = true
-				}
-				for k := range classes {
-					known[at+k] = g.labels.Classes == classes && g.labels.Multi() && g.labels.Bits[i*classes+k] != 0
-				}
-				continue
-			}
-			class, label = append(class, int64(predicted[0])), append(label, -1)
-			if g.labels.Class != nil {
-				label[len(label)-1] = int64(g.labels.Class[i])
-			}
+			continue
+		}
+		class, label = append(class, int64(predicted[0])), append(label, -1)
+		if g.labels.Class != nil {
+			label[len(label)-1] = int64(g.labels.Class[i])
 		}
 	}
 	z := zip.NewWriter(w)

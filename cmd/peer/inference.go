@@ -27,7 +27,7 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	if q.out == "" {
 		return cli.Invalidf("with --plan --out must be given")
 	}
-	if q.data != "" || q.nodes != "" || q.shard == "" {
+	if q.data != "" || len(q.nodes) > 0 || q.shard == "" {
 		return cli.Invalidf("with --plan each peer predicts for its own part: give --shard, and neither --data nor --nodes")
 	}
 	m, card, err := modelfile.Read(q.model)

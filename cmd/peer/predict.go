@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
@@ -31,12 +35,13 @@ import (
 
 // question has the flags of peer predict.
 type question struct {
-	cli.Seat                                          // with --plan
-	model, data, shard, nodes, edges, out, embeddings string
-	report                                            string // HTML page; empty: none
-	split                                             int
-	cells                                             table.Format
-	launch                                            launch.Flags // with --plan
+	cli.Seat                            // with --plan
+	model, data, shard, out, embeddings string
+	nodes, known, edges                 []string // tables
+	report                              string   // HTML page; empty: none
+	split                               int
+	cells                               table.Format
+	launch                              launch.Flags // with --plan
 }
 
 func newPredict() *cobra.Command {
@@ -55,7 +60,9 @@ With --secret a scheduler starts them, as those of peer join: they share all fla
 --shard is the whole partition.
 With --shard alone a peer predicts for its own nodes from its own rows and edges, without its neighbours at other peers.
 With --nodes and --edges tables are read like those that the model was trained on; --on-error skip leaves out rows at
-fault, which skipped.csv beside --out has with their reasons. --report writes a page about the
+fault, which skipped.csv beside --out has with their reasons. Give all tables of new nodes, and with --known those of
+nodes that are neighbours of them: they are read, but not predicted. Nodes that trained or chose the model, by
+predictions.parquet beside it, are marked in --out and not measured. --report writes a page about the
 predictions: how many of each class, how sure, how often right where labels are known, and what left the site. With
 --embeddings in place of --out it writes the nodes' last hidden rows alone: of a model of links those that its decoder reads,
 by which peer recommend ranks new links.`,
@@ -78,9 +85,10 @@ by which peer recommend ranks new links.`,
 	f.StringVar(&q.data, "data", "", "data set to predict for")
 	f.IntVar(&q.split, "split", 0, "split of the data set")
 	f.StringVar(&q.shard, "shard", "", "part to predict for, alone or with --plan")
-	f.StringVar(&q.nodes, "nodes", "", "table of nodes to predict for")
-	f.StringVar(&q.edges, "edges", "", "table of edges")
-	cli.Reads(f, "model", "data", "shard", "nodes", "edges")
+	f.StringArrayVar(&q.nodes, "nodes", nil, "table of nodes to predict for; repeat it for several")
+	f.StringArrayVar(&q.known, "known", nil, "table of further nodes, which are neighbours only")
+	f.StringArrayVar(&q.edges, "edges", nil, "table of edges; repeat it for several")
+	cli.Reads(f, "model", "data", "shard", "nodes", "known", "edges")
 	graphs.BindCells(f, &q.cells)
 	graphs.BindRows(f, &q.cells)
 	f.StringVarP(&q.out, "out", "o", "", "CSV, .npz or .parquet file to write; - for standard output")
@@ -108,7 +116,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	defer of.done()
 	g := of.Graph
 	if err := modelfile.SameColumns(m.Spec, card.Encoding, g.Encoding); err != nil {
-		return cli.Invalidf("%s: %w (peer import --like %s reads tables as the model does)", cmp.Or(q.data, q.shard, q.nodes), err, q.model)
+		return cli.Invalidf("%s: %w (peer import --like %s reads tables as the model does)", cmp.Or(q.data, q.shard, strings.Join(q.nodes, ", ")), err, q.model)
 	}
 	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
 		return err
@@ -124,24 +132,41 @@ func (q question) answer(stdout, text io.Writer) error {
 		return fmt.Errorf("%s: %w", q.model, err)
 	}
 	p = p.By(card)
-	all := guessed{ids: g.IDs, split: g.Split, labels: g.Labels, p: p, only: typed.Target(card.Encoding)}
-	if q.nodes != "" {
-		all.split = nil // tables have none
-	}
-	if err := q.write(stdout, card, all); err != nil {
-		return err
-	}
+	all := guessed{ids: g.IDs, labels: g.Labels, p: p, only: typed.Target(card.Encoding)}
 	if q.embeddings != "" {
 		if all.hidden, err = heddle.Embed(m, g); err != nil {
 			return fmt.Errorf("%s: %w", q.model, err)
 		}
+	}
+	g.Split = slices.Clone(g.Split) // those of a part cannot be written to
+	used, err := q.mark(g, card, of.predicted)
+	if err != nil {
+		return err
+	}
+	all.split = slices.Clone(g.Split)
+	if of.predicted > 0 {
+		all.p.Logits = p.Logits.RowRange(0, of.predicted)
+		if all.hidden.Rows > 0 {
+			all.hidden = all.hidden.RowRange(0, of.predicted)
+		}
+		for i := range g.Split {
+			if all.split[i] == graph.Test {
+				all.split[i] = graph.None // tables have none
+			}
+			if i >= of.predicted {
+				g.Split[i] = graph.None
+			}
+		}
+	}
+	if err := q.write(stdout, card, all); err != nil {
+		return err
 	}
 	if err := writeEmbeddings(q.embeddings, []guessed{all}); err != nil {
 		return err
 	}
 	written := all.told()
 	if filepath.Ext(q.out) == ".npz" { // arrays are of all nodes, whatever their type
-		written = g.N()
+		written = all.p.Logits.Rows
 	}
 	fmt.Fprintf(text, "%s: %d nodes\n", q.out, written)
 	if of.unseen != "" {
@@ -152,17 +177,78 @@ func (q question) answer(stdout, text io.Writer) error {
 		return fmt.Errorf("%s: %w", q.model, err)
 	}
 	what := "test"
-	if q.nodes != "" {
+	if len(q.nodes) > 0 {
 		what = "labelled" // tables have no split
 	}
 	if nodes > 0 {
 		fmt.Fprintf(text, "%s %s: %s (%d nodes)\n", what, card.Metric, report.Measure(eval.Metric(card.Metric), score), nodes)
 	}
-	page := q.page(g, m, card, p, what+" nodes", score)
-	if page.Notes = of.warnings; of.unseen != "" {
+	page := q.page(g, m, card, all.p, what+" nodes", score)
+	page.Notes = of.warnings
+	if used != "" && (nodes > 0 || !strings.HasPrefix(used, unsure)) {
+		fmt.Fprintln(text, used)
+		page.Notes = append(page.Notes, used)
+	}
+	if of.unseen != "" {
 		page.Notes = append(page.Notes, "The predictions were made "+of.unseen+".")
 	}
 	return q.writeReport(stdout, text, page)
+}
+
+// unsure begins what is said if it is not known which nodes trained the model.
+const unsure = "it is not known which nodes trained the model"
+
+// mark gives the nodes of g that trained or chose the model the split that they had then, and returns what to tell of it.
+// The run's own predictions, beside the model, have their names: the model has none.
+func (q question) mark(g *graph.Graph, card modelfile.Card, predicted int) (told string, err error) {
+	type was struct {
+		ID    string  `parquet:"id"`
+		Split string  `parquet:"split"`
+		Label *string `parquet:"label,optional"`
+	}
+	same := card.Dataset == g.Name && card.Nodes == int64(g.N())
+	if g.IDs == nil && !same {
+		return "", nil // another graph
+	}
+	path := filepath.Join(filepath.Dir(q.model), "predictions.parquet")
+	rows, err := parquet.ReadFile[was](path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", cli.Invalidf("%s: %w", path, err)
+	}
+	if err != nil {
+		return unsure + " (" + path + " lists them): the figure may be too good", nil
+	}
+	at := make(map[string]int, len(g.Split))
+	for i := range g.Split {
+		at[guessed{ids: g.IDs}.name(i)] = i
+	}
+	splits := map[string]graph.Split{"train": graph.Train, "val": graph.Val}
+	used, other := map[int]graph.Split{}, 0
+	for _, row := range rows {
+		i, ok := at[row.ID]
+		if !ok || splits[row.Split] == graph.None || g.Split[i] == graph.None {
+			continue
+		}
+		if label, ok := labelOf(g.Labels, i, g.Labels.Names); ok && row.Label != nil && label != *row.Label {
+			other++ // another node of that name
+			continue
+		}
+		used[i] = splits[row.Split]
+	}
+	if 10*other > len(used) {
+		return "", nil
+	}
+	marked := 0
+	for i, split := range used {
+		if g.Split[i] == graph.Test && (predicted == 0 || i < predicted) {
+			marked++
+		}
+		g.Split[i] = split
+	}
+	if marked == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%d nodes trained or chose the model and are not in the figure: the column split marks them", marked), nil
 }
 
 // embed writes the hidden rows alone.
@@ -236,15 +322,16 @@ func (q question) write(stdout io.Writer, card modelfile.Card, of guessed) error
 // subject is what is predicted for.
 type subject struct {
 	*graph.Graph
-	unseen   string   // what of it the model cannot see; empty: nothing
-	warnings []string // of its tables
-	done     func()   // ends the use of its arrays
+	unseen    string   // what of it the model cannot see; empty: nothing
+	warnings  []string // of its tables
+	predicted int      // nodes of tables, behind which known ones follow; 0: it has no tables
+	done      func()   // ends the use of its arrays
 }
 
 // graph returns what to predict for, by a model that reads edges or none.
 func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (of subject, err error) {
 	given := 0
-	for _, s := range []string{q.data, q.shard, q.nodes} {
+	for _, s := range []string{q.data, q.shard, strings.Join(q.nodes, "")} {
 		if s != "" {
 			given++
 		}
@@ -253,12 +340,14 @@ func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (of sub
 	switch {
 	case given != 1:
 		return of, cli.Invalidf("give one of --data D, --shard S and --nodes TABLE")
+	case len(q.nodes) == 0 && len(q.known) > 0:
+		return of, cli.Invalidf("--known must be given with --nodes (got %s)", strings.Join(q.known, ", "))
 	case q.data != "":
 		of.Graph, err = dataset.Read(q.data, q.split)
 		return of, cli.Invalid(err)
-	case q.nodes != "":
+	case len(q.nodes) > 0:
 		if card.Encoding == nil {
-			return of, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes)
+			return of, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes[0])
 		}
 		if typed.Encodes(card.Encoding) {
 			return of, cli.Invalidf("the model of %s reads tables of several types: make a data set of them with peer import --like %[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
@@ -266,17 +355,24 @@ func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (of sub
 		if q.cells.Faults.Skip && q.out == "-" {
 			return of, cli.Invalidf("--on-error skip writes skipped.csv beside the file of --out, which must not be - (standard output)")
 		}
-		if edges && q.edges == "" {
+		if edges && q.edges == nil {
 			return of, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
 		}
 		var f *facts.Facts
-		if of.Graph, f, err = dataset.Encode(card.Encoding, q.nodes, q.edges, q.cells); err != nil {
+		tables := slices.Concat(q.nodes, q.known)
+		if of.Graph, f, err = dataset.Encode(card.Encoding, tables, q.edges, q.cells); err != nil {
 			return of, cli.Invalid(err)
+		}
+		for k := range q.nodes {
+			of.predicted += f.Tables[k].Rows
 		}
 		f.Warn() // of categories that the model does not know
 		f.PrintWarnings(text, "")
 		if n := q.cells.Faults.Count(""); n > 0 {
 			fmt.Fprintf(text, "skipped: %d rows at fault, in %s\n", n, filepath.Join(filepath.Dir(q.out), graphs.SkippedFile))
+			for _, t := range f.Tables {
+				t.PrintReasons(text)
+			}
 		}
 		of.warnings = f.Warnings
 		return of, nil

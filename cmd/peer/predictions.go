@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +74,35 @@ func (g guessed) name(i int) string {
 	return strconv.Itoa(i)
 }
 
+// number is that of node i in the whole graph.
+func (g guessed) number(i int) int64 {
+	if g.global != nil {
+		return g.global[i]
+	}
+	return int64(i)
+}
+
+// ordered gives the nodes of all in the order of their numbers.
+func ordered(all []guessed) iter.Seq2[guessed, int] {
+	type place struct{ of, at int }
+	var list []place
+	for k, g := range all {
+		for i := range g.p.Logits.Rows {
+			list = append(list, place{k, i})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b place) int {
+		return cmp.Compare(all[a.of].number(a.at), all[b.of].number(b.at))
+	})
+	return func(yield func(guessed, int) bool) {
+		for _, p := range list {
+			if !yield(all[p.of], p.at) {
+				return
+			}
+		}
+	}
+}
+
 // tells reports whether node i is of the type that the predictions are about.
 func (g guessed) tells(i int) bool { return g.only == "" || strings.HasPrefix(g.name(i), g.only+"/") }
 
@@ -85,9 +116,9 @@ func (g guessed) told() (n int) {
 	return n
 }
 
-// each calls do with every node that has a class.
-func (g guessed) each(names []string, do func(row nodePrediction, probability string) error) error {
-	for i := range g.p.Logits.Rows {
+// each calls do with every node that has a class, in the order of their numbers.
+func each(names []string, all []guessed, do func(row nodePrediction, probability string) error) error {
+	for g, i := range ordered(all) {
 		if !g.tells(i) {
 			continue
 		}
@@ -118,28 +149,23 @@ func numbersOf(names []string, all []guessed, every bool) (t numbers.Table) {
 	for k := range all[0].p.Logits.Cols {
 		t.Targets = append(t.Targets, className(names, k))
 	}
-	for _, g := range all {
-		for i := range g.p.Logits.Rows {
-			if !every && !g.tells(i) {
-				continue
-			}
-			row := numbers.Row{ID: g.name(i), Site: g.site, Node: int64(i)}
-			if g.global != nil {
-				row.Node = g.global[i]
-			}
-			for _, v := range g.p.Logits.Row(i) {
-				row.Prediction = append(row.Prediction, float64(v))
-			}
-			if g.split != nil {
-				row.Split = splitNames[g.split[i]]
-			}
-			if l := g.labels; l.Values != nil && l.Has(i) {
-				for _, v := range l.Values[i*l.Classes : (i+1)*l.Classes] {
-					row.Target = append(row.Target, float64(v))
-				}
-			}
-			t.Rows = append(t.Rows, row)
+	for g, i := range ordered(all) {
+		if !every && !g.tells(i) {
+			continue
 		}
+		row := numbers.Row{ID: g.name(i), Site: g.site, Node: g.number(i)}
+		for _, v := range g.p.Logits.Row(i) {
+			row.Prediction = append(row.Prediction, float64(v))
+		}
+		if g.split != nil {
+			row.Split = splitNames[g.split[i]]
+		}
+		if l := g.labels; l.Values != nil && l.Has(i) {
+			for _, v := range l.Values[i*l.Classes : (i+1)*l.Classes] {
+				row.Target = append(row.Target, float64(v))
+			}
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
@@ -191,24 +217,22 @@ func writeCSV(w io.Writer, names []string, all []guessed) error {
 	if err := c.Write(head); err != nil {
 		return err
 	}
-	for _, g := range all {
-		err := g.each(names, func(row nodePrediction, probability string) error {
-			label := ""
-			if row.Label != nil {
-				label = *row.Label
-			}
-			line := []string{plainCell(row.ID), plainCell(row.Class), probability, row.Split, plainCell(label)}
-			if sites {
-				line = append(line, row.Site)
-			}
-			for _, p := range row.Probabilities {
-				line = append(line, rounded(p))
-			}
-			return c.Write(line)
-		})
-		if err != nil {
-			return err
+	err := each(names, all, func(row nodePrediction, probability string) error {
+		label := ""
+		if row.Label != nil {
+			label = *row.Label
 		}
+		line := []string{plainCell(row.ID), plainCell(row.Class), probability, row.Split, plainCell(label)}
+		if sites {
+			line = append(line, row.Site)
+		}
+		for _, p := range row.Probabilities {
+			line = append(line, rounded(p))
+		}
+		return c.Write(line)
+	})
+	if err != nil {
+		return err
 	}
 	c.Flush()
 	return c.Error()
@@ -246,14 +270,12 @@ func writeParquet(w io.Writer, names []string, all []guessed) error {
 	}
 	c.Flush()
 	f := parquet.NewGenericWriter[nodePrediction](w, parquet.Compression(&parquet.Zstd), parquet.KeyValueMetadata("classes", strings.TrimSpace(list.String())))
-	for _, g := range all {
-		err := g.each(names, func(row nodePrediction, _ string) error {
-			_, err := f.Write([]nodePrediction{row})
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	err := each(names, all, func(row nodePrediction, _ string) error {
+		_, err := f.Write([]nodePrediction{row})
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	return f.Close()
 }

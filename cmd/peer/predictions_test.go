@@ -162,13 +162,13 @@ func TestPredictionsAsArrays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	for name, want := range map[string][]int64{"node": {0, 1, 9, 4}, "class": {1, 0, 1, 0}, "label": {1, -1, 1, -1}} {
+	for name, want := range map[string][]int64{"node": {0, 1, 4, 9}, "class": {1, 0, 0, 1}, "label": {1, -1, -1, 1}} {
 		if got, _, err := npy.Read[int64](a, name, 4); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s is %v, must be %v (%v)", name, got, want, err)
 		}
 	}
 	logits, _, err := npy.Read[float32](a, "logits", 4, 2)
-	if err != nil || !slices.Equal(logits, []float32{0, 2, 3, 1, 0, 2, 3, 1}) {
+	if err != nil || !slices.Equal(logits, []float32{0, 2, 3, 1, 3, 1, 0, 2}) {
 		t.Errorf("logits are %v, %v", logits, err)
 	}
 	probability, _, err := npy.Read[float32](a, "probability", 4, 2)

@@ -174,7 +174,7 @@ func (c ImportConfig) readOnce() (*graph.Graph, *facts.Facts, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	g, r, err := e.read(c.Nodes, c.Edges, c.Format)
+	g, r, err := e.read([]string{c.Nodes}, []string{c.Edges}, c.Format)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -210,10 +210,10 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 }
 
 // Encode reads other tables exactly as those were read that Import made encoding
-// (graph.Graph.Encoding) of, for prediction: edges may be "" for none; the label, split and site
+// (graph.Graph.Encoding) of, for prediction: the nodes of one table after another; the label, split and site
 // columns may be absent from nodes. A column of features may not. Without a split column every
 // labelled node is in Test. The facts have the tables, and the cells of categories that the encoding does not know.
-func Encode(encoding []byte, nodes, edges string, format table.Format) (*graph.Graph, *facts.Facts, error) {
+func Encode(encoding []byte, nodes, edges []string, format table.Format) (*graph.Graph, *facts.Facts, error) {
 	e, err := parseEncoding(encoding)
 	if err != nil {
 		return nil, nil, err
@@ -230,7 +230,7 @@ func Encode(encoding []byte, nodes, edges string, format table.Format) (*graph.G
 			return nil, nil, err
 		}
 	}
-	g.Name, _, _ = strings.Cut(filepath.Base(nodes), ".")
+	g.Name, _, _ = strings.Cut(filepath.Base(nodes[0]), ".")
 	g.Encoding = encoding
 	f := &facts.Facts{Tables: r.Tables}
 	r.addUnknown(f, e)

@@ -7,8 +7,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 )
 
-// Alike returns c with the roles of columns that the encoding Like gives them, and that encoding.
+// Alike returns c, with its defaults, with the roles of columns that the encoding Like gives them, and that encoding.
 func (c ImportConfig) Alike() (ImportConfig, *Encoding, error) {
+	c = c.withDefaults()
 	e, err := parseEncoding(c.Like)
 	if err != nil {
 		return c, nil, err
@@ -25,7 +26,7 @@ func (c ImportConfig) readAlike() (*graph.Graph, *facts.Facts, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	g, r, err := e.read(c.Nodes, c.Edges, c.Format)
+	g, r, err := e.read([]string{c.Nodes}, []string{c.Edges}, c.Format)
 	if err != nil {
 		return nil, nil, err
 	}

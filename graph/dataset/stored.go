@@ -39,10 +39,13 @@ func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
 		return nil, err
 	}
 	var r *Reading
-	s.Graph, _, r, err = s.e.scanNodes(s.cfg.Nodes, s.cfg.Format, func(x *mat.Sparse) error {
+	s.Graph, _, r, err = s.e.scanNodes([]string{s.cfg.Nodes}, s.cfg.Format, func(x *mat.Sparse) error {
 		s.values = append(s.values, int32(x.NNZ()))
 		return nil
 	})
+	if err == nil {
+		err = Rows(s.cfg.Nodes, s.Graph)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +89,7 @@ func (s *StoredNodes) Features() []section.Section {
 func (s *StoredNodes) rows(write func(w io.Writer, x *mat.Sparse) error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		b, at := bufio.NewWriterSize(w, 1<<16), 0
-		_, _, _, err := s.e.scanNodes(s.cfg.Nodes, s.cfg.Format, func(x *mat.Sparse) error {
+		_, _, _, err := s.e.scanNodes([]string{s.cfg.Nodes}, s.cfg.Format, func(x *mat.Sparse) error {
 			if at == len(s.values) || int(s.values[at]) != x.NNZ() {
 				return errors.New("dataset: " + s.cfg.Nodes + ": has changed while it was read")
 			}

@@ -20,60 +20,63 @@ type Reading struct {
 	Unknown        []int    // of each column of the encoding: cells with a category that it has not
 	Example        []string // of these, of each column
 	NoneLabels     int      // cells of the label column with the text "none", which is no class
+	NewClasses     int      // cells of the label column with a class that the encoding has not
+	NewClass       string   // of these
 	Source, Target []int32  // the edges between the nodes as they are listed
 }
 
 // read makes a graph of two tables. If there is no split column, the split of a labelled node is
 // Test until somebody draws another, and of others None.
-func (e *Encoding) read(nodes, edges string, format table.Format) (*graph.Graph, *Reading, error) {
-	g, index, r, err := e.ReadNodes(nodes, format)
+func (e *Encoding) read(nodes, edges []string, format table.Format) (*graph.Graph, *Reading, error) {
+	g, index, r, err := e.scanNodes(nodes, format, nil)
 	if err != nil {
 		return nil, nil, err
 	}
+	ends := Ends{strings.Join(nodes, " or "), index}
+	if err := Rows(ends.File, g); err != nil {
+		return nil, nil, err
+	}
 	l := e.NewEdges()
-	if edges != "" {
-		ends := Ends{nodes, index}
-		if err := l.Read(edges, ends, ends, format, r); err != nil {
+	for _, path := range edges {
+		if path == "" {
+			continue
+		}
+		if err := l.Read(path, ends, ends, format, r); err != nil {
 			return nil, nil, err
 		}
 	}
 	r.Source, r.Target = l.Source, l.Target
 	if err := l.Graph(g, len(index)); err != nil {
-		return nil, nil, fmt.Errorf("dataset: %s: %w", edges, err)
+		return nil, nil, fmt.Errorf("dataset: %s: %w", strings.Join(edges, ", "), err)
 	}
 	return g, r, nil
 }
 
-// ReadNodes returns the nodes of a table, without edges, and the number of each by its name.
-func (e *Encoding) ReadNodes(path string, format table.Format) (*graph.Graph, map[string]int32, *Reading, error) {
-	return e.scanNodes(path, format, nil)
+// Rows refuses a table without a node.
+func Rows(path string, g *graph.Graph) error {
+	if len(g.Split) == 0 {
+		return fmt.Errorf("dataset: %s: the table must have at least one node (got no rows)", path)
+	}
+	return nil
 }
 
-// scanNodes is ReadNodes that passes the features to row, if it is not nil, node after node, and
+// ReadNodes returns the nodes of a table, without edges, and the number of each by its name.
+func (e *Encoding) ReadNodes(path string, format table.Format) (*graph.Graph, map[string]int32, *Reading, error) {
+	return e.scanNodes([]string{path}, format, nil)
+}
+
+// scanNodes is ReadNodes, of one table after another, that passes the features to row, if it is not nil, node after node, and
 // keeps neither them nor names: the nodes must be numbered, from 0 in the order of the table.
-func (e *Encoding) scanNodes(path string, format table.Format, row func(x *mat.Sparse) error) (*graph.Graph, map[string]int32,
-	*Reading, error) {
+func (e *Encoding) scanNodes(paths []string, format table.Format, row func(x *mat.Sparse) error) (*graph.Graph,
+	map[string]int32, *Reading, error) {
 	format.Missing = slices.Concat(format.Missing, e.Missing)
-	t, err := table.Open(path, format)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	defer t.Close()
-	n, err := e.newNodeReader(t, row)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if err := t.Each(n.add); err != nil {
-		return nil, nil, nil, err
+	n := e.newNodeReader(row)
+	for _, path := range paths {
+		if err := n.read(path, format); err != nil {
+			return nil, nil, nil, err
+		}
 	}
 	g := n.g
-	what, err := TableFacts(t, len(g.Split), format)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if len(g.Split) == 0 {
-		return nil, nil, nil, fmt.Errorf("dataset: %s: the table must have at least one node (got no rows)", path)
-	}
 	if n.site >= 0 {
 		g.Sites = slices.Compact(slices.Sorted(slices.Values(n.owners)))
 		for _, owner := range n.owners {
@@ -87,7 +90,6 @@ func (e *Encoding) scanNodes(path string, format table.Format, row func(x *mat.S
 			g.X = graph.Features{Dense: x.Dense()}
 		}
 	}
-	n.reading.Tables = []facts.Table{what}
 	return g, n.index, &n.reading, nil
 }
 
@@ -105,34 +107,16 @@ type nodeReader struct {
 	x      *mat.Sparse // features
 	index  map[string]int32
 	lines  []int    // of the nodes
+	before int      // nodes of the tables before this one
 	owners []string // of the nodes
 
 	reading Reading
 	strange []int // columns of the present row with a category that they do not know
 }
 
-func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) (*nodeReader, error) {
-	n := &nodeReader{e: e, t: t, row: row, class: map[string]int32{}, index: map[string]int32{}}
-	var err error
-	if n.id, err = t.Column(e.ID, "the nodes' names, --id-column"); err != nil {
-		return nil, err
-	}
+func (e *Encoding) newNodeReader(row func(x *mat.Sparse) error) *nodeReader {
+	n := &nodeReader{e: e, row: row, class: map[string]int32{}, index: map[string]int32{}}
 	n.at = make([]int, len(e.Columns))
-	for k, c := range e.Columns {
-		if c.Kind == column.Ignored {
-			continue
-		}
-		if n.at[k], err = t.Column(c.Name, string(c.Kind)+" features"); err != nil {
-			return nil, err
-		}
-	}
-	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)
-	if n.times, err = ParseTimeSplit(e.SplitTime); err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
-	}
-	if n.times != nil && !n.times.Open(t, e.Columns) {
-		n.times = nil
-	}
 	n.g = &graph.Graph{Labels: graph.Labels{Classes: len(e.Classes), Names: e.Classes}}
 	if e.Regression {
 		n.g.Labels = graph.Labels{Classes: 1, Names: []string{e.Label}, Values: []float32{}}
@@ -142,7 +126,50 @@ func (e *Encoding) newNodeReader(t *table.Table, row func(x *mat.Sparse) error) 
 	}
 	n.x = &mat.Sparse{Cols: e.Width(), RowPtr: []int64{0}}
 	n.reading.Unknown, n.reading.Example = make([]int, len(e.Columns)), make([]string, len(e.Columns))
-	return n, nil
+	return n
+}
+
+// read reads a table.
+func (n *nodeReader) read(path string, format table.Format) error {
+	t, err := table.Open(path, format)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := n.open(t); err != nil {
+		return err
+	}
+	if err := t.Each(n.add); err != nil {
+		return err
+	}
+	what, err := TableFacts(t, len(n.g.Split)-n.before, format)
+	n.reading.Tables = append(n.reading.Tables, what)
+	return err
+}
+
+// open finds the columns of a table.
+func (n *nodeReader) open(t *table.Table) (err error) {
+	e := n.e
+	n.t, n.before = t, len(n.g.Split)
+	if n.id, err = t.Column(e.ID, "the nodes' names, --id-column"); err != nil {
+		return err
+	}
+	for k, c := range e.Columns {
+		if c.Kind == column.Ignored {
+			continue
+		}
+		if n.at[k], err = t.Column(c.Name, string(c.Kind)+" features"); err != nil {
+			return err
+		}
+	}
+	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)
+	if n.times, err = ParseTimeSplit(e.SplitTime); err != nil {
+		return fmt.Errorf("dataset: %w", err)
+	}
+	if n.times != nil && !n.times.Open(t, e.Columns) {
+		n.times = nil
+	}
+	return nil
 }
 
 // add reads one node, or nothing of it where it is at fault.
@@ -182,8 +209,8 @@ func (n *nodeReader) addRest(cells []string, line int) error {
 	}
 	owner := ""
 	if n.site >= 0 {
-		if owner = strings.TrimSpace(cells[n.site]); owner == "" {
-			return n.t.Fault(line, n.site, "the node's owner must be given (got an empty cell)")
+		if owner = strings.TrimSpace(n.t.Cell(cells[n.site])); column.Missing(owner) {
+			return n.t.Fault(line, n.site, "the node's owner must be given (got %q, which means none)", cells[n.site])
 		}
 	}
 	if err := n.addLabel(cells, line); err != nil {
@@ -202,7 +229,9 @@ func (n *nodeReader) addName(name string, line int) error {
 	if len(n.g.Split) == math.MaxInt32 {
 		return n.t.Fault(line, n.id, "nodes must be at most %d (got more)", math.MaxInt32)
 	}
-	if first, ok := n.index[name]; ok {
+	if first, ok := n.index[name]; ok && int(first) < n.before {
+		return n.t.Fault(line, n.id, "node %q occurs in a table before this one", name)
+	} else if ok {
 		return n.t.Fault(line, n.id, "node %q occurs on %s %d already", name, n.t.Unit, n.lines[first])
 	}
 	if n.row == nil {
@@ -222,11 +251,24 @@ func (n *nodeReader) addLabel(cells []string, line int) error {
 	mark := graph.None
 	var found []string
 	if n.label >= 0 {
-		if found = n.e.split(n.t.Cell(cells[n.label])); len(found) > 0 {
-			mark = graph.Test
-		} else if strings.EqualFold(strings.TrimSpace(cells[n.label]), "none") {
+		if found = n.e.split(n.t.Cell(cells[n.label])); len(found) == 0 && strings.EqualFold(strings.TrimSpace(cells[n.label]), "none") {
 			n.reading.NoneLabels++
 		}
+		if all := len(found); !n.e.Regression {
+			found = slices.DeleteFunc(found, func(name string) bool {
+				_, known := n.class[name]
+				if !known && n.reading.NewClass == "" {
+					n.reading.NewClass = strings.Clone(name)
+				}
+				return !known
+			})
+			if len(found) < all {
+				n.reading.NewClasses++
+			}
+		}
+	}
+	if len(found) > 0 {
+		mark = graph.Test
 	}
 	if err := n.addTarget(found); err != nil {
 		return n.t.Fault(line, n.label, "%v", err)
@@ -255,7 +297,8 @@ func (n *nodeReader) addTarget(found []string) error {
 	l := &n.g.Labels
 	switch {
 	case !n.e.Regression:
-		return n.e.addLabels(l, n.class, found)
+		n.e.addLabels(l, n.class, found)
+		return nil
 	case len(found) == 0:
 		l.Values = append(l.Values, float32(math.NaN()))
 		return nil
@@ -265,7 +308,7 @@ func (n *nodeReader) addTarget(found []string) error {
 	case n.t.TooLarge(found[0]), ok && math.Abs(v) > math.MaxFloat32:
 		return fmt.Errorf("target must be a number of at most %.2g in size (got %.40q)", math.MaxFloat32, found[0])
 	case !ok:
-		return fmt.Errorf("target must be a number (got %.40q)%s", found[0], n.t.CommaHint(found[0]))
+		return fmt.Errorf("target must be a number (got %.40q)%s", found[0], n.t.NumberHint(found[0]))
 	}
 	l.Values = append(l.Values, float32(v))
 	return nil
@@ -279,7 +322,7 @@ var splitNames = map[string]graph.Split{
 }
 
 // addLabels appends one node's labels.
-func (e *Encoding) addLabels(l *graph.Labels, class map[string]int32, found []string) error {
+func (e *Encoding) addLabels(l *graph.Labels, class map[string]int32, found []string) {
 	row := len(l.Bits)
 	if e.Multi {
 		l.Bits = append(l.Bits, make([]uint8, l.Classes)...)
@@ -287,17 +330,12 @@ func (e *Encoding) addLabels(l *graph.Labels, class map[string]int32, found []st
 		l.Class = append(l.Class, -1)
 	}
 	for _, name := range found {
-		c, ok := class[name]
-		if !ok {
-			return fmt.Errorf("class must be one of %s (got %.40q)", shorten(e.Classes), name)
-		}
 		if e.Multi {
-			l.Bits[row+int(c)] = 1
+			l.Bits[row+int(class[name])] = 1
 		} else {
-			l.Class[len(l.Class)-1] = c
+			l.Class[len(l.Class)-1] = class[name]
 		}
 	}
-	return nil
 }
 
 // shorten lists the first names.

@@ -26,9 +26,7 @@ func (f *Facts) Print(w io.Writer) {
 			text += "; " + plural(t.Skipped, "row") + " skipped"
 		}
 		fmt.Fprintf(w, "  %s: %s\n", t.File, text)
-		for _, why := range t.Reasons[:min(shown, len(t.Reasons))] {
-			fmt.Fprintf(w, "    skipped: %s\n", why)
-		}
+		t.PrintReasons(w)
 	}
 	for _, t := range f.Types {
 		text := plural(t.Features, "feature")
@@ -60,6 +58,13 @@ func (f *Facts) Print(w io.Writer) {
 		f.printEdges(w)
 	}
 	f.PrintWarnings(w, "  ")
+}
+
+// PrintReasons writes why rows were skipped, the first ones of many.
+func (t Table) PrintReasons(w io.Writer) {
+	for _, why := range t.Reasons[:min(shown, len(t.Reasons))] {
+		fmt.Fprintf(w, "    skipped: %s\n", why)
+	}
 }
 
 // printColumns writes what columns became, of many the first ones.
