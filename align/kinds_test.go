@@ -144,8 +144,8 @@ func TestKindsDiffer(t *testing.T) {
 		`column "note" must be asked for alike at all sites (got 16 columns of words, seed 7 at north and 32 columns of words, seed 7 at south)`: func(_ string, c []entrant) { c[1].tables.Text = []string{"note:32"} },
 		`north asks for column "town" (--categorical), and at south it has too many`:                                                             func(_ string, c []entrant) { c[0].tables.Categorical = []string{"town"} },
 		`repeated edges must be merged alike at all sites (got "sum" at north and "last" at west)`:                                               func(_ string, c []entrant) { c[2].tables.Merge = "last" },
-		`the dates of column "day" are day first at one site and month first at another`: func(dir string, c []entrant) {
-			for k, day := range []string{"31/01/2024", "01/31/2024", "2024-01-31"} {
+		`and at west they can be either: say there which (--date day:dmy or :mdy)`: func(dir string, c []entrant) {
+			for k, day := range []string{"31/01/2024", "01/31/2024", "01/02/2024"} {
 				c[k].tables.Nodes, c[k].tables.Edges, c[k].tables.Text, c[k].tables.Age = filepath.Join(dir, "day-"+sites[k]+".csv"), "", nil, nil
 				put(t, dir, "day-"+sites[k], "id,day,outcome,split\na"+sites[k]+","+day+",yes,train\n")
 			}

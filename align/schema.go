@@ -35,6 +35,7 @@ type mark struct {
 	Asked    bool // the user says that these are categories
 	DayFirst bool // dates can be read so
 	MonFirst bool
+	Unclear  bool `json:",omitempty"` // both, and they are other dates then
 }
 
 // schema returns what the other sites need to know.
@@ -123,6 +124,7 @@ func told(found []dataset.ColumnProfile, least int) (s columnSchema) {
 			switch c.Kind {
 			case column.Date, column.Age:
 				m.DayFirst, m.MonFirst = stats.Orders()
+				m.Unclear = m.DayFirst && m.MonFirst && stats.Ambiguous()
 			case column.Categorical:
 				distinct, _ := stats.Values()
 				m.Asked = stats.Asked != nil
@@ -353,7 +355,7 @@ func agreeColumns(sites []string, schemas []columnSchema) (out []column.Column, 
 // categories than column.Usual, unless a user asks for them.
 func agreeColumn(name string, sites []string, schemas []columnSchema, place []map[string]int) (column.Column, error) {
 	out, by, values := column.Column{Name: name}, -1, map[string]bool{}
-	sparse, many, asked := true, -1, -1 // and a site of each kind
+	sparse, many, asked, unclear := true, -1, -1, -1 // and a site of each kind
 	day, month := true, true
 	for q, s := range schemas {
 		at, ok := place[q][name]
@@ -377,6 +379,9 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 		}
 		out.Missing, out.Clock = missing, clock
 		sparse, day, month = sparse && m.Sparse, day && m.DayFirst, month && m.MonFirst
+		if m.Unclear {
+			unclear = q
+		}
 		if m.Many {
 			many = q
 		}
@@ -391,10 +396,14 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 	case by < 0 || out.Kind == column.Ignored:
 		return column.Column{Name: name, Kind: column.Ignored}, nil
 	case out.Kind == column.Date || out.Kind == column.Age:
-		if !day && !month {
-			return out, fmt.Errorf("align: the dates of column %.40q are day first at one site and month first at another: write them alike, such as 2024-03-31", name)
+		if out.MonthFirst = !day; day || month {
+			break
 		}
-		out.MonthFirst = !day
+		if unclear >= 0 {
+			return out, fmt.Errorf("align: the dates of column %.40q are day first at one site and month first at another, "+
+				"and at %s they can be either: say there which (--date %.40s:dmy or :mdy)", name, sites[unclear], name)
+		}
+		out.MonthFirst = !schemas[by].Marks[place[by][name]].DayFirst // each site reads its own
 	case out.Kind == column.Categorical:
 		return agreeValues(out, values, sparse, many, asked, sites, schemas, place)
 	}

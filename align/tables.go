@@ -25,10 +25,11 @@ type SiteConfig struct {
 	// NodeTables and EdgeTables are those of several types, as typed.Config has them, in place of Nodes and
 	// Edges; a column is then COLUMN or TABLE.COLUMN. A site may lack the table of a type that others have.
 	NodeTables, EdgeTables []string
-	Here                   string // this site's name; where a nodes' table has a column Site, each of its cells
-	SourceSite             string // column of the edges with the site of the source: an empty cell is Here; "": all sources are here
-	TargetSite             string // the same for the target
-	MinTexts               int    // nodes of this site that must have a text or a class before the others get it
+	Sites                  []string // names of all: one that means missing elsewhere is one here
+	Here                   string   // this site's name; where a nodes' table has a column Site, each of its cells
+	SourceSite             string   // column of the edges with the site of the source: an empty cell is Here; "": all sources are here
+	TargetSite             string   // the same for the target
+	MinTexts               int      // nodes of this site that must have a text or a class before the others get it
 }
 
 // Validate reports every field that is out of its bounds, or nil.
@@ -283,6 +284,9 @@ func (t *Tables) readOne(e *dataset.Encoding, r *reading) (err error) {
 	if r.own, index, r.what, err = t.readNodes(c, e); err != nil {
 		return err
 	}
+	if err := dataset.Rows(c.Nodes, r.own); err != nil {
+		return err
+	}
 	if c.Split == "" && c.SplitTime == "" && c.Label != "" {
 		c.DrawSplit(r.own)
 	}
@@ -297,6 +301,9 @@ func (t *Tables) readOne(e *dataset.Encoding, r *reading) (err error) {
 func (t *Tables) readNodes(c *nodeTable, e *dataset.Encoding) (*graph.Graph, map[string]int32, *dataset.Reading, error) {
 	here := *e
 	here.Site = c.Site
+	if c.profile != nil {
+		here.Columns = dated(e.Columns, c.profile.Columns)
+	}
 	g, index, r, err := here.ReadNodes(c.Nodes, c.Format)
 	if err != nil {
 		return nil, nil, nil, err
@@ -308,6 +315,19 @@ func (t *Tables) readNodes(c *nodeTable, e *dataset.Encoding) (*graph.Graph, map
 	}
 	g.Site, g.Sites = nil, nil
 	return g, index, r, nil
+}
+
+// dated returns the columns with dates read as this site writes them.
+func dated(columns []column.Column, found []dataset.ColumnProfile) []column.Column {
+	columns = slices.Clone(columns)
+	for k := range columns {
+		for _, own := range found {
+			if c := &columns[k]; own.Name == c.Name && own.Stats != nil {
+				c.MonthFirst = own.Stats.MonthFirst(c)
+			}
+		}
+	}
+	return columns
 }
 
 // merge merges edges that are listed more than once. An edge to another site that both list counts once,
@@ -396,7 +416,8 @@ func (of *Tables) ends(t *table.Table, c *edgeTable, at [6]int, ends [2]end, cel
 	for k, e := range ends {
 		site := of.cfg.Here
 		if s := at[2+k]; s >= 0 {
-			if name := strings.TrimSpace(cells[s]); name != "" {
+			name := strings.TrimSpace(t.Cell(cells[s]))
+			if !column.Missing(name) || slices.Contains(of.cfg.Sites, name) {
 				site = name
 			}
 		}
@@ -436,7 +457,9 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 		return err
 	}
 	defer t.Close()
-	row, err := own.columns.EdgeRows(t)
+	here := *own.columns
+	here.EdgeColumns = dated(here.EdgeColumns, c.profile)
+	row, err := here.EdgeRows(t)
 	if err != nil {
 		return err
 	}

@@ -392,9 +392,7 @@ func (t *Tables) readTypes(a *agreed, r *reading) error {
 		if e.Split == "" && e.SplitTime == "" && e.Label != "" {
 			typed.Draw(c.ImportConfig, g)
 		}
-		if err := a.types.Nodes[k].Facts(r.facts, c.profile, g, what); err != nil {
-			return err
-		}
+		a.types.Nodes[k].Facts(r.facts, c.profile, g, what)
 		types[k], index[k].Ends = g, dataset.Ends{File: c.Nodes, Index: names}
 	}
 	own, first, err := a.types.Join(types)

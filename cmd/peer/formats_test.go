@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"math"
 	"os"
 	"path/filepath"
@@ -39,17 +38,6 @@ func TestDGL(t *testing.T) {
 		if cut := func(s string) string { return dense.ReplaceAllString(s[strings.Index(s, "\n")+1:], "") }; cut(again) != cut(text) {
 			t.Errorf("%s: imported again it is\n%s, must be\n%s", name, again, text)
 		}
-	}
-	near := filepath.Join(dir, "near")
-	must(t, "import", "--dgl", dglData+"metis-4", "--cluster-order", "-o", near)
-	mustTrain(t, filepath.Join(dir, "run-near"), "--shards", near, "--encoder", "raw", "--transport", "memory")
-	one, other := contents(t, filepath.Join(near, "part-1")), contents(t, filepath.Join(dir, "metis-4", "part-1"))
-	if len(one) != len(other) || bytes.Equal(one, other) {
-		t.Errorf("a part in cluster order has %d bytes, must have %d, in another order", len(one), len(other))
-	}
-	exit, _, stderr := call(t.Context(), "import", "--edges", "x.el", "--cluster-order", "-o", near)
-	if exit != 2 || !strings.Contains(stderr, "--cluster-order must be given with --dgl") {
-		t.Errorf("exit %d, %s", exit, stderr)
 	}
 }
 

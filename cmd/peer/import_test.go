@@ -127,10 +127,10 @@ func TestImportNamesNoFields(t *testing.T) {
 		"--train 2":                           "that for training above 0, their sum at most 1 (got train 2, val 0, test 0)",
 		"--text age":                          "text must be COLUMN:WIDTH",
 		"--age age":                           "age must be COLUMN:DATE",
-		"--numeric none":                      `no column "none" (numeric columns)`,
+		"--numeric none":                      `no column "none" (numeric columns, --numeric)`,
 		"--label-column none":                 `no column "none" (the labels, --label-column)`,
 		"--label-column sick --split-time none:1:2": `no column "none" (the split by time, --split-time)`,
-		"--label-column sick --categorical sick":    "column sick must have one role (got another, too: categorical columns)",
+		"--label-column sick --categorical sick":    "column sick must have one role (got another, too: categorical columns, --categorical)",
 	} {
 		refuse(t, 2, []string{want}, append([]string{"import", "--nodes", nodes, "--out", filepath.Join(dir, "out")}, strings.Fields(args)...)...)
 	}

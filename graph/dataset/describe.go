@@ -31,25 +31,29 @@ func TableFacts(t *table.Table, rows int, format table.Format) (facts.Table, err
 
 // Facts says what the tables became: e of p's columns, and g.
 func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, error) {
-	f := &facts.Facts{Tables: r.Tables, Label: e.Label}
+	f := p.Known(e, r)
 	f.Edges.Merge, f.Edges.Relation, f.Edges.Directed = e.Merge, e.Relation, string(e.Directed)
 	if p != nil { // else e is that of other tables
-		p.addColumns(f, e)
 		f.EdgeColumns = e.EdgeFacts("", p.Edges)
 	} else {
 		f.EdgeColumns = e.EdgeFacts("", nil)
 	}
-	r.addUnknown(f, e)
 	if err := f.AddGraph(g, r.Source, r.Target); err != nil {
 		return nil, err
 	}
 	f.Warn()
-	if r.NoneLabels > 0 {
-		f.Warnings = append(f.Warnings, fmt.Sprintf(
-			"column %s: \"none\" in %d cells means no label; --class-order with all classes makes it one", e.Label, r.NoneLabels))
-	}
 	f.CheckDisguise(g.X, g.Labels)
 	return f, nil
+}
+
+// Known says what the table of nodes became: e of p's columns (nil: those of other tables).
+func (p *Profile) Known(e *Encoding, r *Reading) *facts.Facts {
+	f := &facts.Facts{Tables: r.Tables, Label: e.Label}
+	if p != nil {
+		p.addColumns(f, e)
+	}
+	r.addUnknown(f, e)
+	return f
 }
 
 // addColumns says what each column became.
@@ -70,6 +74,21 @@ func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
 			if out.Kind = facts.Dropped; s != nil {
 				out.Why = cmp.Or(one.Why, unlike)
 				out.Hint = hint(s, c.Name)
+			}
+		case column.Categorical:
+			if s != nil && 10*s.Dressed > 9*s.Texts && s.Dressed > 0 {
+				f.Warnings = append(f.Warnings, fmt.Sprintf("column %s becomes categories%s", c.Name, hint(s, c.Name)))
+			}
+		case column.Numeric:
+			if s != nil && s.Constant() {
+				out.Why = "the same in each row"
+			}
+			if s == nil {
+				break
+			}
+			if v, line := s.Outlier(); v != 0 {
+				f.Warnings = append(f.Warnings, fmt.Sprintf("column %s has %g on line %d, over a million times as large as all "+
+					"others, which become nearly one number: correct it (--missing reads it as no value)", c.Name, v, line))
 			}
 		case column.Date:
 			out.Why = "time, year and week"
@@ -117,6 +136,10 @@ func (e *Encoding) EdgeFacts(prefix string, found []ColumnProfile) (list []facts
 // hint says what the user could do about a column that is dropped.
 func hint(s *column.Stats, name string) string {
 	switch {
+	case s.Dressed > 0 && 10*s.Dressed > 9*s.Texts:
+		comma := map[bool]string{true: "; if the comma is a decimal one, give --decimal-comma"}[s.Commas > 0]
+		return fmt.Sprintf("; its cells look like numbers with thousands separators, %% or currency, such as %.40q: "+
+			"write plain numbers%s", s.Example, comma)
 	case s.Texts > 0 && 10*s.Commas > 9*s.Texts:
 		return "; its cells look like numbers with a decimal comma (--decimal-comma)"
 	case s.Texts > 0 && 10*s.Points > 9*s.Texts:
@@ -129,7 +152,7 @@ func hint(s *column.Stats, name string) string {
 	return ""
 }
 
-// addUnknown says which cells have categories that the encoding does not know.
+// addUnknown says which cells have categories and classes that the encoding does not know.
 func (r *Reading) addUnknown(f *facts.Facts, e *Encoding) {
 	if len(f.Columns) == 0 {
 		for _, c := range e.Columns {
@@ -138,5 +161,13 @@ func (r *Reading) addUnknown(f *facts.Facts, e *Encoding) {
 	}
 	for k := range e.Columns {
 		f.Columns[k].Unknown, f.Columns[k].Example = r.Unknown[k], r.Example[k]
+	}
+	if r.NoneLabels > 0 {
+		f.Warnings = append(f.Warnings, fmt.Sprintf(
+			"column %s: \"none\" in %d cells means no label; --class-order with all classes makes it one", e.Label, r.NoneLabels))
+	}
+	if r.NewClasses > 0 {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("column %s: a class that the model does not know in %d cells, such as %q: "+
+			"their nodes count as nodes without a label", e.Label, r.NewClasses, r.NewClass))
 	}
 }

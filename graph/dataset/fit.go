@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -215,6 +216,11 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 			continue
 		}
 		at, err := t.Column(a.Name, a.role)
+		if err != nil && slices.ContainsFunc(t.Columns, func(c string) bool {
+			return strings.Contains(c, ",") && strings.Contains(c, a.Name)
+		}) {
+			err = fmt.Errorf("%w; a name with a comma needs quotes: '\"a, b\"'", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -230,11 +236,11 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 		if name != "" && !role[k] {
 			s.stats[k] = &column.Stats{}
 		}
-		if err := t.Unread[name]; err != nil && s.stats[k] != nil {
-			return fmt.Errorf("dataset: %s: column %s: %w: ignore the column to leave it out", t.Path, name, err)
+		if wrong := t.Unread[name]; wrong != nil && s.stats[k] != nil {
+			err = errors.Join(err, fmt.Errorf("dataset: %s: column %s: %w: ignore the column to leave it out", t.Path, name, wrong))
 		}
 	}
-	return nil
+	return err
 }
 
 // asked is what the user says of a column.
@@ -249,7 +255,7 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 		role  string
 		names []string
 		kind  column.Kind
-	}{{"numeric columns", c.Numeric, column.Numeric}, {"categorical columns", c.Categorical, column.Categorical}, {"ignored columns", c.Ignore, column.Ignored}} {
+	}{{"numeric columns, --numeric", c.Numeric, column.Numeric}, {"categorical columns, --categorical", c.Categorical, column.Categorical}, {"ignored columns, --ignore", c.Ignore, column.Ignored}} {
 		for _, name := range list.names {
 			out = append(out, asked{column.Column{Name: name, Kind: list.kind}, list.role})
 		}
@@ -260,21 +266,22 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 		if err != nil || n < 1 || n > column.MaxWidth {
 			return nil, fmt.Errorf("dataset: import: text must be COLUMN:WIDTH, the width 1 to %d (got %q)", column.MaxWidth, text)
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Text, Width: n, Seed: c.Seed}, "text columns"})
+		out = append(out, asked{column.Column{Name: name, Kind: column.Text, Width: n, Seed: c.Seed}, "text columns, --text"})
 	}
 	for _, text := range c.Date {
 		name, order, ok := cutLast(text)
 		if ok && order != "dmy" && order != "mdy" {
 			name, order = text, "" // the column's own name has a colon
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Date, MonthFirst: order == "mdy"}, "date columns"})
+		out = append(out, asked{column.Column{Name: name, Kind: column.Date, MonthFirst: order == "mdy", DayFirst: order == "dmy"},
+			"date columns, --date"})
 	}
 	for _, text := range c.Age {
 		name, until, _ := cutLast(text)
 		if _, ok := column.ParseDate(until, false); !ok {
 			return nil, fmt.Errorf("dataset: import: age must be COLUMN:DATE, the date year-month-day (got %q)", text)
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Age, Until: until}, "age columns"})
+		out = append(out, asked{column.Column{Name: name, Kind: column.Age, Until: until}, "age columns, --age"})
 	}
 	return out, nil
 }

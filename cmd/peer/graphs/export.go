@@ -8,7 +8,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph/dgl"
-	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -43,8 +42,8 @@ nodes of a part consecutively; the column orig_id has the node numbers of the sh
 }
 
 // importDGL makes shards from a partition that DGL wrote.
-func (m *importing) importDGL(cmd *cobra.Command, n dgl.Names) error {
-	p, err := dgl.Read(m.dgl)
+func importDGL(cmd *cobra.Command, path, out string, n dgl.Names) error {
+	p, err := dgl.Read(path)
 	if err != nil {
 		return cli.Invalid(err)
 	}
@@ -54,10 +53,7 @@ func (m *importing) importDGL(cmd *cobra.Command, n dgl.Names) error {
 	}
 	shards, err := shard.Cut(g.Numbered(), owner, len(p.Parts))
 	if err != nil {
-		return cli.Invalidf("%s: %w", m.dgl, err)
+		return cli.Invalidf("%s: %w", path, err)
 	}
-	if m.clusters {
-		shards = shard.Reorder(shards, partition.ClusterOrder)
-	}
-	return writeParts(cmd.OutOrStdout(), m.out, shards, shard.Meta{Policy: "dgl " + p.Method})
+	return writeParts(cmd.OutOrStdout(), out, shards, shard.Meta{Policy: "dgl " + p.Method})
 }

@@ -33,7 +33,6 @@ type importing struct {
 	ogb, split    string // folder of a set, and in it
 	dgl, features string // partition, and its features
 	keepLoop      bool
-	clusters      bool         // the rows of its parts lie in cluster order
 	embed         []string     // types of nodes
 	facts         *facts.Facts // of tables
 	listing
@@ -99,10 +98,8 @@ func (m *importing) bind(cmd *cobra.Command) {
 	cli.Reads(f, "ogb", "dgl")
 	f.StringVar(&m.features, "feature-column", "", "features of --dgl (default feat or features)")
 	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
-	f.BoolVar(&m.clusters, "cluster-order", false, "neighbours of --dgl near each other in memory")
 	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
 	bindLike(cmd, &m.like)
-	cmd.MarkFlagsMutuallyExclusive("like", "embed")
 	cli.Required(cmd, "out")
 	cmd.MarkFlagsOneRequired("nodes", "edges", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "ogb", "dgl")
@@ -130,7 +127,7 @@ func (m *importing) run(cmd *cobra.Command) error {
 	if m.dgl != "" {
 		edges := strings.Join(c.EdgeColumns, ",")
 		build := graph.Build{Directed: c.Directed == dataset.Into, KeepLoops: m.keepLoop}
-		return m.importDGL(cmd, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Edges: edges, Build: build})
+		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Edges: edges, Build: build})
 	}
 	watch := cli.NewWatch(cmd.ErrOrStderr(), false)
 	defer watch.End()
@@ -202,6 +199,10 @@ func (m *importing) read(c dataset.ImportConfig, several bool) (g *graph.Graph, 
 		}
 		m.facts = &facts.Facts{Tables: []facts.Table{{File: filepath.Base(m.list.Path), Rows: len(listed.Source)}}}
 		m.facts.Edges.Merge = m.list.Merge
+		if g.IDs != nil {
+			m.facts.Warnings = append(m.facts.Warnings, "no edge has node 0: nodes are numbered from 1, and their numbers are "+
+				"their names (--num-nodes with one more keeps a node 0)")
+		}
 		err = m.facts.AddGraph(g, listed.Source, listed.Target)
 		m.facts.Warn()
 		return g, err

@@ -94,8 +94,6 @@ func (m *importing) check(several bool) error {
 	switch {
 	case m.dgl == "" && (m.keepLoop || m.features != ""):
 		return cli.Invalidf("--keep-loops and --feature-column must be given with --dgl")
-	case m.dgl == "" && m.clusters:
-		return cli.Invalidf("--cluster-order must be given with --dgl; a data set keeps its order, and peer partition has the flag")
 	case m.ogb == "" && m.split != "":
 		return cli.Invalidf("--ogb-split must be given with --ogb (got %s)", m.split)
 	case c.Label != "" && !tables && m.dgl == "":

@@ -1,7 +1,11 @@
 package graphs
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -12,12 +16,25 @@ import (
 func bindLike(c *cobra.Command, path *string) {
 	c.Flags().StringVar(path, "like", "", "model file whose columns and classes the tables get")
 	cli.Reads(c.Flags(), "like")
-	for _, name := range []string{"id-column", "label-column", "multi", "regression", "split-column", "numeric", "categorical", "text", "date", "age", "ignore",
-		"source-column", "target-column", "weight-column", "merge", "relation-column", "edge-columns", "directed", "split-time"} {
-		c.MarkFlagsMutuallyExclusive("like", name)
-	}
 	c.MarkFlagsMutuallyExclusive("split-column", "split-time")
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		var given []string
+		c.Flags().Visit(func(f *pflag.Flag) {
+			if slices.Contains(roles, f.Name) {
+				given = append(given, "--"+f.Name)
+			}
+		})
+		if *path == "" || given == nil {
+			return nil
+		}
+		return cli.Invalidf("--like gives the columns the roles that they have in the model: omit %s", strings.Join(given, ", "))
+	}
 }
+
+// roles are the flags that --like stands for.
+var roles = []string{"id-column", "label-column", "class-order", "multi", "regression", "split-column", "numeric",
+	"categorical", "text", "date", "age", "ignore", "source-column", "target-column", "weight-column", "merge",
+	"relation-column", "edge-columns", "directed", "split-time", "embed"}
 
 // readLike gives c the encoding of the model file at path; an empty path is none.
 func readLike(path string, c *dataset.ImportConfig) error {

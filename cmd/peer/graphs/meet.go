@@ -106,7 +106,7 @@ func (s *meeting) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *h
 	if tables.Name == "" {
 		tables.Name = "sites"
 	}
-	tables.Here, tables.Seed = p.Members[rank].Name, p.Seed
+	tables.Here, tables.Sites, tables.Seed = p.Members[rank].Name, p.Names(), p.Seed
 	tables.Format.Watch = readProgress(ctx, w, s.files()...)
 	policy, err := s.policy()
 	if err != nil {

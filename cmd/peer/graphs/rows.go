@@ -72,6 +72,9 @@ func WriteSkipped(dir string, faults *table.Faults) error {
 	if faults.Count("") == 0 {
 		return nil
 	}
+	if err := cli.Within(dir, SkippedFile); err != nil {
+		return err
+	}
 	return cli.Invalid(disk.Replace(disk.OS{}, filepath.Join(dir, SkippedFile), 0o600, func(f disk.File) error { return faults.Write(f) }))
 }
 

@@ -52,6 +52,7 @@ type Column struct {
 	Missing    bool     `json:"missing,omitempty"`     // numbers were missing: an indicator column follows
 	Values     []string `json:"values,omitempty"`      // ascending
 	MonthFirst bool     `json:"month_first,omitempty"` // of dates: 03/04/2024 is in March
+	DayFirst   bool     `json:"-"`                     // of dates: the user says that it is in April
 	Clock      bool     `json:"clock,omitempty"`       // of dates: some have an hour
 	Until      string   `json:"until,omitempty"`       // of ages: a date, year first
 	Width      int      `json:"width,omitempty"`       // of texts: columns
@@ -177,8 +178,8 @@ func (c *Column) standardised(t *table.Table, cell string) (float64, error) {
 	switch {
 	case t.TooLarge(cell):
 		return 0, fmt.Errorf("must be a number of at most %g in size (got %.40q): %s", table.Largest, cell, remedy)
-	case t.CommaHint(cell) != "":
-		return 0, fmt.Errorf("must be a number (got %.40q)%s", cell, t.CommaHint(cell))
+	case t.NumberHint(cell) != "":
+		return 0, fmt.Errorf("must be a number (got %.40q)%s", cell, t.NumberHint(cell))
 	case !ok:
 		return 0, fmt.Errorf("must be a number (got %.40q): %s", cell, remedy)
 	case math.Abs(z) > math.MaxFloat32:

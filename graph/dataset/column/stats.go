@@ -40,11 +40,13 @@ func (m *Moments) add(v float64) {
 type Stats struct {
 	Asked   *Column // what the user says of it; nil: nothing
 	Missing int
-	Texts   int // cells that are neither missing nor numbers
-	Large   int // numbers that are infinite or above table.Largest in size
-	Commas  int // of these: numbers with a decimal comma, where a point is expected
-	Points  int // of these: numbers with a decimal point, where a comma is expected
-	Words   int // of these: words, more or less
+	Texts   int    // cells that are neither missing nor numbers
+	Large   int    // numbers that are infinite or above table.Largest in size
+	Commas  int    // of these: numbers with a decimal comma, where a point is expected
+	Points  int    // of these: numbers with a decimal point, where a comma is expected
+	Words   int    // of these: words, more or less
+	Dressed int    // of these: numbers for people (table.Dressed)
+	Example string // of these
 	Clock   bool
 	Count   map[string]int
 	apart   Apart // of a column of edges
@@ -53,9 +55,9 @@ type Stats struct {
 
 	numbers Moments
 	largest struct { // of the numbers in size
-		v    float64
-		in   *table.Table
-		line int
+		v, next float64 // and the size of the largest of the others
+		in      *table.Table
+		line    int
 	}
 	dates *[2]Moments // read day first, and month first; nil: there are none
 
@@ -125,13 +127,19 @@ func (s *Stats) Add(t *table.Table, cell string, line int, ends ...string) {
 	case ok:
 		s.numbers.add(v)
 		if l := &s.largest; l.in == nil || math.Abs(v) > math.Abs(l.v) {
-			l.v, l.in, l.line = v, t, line
+			l.v, l.next, l.in, l.line = v, math.Abs(l.v), t, line
+		} else {
+			l.next = max(l.next, math.Abs(v))
 		}
 	case t.TooLarge(cell):
 		s.Large++
 	default:
 		s.Texts++
 		s.Words += 1 + strings.Count(cell, " ")
+		if table.Dressed(cell) {
+			s.Dressed++
+			s.Example = cmp.Or(s.Example, strings.Clone(cell))
+		}
 		if table.CommaNumber(cell) {
 			s.Commas++
 		} else if _, ok := table.Number(cell); ok {
@@ -251,7 +259,7 @@ func (s *Stats) Sparse() bool {
 func (s *Stats) Moments(c *Column) Moments {
 	switch {
 	case c.Kind == Date || c.Kind == Age:
-		return s.read(c.MonthFirst)
+		return s.read(s.MonthFirst(c))
 	case c.Kind == Numeric:
 		return s.numbers
 	}
@@ -264,14 +272,34 @@ func (s *Stats) LargestFault(name, must, remedy string) error {
 	return l.in.Fault(l.line, l.in.Find(name), "%s (got %g): %s", must, l.v, remedy)
 }
 
+// Outlier returns the number that is over a million times as large as all others, and its line; 0 if there is none.
+func (s *Stats) Outlier() (v float64, line int) {
+	if l := &s.largest; l.next > 0 && math.Abs(l.v)/1e6 > l.next {
+		return l.v, l.line
+	}
+	return 0, 0
+}
+
+// Constant reports whether all cells have one number.
+func (s *Stats) Constant() bool { return s.numbers.N > 1 && s.numbers.M2 == 0 && s.Missing == 0 }
+
 // Orders reports whether the dates can be read day first, and month first: whichever reads the
 // most, or the one that the user says.
 func (s *Stats) Orders() (day, month bool) {
-	if s.Asked != nil && s.Asked.MonthFirst {
-		return false, true
+	if s.Asked != nil && (s.Asked.MonthFirst || s.Asked.DayFirst) {
+		return s.Asked.DayFirst, s.Asked.MonthFirst
 	}
 	d, m := s.read(false).N, s.read(true).N
 	return d >= m, m >= d
+}
+
+// MonthFirst reports whether the dates are month first: as they are here, or if they can be either as c says, which
+// several sites agreed on.
+func (s *Stats) MonthFirst(c *Column) bool {
+	if day, month := s.Orders(); day != month {
+		return month
+	}
+	return c.MonthFirst
 }
 
 // Column decides what becomes of the column, and why it is ignored if it is.

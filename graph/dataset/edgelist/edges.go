@@ -11,6 +11,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -45,7 +46,8 @@ type Config struct {
 	// weigh 1.
 	Source, Target, Weight string
 	Cells                  table.Format // of a table
-	// Nodes is how many there are; 0: as many as the file says, or one more than the largest ID.
+	// Nodes is how many there are; 0: as many as the file says, or one more than the largest ID. Nodes of a list that has
+	// 1 and not 0 are numbered from 1, unless there are more of them: their IDs are their names then.
 	Nodes int
 	// Strict refuses an edge that occurs twice and one from a node to itself; otherwise such are
 	// merged and dropped.
@@ -77,7 +79,7 @@ func (c Config) kind() (string, error) {
 		}
 	}
 	if formats[name] == nil {
-		return "", fmt.Errorf("edgelist: %s: format of edges must be text, csv, tsv, parquet or npz, given or as the name's suffix (got %q); %s", c.Path, name, table.WayOut)
+		return "", fmt.Errorf("edgelist: %s: format of edges must be text, csv, tsv, parquet or npz, by --edge-format or the name's suffix (got %q); %s", c.Path, name, table.WayOut)
 	}
 	return name, nil
 }
@@ -206,7 +208,7 @@ func Read(c Config) (*graph.Graph, *Listed, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	src, dst, weight, n, err := c.load(list)
+	src, dst, weight, n, first, err := c.load(list)
 	if err = errors.Join(err, list.Close()); err != nil {
 		return nil, nil, err
 	}
@@ -217,29 +219,33 @@ func Read(c Config) (*graph.Graph, *Listed, error) {
 	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{}); err != nil {
 		return nil, nil, fmt.Errorf("edgelist: %s: %w", c.Path, err)
 	}
+	for i := range first * n {
+		g.IDs = append(g.IDs, strconv.Itoa(first+i))
+	}
 	return g, listed, nil
 }
 
 // watched is after how many edges, about a mebibyte of text, who reads a list is asked whether to go on.
 const watched = 1 << 16
 
-// load reads the list into memory and returns how many nodes there are.
-func (c Config) load(list *List) (src, dst []int32, weight []float32, n int, err error) {
+// load reads the list into memory and returns how many nodes there are and the ID of the first, 0 or 1.
+func (c Config) load(list *List) (src, dst []int32, weight []float32, n, first int, err error) {
 	if c.Nodes < 0 || c.Nodes > math.MaxInt32 {
-		return nil, nil, nil, 0, fmt.Errorf("edgelist: %s: number of nodes must be 0 (as in the file) to %d (got %d)", c.Path, math.MaxInt32, c.Nodes)
+		return nil, nil, nil, 0, 0, fmt.Errorf("edgelist: %s: number of nodes must be 0 (as in the file) to %d (got %d)", c.Path, math.MaxInt32, c.Nodes)
 	}
 	var places []int64
-	top := Edge{Source: -1}
+	top, least := Edge{Source: -1}, int64(math.MaxInt64)
 	for e, err := range list.All() {
 		if err != nil {
-			return nil, nil, nil, 0, err
+			return nil, nil, nil, 0, 0, err
 		}
 		id := max(e.Source, e.Target)
-		if c.Nodes > 0 && id >= int64(c.Nodes) {
-			return nil, nil, nil, 0, list.Fault(e, "node must be 0 to %d (got %d)", c.Nodes-1, id)
+		least = min(least, e.Source, e.Target)
+		if c.Nodes > 0 && id >= int64(c.Nodes)+min(least, 1) {
+			return nil, nil, nil, 0, 0, list.Fault(e, "node must be 0 to %d (got %d)", c.Nodes-1, id)
 		}
 		if c.Strict && e.Source == e.Target {
-			return nil, nil, nil, 0, list.Fault(e, "node %d is joined to itself", id)
+			return nil, nil, nil, 0, 0, list.Fault(e, "node %d is joined to itself", id)
 		}
 		if id > max(top.Source, top.Target) {
 			top = e
@@ -247,7 +253,7 @@ func (c Config) load(list *List) (src, dst []int32, weight []float32, n int, err
 		src, dst = append(src, int32(e.Source)), append(dst, int32(e.Target))
 		if watch := c.Cells.Watch; watch != nil && len(src)%watched == 0 {
 			if err := watch(1 << 20); err != nil {
-				return nil, nil, nil, 0, err
+				return nil, nil, nil, 0, 0, err
 			}
 		}
 		if c.Weight != "" {
@@ -262,11 +268,18 @@ func (c Config) load(list *List) (src, dst []int32, weight []float32, n int, err
 	}
 	if c.Strict {
 		if at := repeated(src, dst); at >= 0 {
-			return nil, nil, nil, 0, list.Fault(Edge{At: places[at]}, "edge from %d to %d is there already", src[at], dst[at])
+			return nil, nil, nil, 0, 0, list.Fault(Edge{At: places[at]}, "edge from %d to %d is there already", src[at], dst[at])
 		}
 	}
-	n, err = c.nodes(list, max(top.Source, top.Target), int64(len(src)))
-	return src, dst, weight, n, err
+	last := max(top.Source, top.Target)
+	if least == 1 && list.Nodes < 0 && (c.Nodes == 0 || last == int64(c.Nodes)) {
+		first, last = 1, last-1
+		for k := range src {
+			src[k], dst[k] = src[k]-1, dst[k]-1
+		}
+	}
+	n, err = c.nodes(list, last, int64(len(src)))
+	return src, dst, weight, n, first, err
 }
 
 // nodes returns how many nodes a list with that largest ID has.

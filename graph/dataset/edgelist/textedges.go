@@ -76,7 +76,7 @@ func parseEdge(l *table.Lines, line []byte, columns [3]int) (Edge, error) {
 			e.Weight, err = parseWeight(cell)
 		}
 		if err != nil {
-			return e, l.Fault("column %d: %w", at+1, err)
+			return e, l.Fault("column %d: %w; names of nodes need a table of nodes", at+1, err)
 		}
 		if at++; at > last {
 			return e, nil

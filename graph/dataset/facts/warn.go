@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -55,6 +56,9 @@ func (f *Facts) Warn() {
 	if e := f.Edges; e.Repeated > 0 && e.Merge == "" {
 		f.warn("%s listed again: each edge counts once, with its largest weight; --merge says otherwise", plural(e.Repeated, "edge"))
 	}
+	if f.Nodes > 0 && f.Isolated == f.Nodes {
+		f.warn("no node has an edge: a model sees each node's own features only")
+	}
 	for _, t := range f.Tables {
 		if t.Skipped > t.Rows {
 			f.warn("%s of %d in %s skipped: look at skipped.csv before anything else", plural(t.Skipped, "row"), t.Rows+t.Skipped, t.File)
@@ -84,7 +88,7 @@ func (f *Facts) warn(format string, args ...any) {
 
 // CheckDisguise warns of columns that alone predict the label: their features avoid nearly all
 // errors that always the most frequent class makes. A numeric column is judged by one threshold and
-// by bins with as many nodes each, a categorical one by its categories. It takes time linear in
+// by bins with as many nodes each, a categorical one by its categories, a text by its best word. It takes time linear in
 // the features.
 func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 	if l.Multi() || l.Class == nil || l.Classes < 2 {
@@ -110,6 +114,10 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 		switch c.Kind {
 		case "numeric", "date", "age":
 			wrong = j.numbers(values.next(first))
+		case "text":
+			for k := range c.Features {
+				wrong = min(wrong, j.word(values.next(first+k)))
+			}
 		case "categorical":
 			if c.Values*5 > n {
 				break // so many categories fit any label
@@ -196,6 +204,20 @@ func (j judge) categories(values *columns, first, width int) (wrong int) {
 		}
 	}
 	return wrong + errorsOf(without)
+}
+
+// word returns the errors of a class for each of the nodes with a word, with its opposite and without them.
+func (j judge) word(x []float32) (wrong int) {
+	count := make([]int, 3*j.classes)
+	for i, v := range x {
+		if c := int(j.class[i]); c >= 0 {
+			count[(1+cmp.Compare(v, 0))*j.classes+c]++
+		}
+	}
+	for k := range 3 {
+		wrong += errorsOf(count[k*j.classes : (k+1)*j.classes])
+	}
+	return wrong
 }
 
 // errorsOf returns how many nodes of a group are not of its most frequent class.

@@ -62,9 +62,10 @@ func (f *Faults) add(e *RowFault, cells []string) error {
 	f.known[e.Path][e.Line] = e.Text
 	f.list = append(f.list, e)
 	if f.Skip {
-		own := make([]string, len(cells))
+		own, room := make([]string, len(cells)), maxCell>>4
 		for k, c := range cells {
-			own[k] = strings.Clone(c)
+			own[k] = strings.Clone(c[:min(len(c), room)])
+			room -= len(own[k])
 		}
 		f.cells = append(f.cells, own)
 	} else if len(f.list) == mostFaults {

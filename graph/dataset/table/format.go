@@ -62,7 +62,9 @@ var charsets = map[string]encoding.Encoding{
 
 // evidence is what the bytes of a text say about its character set.
 type evidence struct {
-	head          []byte // the first few thousand bytes
+	head          []byte // the first three bytes
+	size          int
+	zeros         [2]int // at even and odd places
 	whole, broken int    // characters of several bytes in UTF-8, and bytes that are none of UTF-8
 	control       bool   // bytes from 80 to 9F, which are control characters in Latin-1 and not in Windows-1252
 }
@@ -77,16 +79,11 @@ func (e *evidence) charset() string {
 	case bytes.HasPrefix(e.head, []byte("\xef\xbb\xbf")):
 		return "utf-8"
 	}
-	var zeros [2]int
-	for k, b := range e.head {
-		if b == 0 {
-			zeros[k%2]++
-		}
-	}
-	switch few := len(e.head) / 4; {
-	case len(e.head) >= 4 && zeros[1] > few && zeros[0] < zeros[1]/8+1:
+	// In UTF-16 digits, delimiters and ends of lines have a zero before or behind them, whatever the language.
+	switch few, zeros := e.size/32, e.zeros; {
+	case e.size >= 4 && zeros[1] > few && zeros[0] < zeros[1]/8+1:
 		return "utf-16"
-	case len(e.head) >= 4 && zeros[0] > few && zeros[1] < zeros[0]/8+1:
+	case e.size >= 4 && zeros[0] > few && zeros[1] < zeros[0]/8+1:
 		return "utf-16be"
 	case e.broken == 0 || e.whole > e.broken:
 		return "utf-8"
@@ -103,7 +100,13 @@ func detect(r io.Reader) (string, error) {
 	have := 0
 	for {
 		n, err := r.Read(b[have:])
-		e.head = append(e.head, b[have:have+min(n, 1<<12-len(e.head))]...)
+		e.head = append(e.head, b[have:have+min(n, 3-len(e.head))]...)
+		for k, c := range b[have : have+n] {
+			if c == 0 {
+				e.zeros[(e.size+k)%2]++
+			}
+		}
+		e.size += n
 		have += n
 		have = copy(b, e.look(b[:have], err != nil))
 		if err == io.EOF {

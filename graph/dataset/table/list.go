@@ -2,6 +2,7 @@ package table
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,7 @@ func IsList(path string) bool {
 
 // openList opens a text with an edge a line, as SNAP, KONECT and networkx write it: cells between
 // tabs, where there are any, or else between blanks and commas. Lines that begin with # or % say
-// nothing. The first two columns are also called source and target.
+// nothing. The first two columns are also called source and target. The first line may name the columns.
 func (t *Table) openList() error {
 	if err := t.decode(); err != nil {
 		return err
@@ -43,7 +44,9 @@ func (t *Table) openList() error {
 			}
 			return strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' }), nil
 		}
-		if err := in.Err(); err != nil {
+		if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
+			return nil, errLong
+		} else if err != nil {
 			return nil, err
 		}
 		return nil, io.EOF
@@ -56,9 +59,11 @@ func (t *Table) openList() error {
 	for k := range max(2, len(first)) {
 		t.Columns = append(t.Columns, strconv.Itoa(k+1))
 	}
+	t.first = first
+	t.named = len(first) > 1 && usual("source", first[0]) && usual("target", first[1])
 	t.Read = func() ([]string, int, error) {
 		cells, n := first, at
-		if first = nil; cells == nil {
+		if first = nil; cells == nil || t.named && n == at {
 			var err error
 			if cells, err = next(); err != nil {
 				return nil, 0, err

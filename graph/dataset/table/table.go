@@ -11,9 +11,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -32,6 +34,8 @@ type Table struct {
 	parts   *folder        // of a table in several files; nil: it is in one
 	index   int            // column of the names of rows that pandas wrote without a name of its own; −1: none
 	place   map[string]int // of each column
+	first   []string       // line of a list; nil: none
+	named   bool           // it names the columns
 }
 
 // IndexName is what the names of rows are called that pandas wrote into a column without a name.
@@ -93,6 +97,9 @@ func (t *Table) onlyUTF8() {
 	t.Read = func() ([]string, int, error) {
 		cells, line, err := read()
 		for k, c := range cells {
+			if len(c) > maxCell {
+				return cells, line, t.Fault(line, k, "a cell must have at most %d bytes (got %d)", maxCell, len(c))
+			}
 			if !utf8.ValidString(c) {
 				return cells, line, t.Fault(line, k, "text must be UTF-8 (got %.40q); --encoding names another", c)
 			}
@@ -118,7 +125,8 @@ func (t *Table) openCSV(usual rune) error {
 	if err != nil {
 		return err
 	}
-	c := csv.NewReader(io.MultiReader(strings.NewReader(before), b))
+	row := &bounded{r: io.MultiReader(strings.NewReader(before), b), left: maxLine}
+	c := csv.NewReader(row)
 	if t.Comma == 0 {
 		if t.Comma, err = t.delimiter(b, usual); err != nil {
 			return err
@@ -151,7 +159,11 @@ func (t *Table) openCSV(usual rune) error {
 			first = nil
 			return cells, line, nil
 		}
+		row.left = maxLine
 		cells, err := filled(c)
+		if errors.Is(err, errLong) {
+			return nil, 0, fmt.Errorf("after line %d: %w", line, err)
+		}
 		if fault := t.unclosed(c, cells, err); fault != nil && t.format.Faults != nil && t.format.Faults.Skip {
 			return nil, 0, errors.New(fault.Text) // its row is not all that would be lost
 		} else if fault != nil {
@@ -168,10 +180,29 @@ func (t *Table) openCSV(usual rune) error {
 		if err != nil {
 			return nil, 0, err
 		}
-		line, _ := c.FieldPos(0)
+		line, _ = c.FieldPos(0)
 		return cells, line, nil
 	}
 	return nil
+}
+
+// errLong is the error of a row that is too long to be one.
+var errLong = fmt.Errorf("a row must have at most %d MiB; a quote that does not close makes one of all that follow",
+	maxLine>>20)
+
+// bounded is a reader with an end to each row: what is packed may become any length.
+type bounded struct {
+	r    io.Reader
+	left int // bytes
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errLong
+	}
+	n, err := b.r.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 // errEmpty is the error of a text without a line.
@@ -259,6 +290,9 @@ func (t *Table) checkColumns() error {
 		}
 	}
 	for k, name := range t.Columns {
+		if len(name) > maxCell {
+			return fmt.Errorf("names of columns must have at most %d bytes (got %d)", maxCell, len(name))
+		}
 		if !utf8.ValidString(name) {
 			return fmt.Errorf("names of columns must be UTF-8 (got %.40q)", name)
 		}
@@ -266,7 +300,7 @@ func (t *Table) checkColumns() error {
 			continue
 		}
 		if _, ok := t.place[name]; ok {
-			return fmt.Errorf("column %s occurs twice%s", name, t.headerHint())
+			return fmt.Errorf("column %s occurs twice: give each a name of its own%s", name, t.headerHint())
 		}
 		t.place[name] = k
 	}
@@ -275,8 +309,7 @@ func (t *Table) checkColumns() error {
 		return nil
 	}
 	// What Gephi, igraph and others call the columns, in any case; the first that occurs.
-	for name, also := range map[string][]string{"id": {"id"}, "source": {"source", "src", "from"},
-		"target": {"target", "dst", "to"}} {
+	for name, also := range usualNames {
 		if _, ok := t.place[name]; ok || (name == "id") == t.format.Edges {
 			continue
 		}
@@ -289,6 +322,11 @@ func (t *Table) checkColumns() error {
 	}
 	return nil
 }
+
+var usualNames = map[string][]string{"id": {"id"}, "source": {"source", "src", "from"}, "target": {"target", "dst", "to"}}
+
+// usual reports whether other, in any case, is what others call the column of that name.
+func usual(name, other string) bool { return slices.Contains(usualNames[name], strings.ToLower(other)) }
 
 // headerHint returns what to do about a table whose first line has a number among the names of columns; of others nothing.
 func (t *Table) headerHint() string {
@@ -383,7 +421,9 @@ func (t *Table) Find(name string) int {
 	if name == IndexName {
 		return t.index
 	}
-	return -1
+	at := slices.Index(t.first, name)
+	t.named = t.named || at >= 0
+	return at
 }
 
 // Fault names the file, the line and the column that the text is about.
@@ -401,15 +441,35 @@ func (t *Table) Weight(cells []string, line, at int) (float32, error) {
 	if w := float32(v); ok && w > 0 && w <= math.MaxFloat32 {
 		return w, nil
 	}
-	return 0, t.Fault(line, at, "weight must be a number above 0, at most %.2g (got %.40q)%s", math.MaxFloat32, cells[at], t.CommaHint(cells[at]))
+	return 0, t.Fault(line, at, "weight must be a number above 0, at most %.2g (got %.40q)%s", math.MaxFloat32, cells[at], t.NumberHint(cells[at]))
 }
 
-// CommaHint says what to do about a cell that must be a number and has a decimal comma; of others nothing.
-func (t *Table) CommaHint(cell string) string {
-	if t.format.DecimalComma || !CommaNumber(cell) {
-		return ""
+// NumberHint returns what to do about a cell that must be a number and is written as another one; of others nothing.
+func (t *Table) NumberHint(cell string) string {
+	comma := !t.format.DecimalComma && CommaNumber(cell)
+	switch {
+	case comma && Dressed(cell):
+		return "; write it without thousands separators; a decimal comma needs --decimal-comma"
+	case Dressed(cell):
+		return "; write it without thousands separators, % and currency"
+	case comma:
+		return "; a decimal comma needs --decimal-comma"
 	}
-	return "; a decimal comma needs --decimal-comma"
+	return ""
+}
+
+// grouped are digits, also in groups of three with a separator between them, and a fraction.
+var grouped = regexp.MustCompile(`^(\d{1,3}([,.'’_\s\x{a0}\x{202f}]\d{3})+|\d+)([.,]\d+)?$`)
+
+// Dressed reports whether a cell is a number for people: with thousands separators, a % or a sign of a currency.
+func Dressed(cell string) bool {
+	sign := func(r rune) bool {
+		return unicode.Is(unicode.Sc, r) || r == '%' || r == '‰' || unicode.IsSpace(r)
+	}
+	cell = strings.TrimSpace(cell)
+	plain := strings.TrimFunc(strings.TrimLeft(strings.TrimLeftFunc(cell, sign), "+-−"), sign)
+	m := grouped.FindStringSubmatch(plain)
+	return m != nil && (m[2] != "" || strings.ContainsFunc(cell, sign))
 }
 
 // Cell returns a cell, "" for one of the texts of the format that mean that there is no value.

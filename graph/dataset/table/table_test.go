@@ -256,5 +256,5 @@ func TestLines(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = long.Next()
-	graphtest.Refused(t, err, long.Path, "after line 1", "too long")
+	graphtest.Refused(t, err, long.Path, "after line 1", "after line 1: a row must have at most 16 MiB")
 }

@@ -26,6 +26,9 @@ const zstdMemory = 1 << 28
 
 // Unpack opens path and unpacks it by its suffix, .gz or .zst.
 func Unpack(path string) (*Packed, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("table: %s: must be a file, which is read more than once (got a pipe or a device)", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("table: %w", err)
@@ -60,8 +63,11 @@ func (p *Packed) Close() (err error) {
 	return err
 }
 
-// maxLine bounds a line of text.
-const maxLine = 1 << 24
+// Bounds of a row of text and of a cell, in bytes.
+const (
+	maxLine = 1 << 24
+	maxCell = 1 << 20
+)
 
 // Lines reads a text line by line.
 type Lines struct {
@@ -84,7 +90,11 @@ func OpenLines(path string) (*Lines, error) {
 // Next returns the next line, valid until the one after it is read, or io.EOF.
 func (l *Lines) Next() ([]byte, error) {
 	if !l.in.Scan() {
-		if err := l.in.Err(); err != nil {
+		err := l.in.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = errLong
+		}
+		if err != nil {
 			return nil, fmt.Errorf("table: %s: after line %d: %w", l.Path, l.Number, err)
 		}
 		return nil, io.EOF

@@ -86,6 +86,9 @@ func (r *reader) read() (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := dataset.Rows(strings.Join(r.config.Nodes, ", "), g); err != nil {
+		return nil, err
+	}
 	if err := r.readEdges(g); err != nil {
 		return nil, err
 	}
@@ -157,33 +160,36 @@ func byName(list []string) []string {
 	})
 }
 
-// alike gives the tables the encoding of a model's, which must be of the same types and relations.
+// alike gives the tables the encoding of a model's, which may have types and relations without a table here.
 func (r *reader) alike(like *Encoding) error {
-	types := func(c *Encoding) (list []string) {
-		for _, n := range c.Nodes {
-			list = append(list, n.Type)
-		}
-		return list
-	}
-	relations := func(c *Encoding) (list []string) {
-		for _, e := range c.Edges {
-			list = append(list, e.Name())
-		}
-		return list
-	}
-	if must, got := types(like), types(&r.Encoding); !slices.Equal(must, got) {
-		return fmt.Errorf("typed: the tables must be of the types of the model's, %s (got %s)", strings.Join(must, ", "), strings.Join(got, ", "))
-	}
-	if must, got := relations(like), relations(&r.Encoding); !slices.Equal(must, got) {
-		return fmt.Errorf("typed: the relations must be those of the model, %s (got %s)", strings.Join(must, ", "), strings.Join(got, ", "))
-	}
+	own, nodes, edges := r.Encoding, r.nodes, r.edges
 	r.Encoding = *like
+	r.nodes, r.edges = make([]string, len(like.Nodes)), make([]string, len(like.Edges))
+	types, relations := r.tableNames()
+	for k, n := range own.Nodes {
+		at := slices.Index(types, n.Type)
+		if at < 0 {
+			return fmt.Errorf("typed: the tables must be of types of the model, %s (got %s)", strings.Join(types, ", "), n.Type)
+		}
+		r.nodes[at] = nodes[k]
+	}
+	for k, e := range own.Edges {
+		at := slices.Index(relations, e.Name())
+		if at < 0 {
+			return fmt.Errorf("typed: the relations must be of the model, %s (got %s)", strings.Join(relations, ", "), e.Name())
+		}
+		r.edges[at] = edges[k]
+	}
 	return nil
 }
 
 // readNodes reads the table of type k.
 func (r *reader) readNodes(k int) error {
 	n := &r.Encoding.Nodes[k]
+	if r.nodes[k] == "" {
+		r.types, r.index = append(r.types, &graph.Graph{}), append(r.index, nil)
+		return nil
+	}
 	g, index, reading, err := n.Of.ReadNodes(r.nodes[k], r.config.Tables.Format)
 	if err != nil {
 		return err
@@ -196,23 +202,21 @@ func (r *reader) readNodes(k int) error {
 	if r.profiles != nil {
 		p = r.profiles[k]
 	}
-	return n.Facts(r.facts, p, g, reading)
+	n.Facts(r.facts, p, g, reading)
+	return nil
 }
 
 // Facts adds to f what the table of the type became: g, of which p says how it was found (nil: it was read
 // as other tables were).
-func (n *NodeEncoding) Facts(f *facts.Facts, p *dataset.Profile, g *graph.Graph, reading *dataset.Reading) error {
-	one, err := p.Facts(n.Of, g, reading)
-	if err != nil {
-		return err
-	}
+func (n *NodeEncoding) Facts(f *facts.Facts, p *dataset.Profile, g *graph.Graph, reading *dataset.Reading) {
+	one := p.Known(n.Of, reading)
+	f.Warnings = append(f.Warnings, one.Warnings...)
 	f.Types = append(f.Types, facts.Type{Name: n.Type, Nodes: len(g.Split), Features: g.X.Cols()})
 	for _, c := range one.Columns {
 		c.Name = n.Type + "." + c.Name
 		f.Columns = append(f.Columns, c)
 	}
 	f.Tables = append(f.Tables, one.Tables...)
-	return nil
 }
 
 // Draw draws the split of the labelled nodes of one type.
@@ -245,7 +249,7 @@ func (r *reader) join() (*graph.Graph, error) {
 		return g, nil
 	}
 	for k, of := range r.types {
-		if of.Site == nil {
+		if of.Site == nil && len(of.Split) > 0 {
 			g.Site = append(g.Site, slices.Repeat([]int32{nobody}, len(of.Split))...)
 			r.facts.Warnings = append(r.facts.Warnings, fmt.Sprintf("nodes of type %s have no owner in their table: each is of the site that owns most of its neighbours", r.Encoding.Nodes[k].Type))
 			continue
@@ -273,6 +277,10 @@ func (r *reader) readEdges(g *graph.Graph) error {
 	for k, n := range r.Encoding.Edges {
 		source, target := r.Place(n.Source), r.Place(n.Target)
 		one, reading := n.Of.NewEdges(), &dataset.Reading{}
+		if r.edges[k] == "" {
+			r.facts.Relations = append(r.facts.Relations, facts.Relation{Name: n.Name()})
+			continue
+		}
 		ends := func(at int) dataset.Ends { return dataset.Ends{File: r.nodes[at], Index: r.index[at]} }
 		if err := one.Read(r.edges[k], ends(source), ends(target), r.config.Tables.Format, reading); err != nil {
 			return err

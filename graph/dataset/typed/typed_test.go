@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -174,9 +175,26 @@ func TestTablesRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Edges, c.Tables.Like = c.Edges[:2], g.Encoding
-	_, _, err = c.Read()
-	graphtest.Refused(t, err, "the relations must be those of the model")
+	edges := len(g.Adj.Col)
+	c.Tables.Like = g.Encoding
+	more := c
+	more.Edges = append(slices.Clone(c.Edges), strings.Replace(c.Edges[0], "-", "-again-", 1))
+	_, _, err = more.Read()
+	graphtest.Refused(t, err, "the relations must be of the model")
+	texts = maps.Clone(prescriptions)
+	texts["wards.csv"], texts["lies.csv"] = "id,beds\n", "patient,ward\n"
+	dir, empty := tables(t, texts)
+	empty.Nodes = append(empty.Nodes, "ward="+filepath.Join(dir, "wards.csv"))
+	empty.Edges = append(empty.Edges, "patient-lies-ward="+filepath.Join(dir, "lies.csv"))
+	holes, _, err := empty.Read() // a type and a relation without rows
+	if err != nil || holes.N() != g.N() || len(holes.Adj.Col) != edges || holes.Types.Count() != 4 || holes.Valid() != nil {
+		t.Errorf("with a type without rows: %+v (%v)", holes, err)
+	}
+	c.Edges = c.Edges[:2] // a relation without a table has no edges
+	less, f, err := c.Read()
+	if err != nil || len(less.Adj.Col) >= edges || !slices.Equal(less.Typed.Names, g.Typed.Names) || len(f.Relations) != 3 {
+		t.Errorf("%d of %d edges, relations %v (%v)", len(less.Adj.Col), edges, f.Relations, err)
+	}
 	c.Tables.Like = []byte(`{"id":"id"}`)
 	_, _, err = c.Read()
 	graphtest.Refused(t, err, "trained on one table of nodes")
