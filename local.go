@@ -264,7 +264,7 @@ func (l Local) Interrupted() (bool, error) {
 		}
 	}
 	for _, c := range all {
-		_, tried, err := contest.Entrant(c).Recall(l.State)
+		_, tried, err := contest.Entrant(c, l.Shards[0]).Recall(l.State)
 		if err != nil || tried {
 			return tried, input(err)
 		}

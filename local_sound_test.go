@@ -1,8 +1,10 @@
 package heddle
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestUnsoundInput: a graph, a model or a shard that a program made by itself, and that is nil or has edges to nodes
@@ -133,5 +136,44 @@ func TestOneRunAState(t *testing.T) {
 	release()
 	if _, err := l.Train(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOtherData: a run does not go on with other data than it began with, also if all that it kept are verdicts.
+func TestOtherData(t *testing.T) {
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 400, Sites: 2, Classes: 3, Train: 0.3}, rng.New(1))
+	for _, method := range []string{"class-means", "layer-wise", "full-batch", "mini-batch"} {
+		p := Defaults(Plan{Method: method})
+		p.Transport, p.Peers = "memory", 2
+		if method != "class-means" {
+			p.Rounds = 2
+		}
+		state := t.TempDir()
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		stop := func(e Event) {
+			if e.Kind == train.CandidateEnd { // nothing but its verdict is kept
+				interrupt()
+			}
+		}
+		run := func(ctx context.Context, label int32) error {
+			other := *g
+			other.Labels.Class = slices.Clone(g.Labels.Class)
+			other.Labels.Class[0] = label
+			shards, err := Split(&other, p)
+			if err == nil {
+				_, err = Local{Plan: p, Shards: shards, State: state, OnEvent: stop}.Train(ctx)
+			}
+			return err
+		}
+		if err := run(ctx, 0); err != nil && ctx.Err() == nil {
+			t.Fatal(method, err)
+		}
+		if err := run(t.Context(), 1); err == nil || !strings.Contains(err.Error(), state) {
+			t.Errorf("%s: %v, must name %s", method, err, state)
+		}
+		if err := run(t.Context(), 0); err != nil {
+			t.Error(method, err)
+		}
 	}
 }

@@ -16,7 +16,7 @@ var (
 	// ErrNone says that no candidate was trained to its end.
 	ErrNone = errors.New("no plan was trained to its end")
 	// ErrForeign says that a directory has what a candidate of another contest gave.
-	ErrForeign = errors.New("it is of another plan")
+	ErrForeign = errors.New("it is of another plan or of other data")
 )
 
 // forBytes is the most that the validation metric may lose for fewer bytes: half a point.

@@ -112,7 +112,7 @@ func printRules(p *page.Page, b *book, rows []*candidate, sets []string) error {
 			for _, c := range rows {
 				at := slices.IndexFunc(fit, func(f plan.Candidate) bool { return f.Name == c.Name && f.Fault == nil })
 				if s, ok := c.of[data]; ok && at >= 0 && c.tried && c.closed && len(s.runs) > 1 {
-					all, entrants = append(all, c), append(entrants, contest.Entrant(fit[at]))
+					all, entrants = append(all, c), append(entrants, contest.Entrant(fit[at], shard.Whole(splits[0])))
 				}
 			}
 			if len(all) < 2 {

@@ -40,9 +40,9 @@ func Extent(p plan.Plan, own *shard.Shard, all []plan.Candidate) tune.Extent {
 	return e
 }
 
-// Entrant is what a contest knows of c.
-func Entrant(c plan.Candidate) tune.Entrant {
-	return tune.Entrant{Name: c.Name, Plan: c.Plan.Agreed(), Usual: c.Usual, Target: c.Target, Own: c.Plan.Hops == 0}
+// Entrant is what a contest over the partition that own is a part of knows of c.
+func Entrant(c plan.Candidate, own *shard.Shard) tune.Entrant {
+	return tune.Entrant{Name: c.Name, Plan: fmt.Sprintf("%spartition: %x\n", c.Plan.Agreed(), own.Fingerprint), Usual: c.Usual, Target: c.Target, Own: c.Plan.Hops == 0}
 }
 
 // perFeature is how many training nodes a random feature takes: with fewer, a plan of many of them is not worth its bytes.
@@ -87,7 +87,7 @@ func New(p plan.Plan, all []plan.Candidate, e tune.Extent, own *shard.Shard) (*t
 	}
 	same := map[[32]byte]string{} // names of candidates, by what their settings come to with these labels
 	for i, c := range all {
-		list[i] = Entrant(c)
+		list[i] = Entrant(c, own)
 		if e.Halo == 0 { // no row crosses, so none tells more beside another
 			list[i].Target = ""
 		}
