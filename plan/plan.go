@@ -52,11 +52,12 @@ type Plan struct {
 	Budget Megabytes `yaml:"budget" experimental:"true" when:"method=contest" default:"50" bounds:"(0, )" help:"MB that all plans tried may send together"`
 	// Every random choice follows from the seed: the same seed gives the same model.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
-	// What is predicted: the labels of nodes (auto), or links, which are edges that the graph may lack.
+	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. With auto, labels are what
+	// the data set has; classification makes its numbers classes, regression makes them targets.
 	// links:RELATION,… predicts only those relations, each as NAME, where relation "NAME (inverse)" runs the other
 	// way, or as NAME=REVERSE. Edges that are held out are taken out of the reverse as well. Without a method, links are
 	// learned by layer-wise.
-	Task Task `yaml:"task" when:"method=trained encoder=raw,pca" default:"auto" help:"labels of nodes (auto), links or links:RELATION,…"`
+	Task Task `yaml:"task" when:"method=trained encoder=raw,pca" default:"auto" help:"auto, classification, regression, links[:RELATION,…]"`
 	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges. layer-wise
 	// trains gcn, sage, sage-pool, gat, gatv2 and gin.
 	Model string `yaml:"model" when:"method=trained" default:"gcn" help:"graph convolution"`
@@ -429,12 +430,14 @@ func (e *Encoder) UnmarshalText(text []byte) error {
 	return fmt.Errorf("must be raw, mlp, or pca:K, pca:K+classes or embedding:K with K at least 1 (got %q)", text)
 }
 
-// Task is what a model predicts. Kind is auto or links. Relations are those whose edges are predicted, each as NAME or NAME=REVERSE;
-// none: all. Its text is auto, links or links:RELATION,…
+// Task is what a model predicts. Kind is auto, classification, regression or links. Relations are those whose edges are predicted, each as NAME or NAME=REVERSE;
+// none: all. Its text is its kind, or links:RELATION,…
 type Task struct {
 	Kind      string
 	Relations []string
 }
+
+var tasks = []string{"auto", "classification", target.Numbers.String(), target.Links.String()}
 
 // Links reports whether t is to predict links.
 func (t Task) Links() bool { return t.Kind == target.Links.String() }
@@ -456,8 +459,8 @@ func (t *Task) UnmarshalText(text []byte) error {
 	if some {
 		one.Relations = strings.Split(relations, ",")
 	}
-	if kind != "auto" && kind != target.Links.String() || kind == "auto" && some || slices.Contains(one.Relations, "") {
-		return fmt.Errorf("must be auto, links or links:RELATION,… (got %q)", text)
+	if !slices.Contains(tasks, kind) || some && !one.Links() || slices.Contains(one.Relations, "") {
+		return fmt.Errorf("must be auto, classification, regression, links or links:RELATION,… (got %q)", text)
 	}
 	*t = one
 	return nil

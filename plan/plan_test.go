@@ -364,7 +364,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		c, err := p.endToEndConfig(data)
 		return reflect.ValueOf(c), err == nil
 	}
-	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "pca:7+classes"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2", "balanced"}, "link_holdout": {"0.1,0.2"}, "task": {"auto", "links", "links:likes"}, "link_time": {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
+	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "pca:7+classes"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2", "balanced"}, "link_holdout": {"0.1,0.2"}, "task": {"auto", "classification", "regression", "links", "links:likes"}, "link_time": {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		if p.Contest() || p.Task.Links() {

@@ -22,10 +22,12 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/phones"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // member is one peer of a run on several machines.
@@ -38,6 +40,8 @@ type member struct {
 	launch launch.Flags
 	http   live.Flags
 	alone  bool // peer compare: also train at this site alone, and compare
+
+	warnings []string // of the import of this site's tables
 }
 
 // newJoin returns peer join. alone: it also trains at this site alone and compares, as peer compare --plan.
@@ -119,7 +123,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		out.runs = joined(o)
 		one := *p
 		one.Seed, one.Runs = o.Plan.Seed, 1 // the settings are of the run that is written
-		return out.write(o, one, []*shard.Shard{own}, report.Run{Command: s.again(), Runs: runsTable(o.Metric, out.runs)})
+		return out.write(o, one, []*shard.Shard{own}, report.Run{Data: s.warnings, Command: s.again(), Runs: runsTable(o.Metric, out.runs)})
 	}
 	record, err := s.record(p)
 	if err != nil {
@@ -231,6 +235,16 @@ func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, clo
 	}()
 	if s.Site.Shard, closer, err = cli.ReadParts(s.shard, len(p.Members)); err != nil {
 		return nil, nil, err
+	}
+	if s.Site.Shard.Import != nil { // what peer meet found in this site's tables
+		f, err := facts.Parse(s.Site.Shard.Import)
+		if err != nil {
+			return nil, nil, errors.Join(cli.Invalid(err), closer.Close())
+		}
+		for _, text := range f.Warnings {
+			w.Event(heddle.Event{Kind: train.Warning, Text: text})
+		}
+		s.warnings = f.Warnings
 	}
 	name := cli.FileName(s.Site.Shard.Name)
 	if err = heddle.Seat(*p, s.Site.Shard, rank); err != nil {

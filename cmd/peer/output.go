@@ -185,6 +185,7 @@ func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 		return err
 	}
 	r := resultOf(o, p, first)
+	r.Warnings = append(append([]string{}, page.Data...), r.Warnings...)
 	r.runsOf(out.runs)
 	page.Result, page.Plan, page.Shards, page.Date = o, p, shards, time.Now()
 	page.Settings = string(setting) + page.Settings

@@ -109,7 +109,11 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	of, err := q.graph(card, m.Spec.ReadsEdges(), text)
+	as := dataset.As{Task: m.Spec.Task} // links and regression are tasks of data sets
+	if m.Spec.Kind() == target.Single {
+		as = dataset.As{Task: "classification", Classes: m.Spec.Classes, Names: card.Classes}
+	}
+	of, err := q.graph(card, as, m.Spec.ReadsEdges(), text)
 	if err != nil {
 		return err
 	}
@@ -328,8 +332,8 @@ type subject struct {
 	done      func()   // ends the use of its arrays
 }
 
-// graph returns what to predict for, by a model that reads edges or none.
-func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (of subject, err error) {
+// graph returns what to predict for, with labels of that kind, by a model that reads edges or none.
+func (q question) graph(card modelfile.Card, as dataset.As, edges bool, text io.Writer) (of subject, err error) {
 	given := 0
 	for _, s := range []string{q.data, q.shard, strings.Join(q.nodes, "")} {
 		if s != "" {
@@ -343,7 +347,7 @@ func (q question) graph(card modelfile.Card, edges bool, text io.Writer) (of sub
 	case len(q.nodes) == 0 && len(q.known) > 0:
 		return of, cli.Invalidf("--known must be given with --nodes (got %s)", strings.Join(q.known, ", "))
 	case q.data != "":
-		of.Graph, err = dataset.Read(q.data, q.split)
+		of.Graph, err = as.Read(q.data, q.split)
 		return of, cli.Invalid(err)
 	case len(q.nodes) > 0:
 		if card.Encoding == nil {

@@ -57,7 +57,10 @@ type meta struct {
 // of them and is not directed. The features are as stored, not normalised.
 //
 // An error names the file and the array, the entry where there is one, and what was expected.
-func Read(path string, split int) (*graph.Graph, error) {
+func Read(path string, split int) (*graph.Graph, error) { return As{}.Read(path, split) }
+
+// Read is the function Read with what is known of the labels.
+func (as As) Read(path string, split int) (*graph.Graph, error) {
 	if strings.HasSuffix(path, ".graph") {
 		if split != 0 {
 			return nil, fmt.Errorf("dataset: split must be 0 (got %d): %s has one", split, path)
@@ -69,7 +72,7 @@ func Read(path string, split int) (*graph.Graph, error) {
 		return nil, err
 	}
 	defer a.Close()
-	return a.graph(m, split)
+	return a.graph(m, split, as)
 }
 
 // openData opens the arrays of a data set and reads what meta.json says.
@@ -116,20 +119,24 @@ func parseMeta(path string, text []byte) (m meta, err error) {
 type arrays struct{ *npy.Archive }
 
 // graph puts the arrays together.
-func (a arrays) graph(m meta, split int) (*graph.Graph, error) {
+func (a arrays) graph(m meta, split int, as As) (*graph.Graph, error) {
 	g := &graph.Graph{Name: m.Name}
 	err := a.extents(m)
 	if err != nil {
 		return nil, err
 	}
-	if g.Labels, err = a.labels(m); err != nil {
+	if g.Labels, err = a.labels(m, as); err != nil {
 		return nil, err
 	}
 	n := len(g.Labels.Class)
 	if g.Labels.Class == nil {
 		n = (len(g.Labels.Bits) + len(g.Labels.Values)) / g.Labels.Classes
 	}
-	if g.Split, err = a.split(g.Labels, n, split); err != nil {
+	texts, err := a.Header("y") // some of which may mean missing
+	if err != nil {
+		return nil, err
+	}
+	if g.Split, err = a.split(g.Labels, n, split, as.Classes != 0 || texts.Texts()); err != nil {
 		return nil, err
 	}
 	if g.X, err = a.features(n); err != nil {
@@ -188,82 +195,9 @@ func (a arrays) extents(m meta) error {
 		a.Check("ids_indptr", n+1), a.Check("edge_index", 2, -1))
 }
 
-func (a arrays) labels(m meta) (graph.Labels, error) {
-	l := graph.Labels{Names: m.ClassNames}
-	if h, err := a.Header("y"); err != nil {
-		return l, err
-	} else if strings.HasPrefix(h.Descr, "<f") {
-		return a.numbers(m, l, h.Shape)
-	} else if len(h.Shape) == 2 {
-		return a.bits(m, l, h.Shape)
-	}
-	y, _, err := npy.Read[int64](a.Archive, "y", -1)
-	if err != nil {
-		return l, err
-	}
-	top := int64(MaxClasses)
-	if m.Classes != nil {
-		if *m.Classes < 0 || *m.Classes > MaxClasses || len(l.Names) > 0 && len(l.Names) != *m.Classes {
-			return l, a.Fault("y", fmt.Errorf("%s must have at most %d classes and a name for each (got %d classes, %d names)", metaFile, MaxClasses, *m.Classes, len(l.Names)))
-		}
-		top = int64(*m.Classes)
-	} else if len(l.Names) > 0 {
-		top = int64(len(l.Names))
-	}
-	l.Class = make([]int32, len(y))
-	for i, c := range y {
-		if c < -1 || c >= top {
-			return l, a.Fault("y", fmt.Errorf("label of node %d must be 0 to %d, or -1 for none (got %d)", i, top-1, c))
-		}
-		l.Class[i] = int32(c)
-		l.Classes = max(l.Classes, int(c)+1)
-	}
-	if m.Classes != nil || len(l.Names) > 0 {
-		l.Classes = int(top)
-	}
-	return l, nil
-}
-
-// numbers reads the targets of a regression, floats: [N], or [N, C]; NaN in all columns of a node says that it has none.
-func (a arrays) numbers(m meta, l graph.Labels, shape []int) (graph.Labels, error) {
-	want := []int{-1}
-	if l.Classes = 1; len(shape) == 2 {
-		want, l.Classes = []int{-1, -1}, shape[1]
-	}
-	if l.Classes == 0 || l.Classes > MaxClasses || l.Names != nil && len(l.Names) != l.Classes || m.Classes != nil && *m.Classes != l.Classes {
-		return l, a.Fault("y", fmt.Errorf("must have 1 to %d columns, as many as %s has classes and class names (got shape %s)", MaxClasses, metaFile, npy.ShapeText(shape)))
-	}
-	var err error
-	if l.Values, _, err = npy.Read[float32](a.Archive, "y", want...); err != nil {
-		return l, err
-	}
-	if err := l.Valid(len(l.Values) / l.Classes); err != nil {
-		return l, a.Fault("y", err)
-	}
-	return l, nil
-}
-
-// bits reads a multi-label y: [N, C], 0 or 1.
-func (a arrays) bits(m meta, l graph.Labels, shape []int) (graph.Labels, error) {
-	l.Classes = shape[1]
-	if l.Classes == 0 || l.Classes > MaxClasses || l.Names != nil && len(l.Names) != l.Classes || m.Classes != nil && *m.Classes != l.Classes {
-		return l, a.Fault("y", fmt.Errorf("must have 1 to %d columns, as many as %s has classes and class names (got shape %s)", MaxClasses, metaFile, npy.ShapeText(shape)))
-	}
-	var err error
-	if l.Bits, _, err = npy.Read[uint8](a.Archive, "y", -1, -1); err != nil {
-		return l, err
-	}
-	for k, v := range l.Bits {
-		if v > 1 {
-			return l, a.Fault("y", fmt.Errorf("node %d, class %d must be 0 or 1 (got %d)", k/l.Classes, k%l.Classes, v))
-		}
-	}
-	return l, nil
-}
-
 // split reads column s of the masks. A mask that is absent is empty; one that is there marks at
-// least one node.
-func (a arrays) split(l graph.Labels, n, s int) ([]graph.Split, error) {
+// least one node. unknown: a node may have a label that is none of the classes, and then is in no split.
+func (a arrays) split(l graph.Labels, n, s int, unknown bool) ([]graph.Split, error) {
 	out := make([]graph.Split, n)
 	for kind := graph.Train; kind <= graph.Test; kind++ {
 		name := maskNames[kind]
@@ -294,6 +228,9 @@ func (a arrays) split(l graph.Labels, n, s int) ([]graph.Split, error) {
 				return nil, a.Fault(name, fmt.Errorf("node %d must have 0 or 1 (got %d)", i, v))
 			case out[i] != graph.None:
 				return nil, a.Fault(name, fmt.Errorf("node %d is in %s too", i, maskNames[out[i]]))
+			case !l.Has(i) && unknown:
+				empty = false
+				continue
 			case !l.Has(i):
 				return nil, a.Fault(name, fmt.Errorf("node %d has no label", i))
 			}

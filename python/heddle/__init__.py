@@ -11,7 +11,7 @@ This package is a thin layer over the program `peer`, which is inside it: `pytho
 """
 
 from heddle._graph import Graph, SparseRows, Tables, split
-from heddle._program import Error, InputError, Interrupted
+from heddle._program import Error, HeddleWarning, InputError, Interrupted
 from heddle._run import Comparison, Report, Run, compare, demo_graph, export_onnx, join, load, simulate, train
 from heddle._settings import Settings
 
@@ -20,6 +20,7 @@ __all__ = [
     "Error",
     "Graph",
     "HeddleClassifier",
+    "HeddleWarning",
     "InputError",
     "Interrupted",
     "Report",

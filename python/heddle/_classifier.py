@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from heddle import _graph, _run
 
@@ -32,19 +32,30 @@ class HeddleClassifier(ClassifierMixin, BaseEstimator):
 
         Args:
             X: [N, F], features, dense or sparse.
-            y: [N], classes; of a node without a label None, NaN or, where classes are numbers, -1.
+            y: [N], classes; of a node without a label None, NaN, or -1 where `Graph` says so.
             A: [N, N] adjacency matrix, dense or sparse, or [2, E] pairs of nodes; None: nodes have no edges.
             sites: [N], the site that holds each node, or a number of sites; None: one.
         """
-        x, codes = self._checked(X, reset=True), self._encoded(y)
-        if x.shape[0] != len(codes):
-            raise ValueError(f"X and y must have as many rows (got {x.shape[0]} and {len(codes)})")
-        train, val, _ = _graph.split(codes, 1 - self.val, self.val, seed=self.seed)
-        data = _graph.Graph(_edges(A, len(codes)), codes, x, None if sites is None or np.ndim(sites) == 0 else sites, train, val if val.any() else None)
-        settings = {"seed": self.seed, **(self.plan or {})}
+        if y is None:
+            raise ValueError("This HeddleClassifier estimator requires y to be passed, but the target y is None.")
+        x, y = self._checked(X, reset=True), column_or_1d(y, warn=True)
+        if x.shape[0] != len(y):
+            raise ValueError(f"X and y must have as many rows (got {x.shape[0]} and {len(y)})")
+        plain = _graph.stored(y)
+        known = _graph.labelled(plain, "classification")
+        if plain.dtype.kind == "f":
+            assert_all_finite(plain[known], input_name="y")
+        check_classification_targets(y[known])
+        self.classes_ = unique_labels(y[known])
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must have at least 2 classes (got {len(self.classes_)} class)")
+        train, val, _ = _graph._draw(plain, known, 1 - self.val, self.val, self.seed, "classification")
+        data = _graph.Graph(_edges(A, len(y)), y, x, None if sites is None or np.ndim(sites) == 0 else sites, train, val if val.any() else None)
+        settings = {"seed": self.seed, "task": "classification", **(self.plan or {})}
         if A is None and not self.plan:
             settings = {"hops": 0, **settings}  # there is nothing to aggregate
         self.run_ = _run.train(data, 1 if sites is None else sites if np.ndim(sites) == 0 else None, progress=False, **settings)
+        self._order = np.argsort(self.run_.values())  # places of the classes among the program's
         self.n_iter_ = max(1, len(self.run_.history))
         return self
 
@@ -53,8 +64,8 @@ class HeddleClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "run_")
         x = self._checked(X, reset=False)
         edges = _edges(A, x.shape[0])
-        data = _graph.Graph(edges, np.full(x.shape[0], -1), x, class_names=[str(c) for c in self.classes_])
-        return self.run_.predict_proba(data).astype(np.float64)
+        data = _graph.Graph(edges, np.full(x.shape[0], ""), x)
+        return self.run_.predict_proba(data).astype(np.float64)[:, self._order]
 
     def predict(self, X: Any, A: Any = None) -> np.ndarray:
         """Returns the class of every node, [N]."""
@@ -76,26 +87,6 @@ class HeddleClassifier(ClassifierMixin, BaseEstimator):
         from sklearn.utils.validation import validate_data
 
         return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float32, ensure_min_samples=2 if reset else 1)
-
-    def _encoded(self, y: Any) -> np.ndarray:
-        if y is None:
-            raise ValueError("This HeddleClassifier estimator requires y to be passed, but the target y is None.")
-        from sklearn.utils.validation import column_or_1d
-
-        y = column_or_1d(y, warn=True)
-        missing = np.array([v is None or v != v for v in y], bool) if y.dtype.kind in "Of" else np.zeros(len(y), bool)
-        if y.dtype.kind in "if" and np.any(y[~missing] == -1) and np.all(y[~missing] >= -1) and len(np.unique(y[~missing])) > 2:
-            missing |= y == -1
-        known = y[~missing]
-        if y.dtype.kind == "f":
-            assert_all_finite(known, input_name="y")
-        check_classification_targets(known)
-        self.classes_ = unique_labels(known)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y must have at least 2 classes (got {len(self.classes_)} class)")
-        codes = np.full(len(y), -1, np.int64)
-        codes[~missing] = np.searchsorted(self.classes_, known)
-        return codes
 
 
 def _edges(A: Any, n: int) -> Any:

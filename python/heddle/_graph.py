@@ -39,8 +39,9 @@ class Graph:
     Attributes:
         edge_index: [2, E], sources and targets in 0..N-1, or a sparse matrix [N, N] whose values are weights. An edge
             has no direction and may be listed in one direction or both.
-        y: [N], class in 0..C-1, or -1: no label; texts are names of classes. Or [N, C], any number of classes a node. Or,
-            of a regression, floats [N] or [N, C] of which some are fractions, NaN: no label.
+        y: [N], classes as whole numbers, bools or texts; None or NaN among objects, and an empty text: no label. -1 is no
+            label beside 0..C-1 (docs/reference/graph-formats.md#labels). Floats are targets of a regression, NaN: no label,
+            or with task="classification" classes. Or [N, C]: 0 and 1, any number of classes a node, or targets.
         x: [N, F], features, dense or sparse; None: nodes have no features.
         site: [N], the site that holds each node, as number or name; None: there are no sites.
         train_mask, val_mask, test_mask: [N] or [N, S]; all None: `train` draws them by `split`.
@@ -79,8 +80,10 @@ class Graph:
         if self.edge_index.size == 0:
             self.edge_index = np.zeros((2, 0), np.int64)
         if self.y is None:
-            raise InputError("y must be the classes of nodes, -1 where there is none (got None)")
-        self.y, self.class_names = _labels(self.y, self.class_names)
+            raise InputError("y must be the classes of nodes (got None)")
+        self.y = array(self.y)
+        if self.y.ndim == 2 and self.y.shape[1] == 1:
+            self.y = self.y[:, 0]
         if self.site is not None:
             self.site, self.site_names = _named(self.site, self.site_names)
         for name in ("edge_weight", "edge_type"):
@@ -100,7 +103,8 @@ class Graph:
     def _check(self) -> None:
         """Raises what is wrong with the shapes of the arrays; the program checks their values."""
         if self.edge_index.ndim != 2 or len(self.edge_index) != 2:
-            raise InputError(f"edge_index must be [2, E], sources and targets (got shape {list(self.edge_index.shape)})")
+            turned = ": transpose it" if self.edge_index.ndim == 2 and self.edge_index.shape[1] == 2 else ""
+            raise InputError(f"edge_index must be [2, E], sources and targets (got shape {list(self.edge_index.shape)}){turned}")
         n, edges = ("N", len(self.y), "nodes"), ("E", self.edge_index.shape[1], "edges")
         for name, (letter, rows, of), dimensions in (
             ("y", n, (1, 2)), ("x", n, (2,)), ("site", n, (1,)), ("train_mask", n, (1, 2)), ("val_mask", n, (1, 2)), ("test_mask", n, (1, 2)),
@@ -115,22 +119,29 @@ class Graph:
         if self.ids is not None and len(self.ids) != len(self.y):
             raise InputError(f"ids must have a name for each of {len(self.y)} nodes (got {len(self.ids)})")
 
+    def labels(self) -> tuple[np.ndarray, Any]:
+        """Returns y, and the names that numbers in it have."""
+        return self.y, self.class_names if self.y.dtype.kind in "iu" else None
+
     @property
     def num_nodes(self) -> int:
         return len(self.y)
 
-    def write(self, directory: _program.Path, seed: Optional[int] = 0) -> pathlib.Path:
+    def write(self, directory: _program.Path, seed: Optional[int] = 0, task: Any = None) -> pathlib.Path:
         """Writes the graph as a data set of the program (graph.npz, meta.json) and returns the directory.
 
-        Without masks, `split` draws them with seed; seed None: nodes are in no split.
+        Without masks, `split` draws them with seed; seed None: nodes are in no split. task is that of `train`.
         """
         self._check()
         to = pathlib.Path(directory)
         to.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, np.ndarray] = {"edge_index": self.edge_index.astype(np.int64), "y": self.y}
+        arrays: dict[str, np.ndarray] = {"edge_index": self.edge_index.astype(np.int64), "y": stored(self.y)}
         masks = {"train_mask": self.train_mask, "val_mask": self.val_mask, "test_mask": self.test_mask}
         if seed is not None and all(m is None for m in masks.values()):
-            masks = dict(zip(masks, split(self.y, seed=seed)))
+            y = arrays["y"]
+            if task != "links":
+                known = y != -1 if self.class_names and y.dtype.kind in "iu" else labelled(y, task)
+                masks = dict(zip(masks, _draw(y, known, 0.6, 0.2, seed, task)))
         arrays.update({name: m.astype(bool) for name, m in masks.items() if m is not None and m.any()})
         if isinstance(self.x, np.ndarray):
             arrays["x"] = self.x
@@ -163,6 +174,9 @@ class Graph:
         meta = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
         with np.load(file) as archive:
             z = dict(archive)
+        y, count, names = z["y"], meta.get("classes"), meta.get("class_names")
+        if count and not names and y.ndim == 1 and y.dtype.kind in "iu" and not np.array_equal(np.unique(y), np.arange(count)):
+            names = [str(c) for c in range(count)]  # so that -1 and gaps mean the same again
         x = z.get("x")
         if "x_indptr" in z:
             x = SparseRows(z["x_data"], z["x_indices"], z["x_indptr"], z["x_shape"])
@@ -171,15 +185,15 @@ class Graph:
             text, ptr = z["ids"].tobytes(), z["ids_indptr"]
             ids = [text[a:b].decode() for a, b in zip(ptr[:-1], ptr[1:])]
         return cls(
-            z["edge_index"], z["y"], x, z.get("client"), z.get("train_mask"), z.get("val_mask"), z.get("test_mask"),
-            z.get("edge_weight"), z.get("edge_type"), _edge_attr(z), ids, meta.get("class_names"), meta.get("client_names"),
+            z["edge_index"], y, x, z.get("client"), z.get("train_mask"), z.get("val_mask"), z.get("test_mask"),
+            z.get("edge_weight"), z.get("edge_type"), _edge_attr(z), ids, names, meta.get("client_names"),
             meta.get("relation_names"), meta.get("name", at.stem),
         )  # fmt: skip
 
 
 @dataclasses.dataclass
 class Tables:
-    """Tables of nodes and edges, which `peer import` reads: paths, or data frames of pandas, polars or Arrow.
+    """Tables of nodes and edges, which `peer import` reads: paths, data frames of pandas, polars or Arrow, or dicts of columns.
 
     Attributes:
         nodes: a row a node, with a column `id` and columns of features.
@@ -195,23 +209,35 @@ class Tables:
     site: Optional[str] = None
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    def write(self, directory: _program.Path, seed: Optional[int] = 0) -> pathlib.Path:
-        """Imports the tables as a data set of the program and returns its directory."""
+    def write(self, directory: _program.Path, seed: Optional[int] = 0, task: Any = None) -> pathlib.Path:
+        """Imports the tables as a data set of the program and returns its directory. task is that of `train`."""
         to = pathlib.Path(directory)
         to.mkdir(parents=True, exist_ok=True)
-        given = {
-            "nodes": _table(self.nodes, to / "nodes.csv"), "edges": _table(self.edges, to / "edges.csv"),
-            "label_column": self.label, "site_column": self.site, "seed": seed, **self.options, "out": to / "graph",
-        }  # fmt: skip
+        given = {"label_column": self.label, "site_column": self.site, "seed": seed, **self.options, **self.files(to), "out": to / "graph"}
+        if task in ("classification", "regression"):
+            given["regression"] = task == "regression"
         _program.run(["import", *_program.flags(given)])
         return to / "graph"
+
+    def files(self, to: pathlib.Path) -> dict[str, Any]:
+        """Returns the tables as files, which it writes into a directory unless they are some, and how to read cells, as flags."""
+        cells = ("delimiter", "encoding", "decimal_comma", "no_header", "missing", "on_error")
+        given = {k: v for k, v in self.options.items() if k in cells}
+        return {"nodes": _table(self.nodes, to / "nodes.csv"), "edges": _table(self.edges, to / "edges.csv"), **given}
+
+
+
+
+    def labels(self) -> tuple[Optional[np.ndarray], Any]:
+        """Returns the column of labels, None for a file."""
+        return None if isinstance(self.nodes, (str, os.PathLike)) else array(self.nodes[self.label]), None
 
 
 def split(y: Any, train: float = 0.6, val: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draws masks of training, validation and test nodes, class by class.
 
     Args:
-        y: [N], class or -1: no label; or [N, C].
+        y: as of `Graph`, and -1 beside two classes, 0 and 1, or beside numbers with gaps is no label.
         train, val: fractions of the labelled nodes of each class; the rest is for testing.
         seed: of the drawing.
 
@@ -220,14 +246,20 @@ def split(y: Any, train: float = 0.6, val: float = 0.2, seed: int = 0) -> tuple[
     """
     if not (0 < train and 0 <= val and train + val <= 1):
         raise InputError(f"train and val must be fractions whose sum is at most 1 (got {train}, {val})")
-    y, _ = _labels(y, None)
-    key = y if y.ndim == 1 else np.zeros(len(y), np.int64)
-    if y.dtype.kind == "f":
-        key = -np.isnan(y.reshape(len(y), -1)).all(axis=1).astype(np.int64)
+    y = stored(array(y))
+    return _draw(y, labelled(y, sure=False), train, val, seed)
+
+
+def _draw(y: np.ndarray, known: np.ndarray, train: float, val: float, seed: int, task: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Is split for nodes of which known says whether they have a label."""
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    key = np.zeros(len(y), np.int64)
+    if y.ndim == 1 and task != "regression" and (y.dtype.kind != "f" or task == "classification"):
+        key = np.unique(y, return_inverse=True)[1]
     masks = np.zeros((3, len(y)), bool)
     draw = np.random.default_rng(seed)
-    for c in np.unique(key[key >= 0]):
-        nodes = draw.permutation(np.flatnonzero(key == c))
+    for c in np.unique(key[known]):
+        nodes = draw.permutation(np.flatnonzero((key == c) & known))
         a = max(1, round(train * len(nodes)))
         b = min(len(nodes), a + round(val * len(nodes)))
         masks[0, nodes[:a]], masks[1, nodes[a:b]], masks[2, nodes[b:]] = True, True, True
@@ -254,7 +286,7 @@ def graph_of(data: Any, site: Any = None) -> Union[Graph, Tables]:
     elif hasattr(data, "ntypes") and hasattr(data, "ndata"):
         out = _from_dgl(data, name)
     elif hasattr(data, "nodes") and hasattr(data, "adj"):
-        out = _from_networkx(data, name)
+        return _from_networkx(data, site)
     elif hasattr(data, "edge_index") or hasattr(data, "adj_t"):
         out = _from_pyg(data, name)
     else:
@@ -315,25 +347,76 @@ def array(a: Any) -> np.ndarray:
     if hasattr(a, "detach"):
         a = a.detach().cpu().resolve_conj().resolve_neg() if hasattr(a, "resolve_conj") else a.detach().cpu()
         return a.numpy()
+    if str(getattr(a, "dtype", ""))[:3] in ("Int", "UIn"):  # of pandas and polars: with nulls their to_numpy has floats
+        return np.array(list(a), object)
     if hasattr(a, "to_numpy"):
         return a.to_numpy()
     return np.asarray(a)
 
 
-def _labels(y: Any, names: Optional[list[str]]) -> tuple[np.ndarray, Optional[list[str]]]:
-    y = array(y)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.dtype.kind in "OUS":
-        return _named(y, names)
-    if y.dtype.kind == "f":
-        known = y[~np.isnan(y)]
-        if not np.array_equal(known, np.round(known)):
-            return y.astype(np.float32), names
-        y = np.where(np.isnan(y), 0 if y.ndim == 2 else -1, y)
-    if y.ndim == 2:
-        return y.astype(bool), names
-    return y.astype(np.int64), names
+def _missing(values: Any) -> np.ndarray:
+    """Says of which objects there is none: None, NaN, pandas' NA and NaT."""
+    return np.array([v is None or type(v).__name__ in ("NAType", "NaTType") or isinstance(v, float) and v != v for v in values], bool)
+
+
+def stored(y: np.ndarray) -> np.ndarray:
+    """Returns labels in a type that the program reads: objects as whole numbers if all are, as floats if one is a float, else
+    as texts, "" for none."""
+    if y.dtype.kind != "O":
+        return y
+    missing = _missing(y.reshape(-1))
+    known = y.reshape(-1)[~missing]
+    if not missing.any() and all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in known):
+        return y.astype(np.int64)
+    if any(isinstance(v, (float, np.floating)) for v in known) and all(isinstance(v, (int, float, np.number)) for v in known):
+        out: np.ndarray = np.full(y.size, np.nan)
+        out[~missing] = known.astype(float)
+    else:
+        out = np.array(["" if m else str(v) for v, m in zip(y.reshape(-1), missing)])
+    return out.reshape(y.shape)
+
+
+def labelled(y: np.ndarray, task: Any = None, sure: bool = True) -> np.ndarray:
+    """Says which nodes have a label, as the program does (graph/dataset). sure: -1 that may be a class is an error."""
+    if y.dtype.kind in "US":
+        return np.array([t.strip() not in ("", b"") for t in y], bool)
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        return ~np.isnan(y.reshape(len(y), -1)).all(axis=1)
+    values = np.unique(y)
+    others = values[1:]
+    if task == "regression" or y.ndim == 2 and y.shape[1] > 1 or y.dtype.kind not in "if" or y.dtype.kind == "f" and task is None:
+        return np.ones(len(y), bool)
+    if len(values) == 0 or values[0] != -1 or np.array_equal(others, [1]):
+        return np.ones(len(y), bool)
+    if sure and (len(others) == 2 or not np.array_equal(others, np.arange(len(others)))):
+        raise InputError(
+            f"y: -1 beside {', '.join(map(str, others[:10]))} may be a class or no label: for a class give texts (y.astype(str)), "
+            "for no label names of the other classes (class_names), or masks"
+        )
+    return y.reshape(len(y)) != -1
+
+
+def values_of(y: Optional[np.ndarray], names: list[str], titles: Any = None) -> np.ndarray:
+    """Returns the classes of those names as y has them; titles are names that the caller gave numbers. y None: numbers if
+    all are whole, else texts."""
+    kind = "O" if y is None else stored(y).dtype.kind
+    if kind in "US" or y is None:
+        of = {} if y is None or y.dtype.kind != "O" else {str(v).strip(): v for v in y}
+        values = [of.get(name, name) for name in names]
+        if y is None and all(name.removeprefix("-").isdecimal() and str(int(name)) == name for name in names):
+            return np.array([int(name) for name in names], np.int64)
+        if y is not None and y.dtype.kind != "O":
+            return np.array(values).astype(y.dtype)
+        if len({type(v) for v in values}) == 1 and isinstance(values[0], (str, int, np.integer)):
+            return np.array(values)
+        out = np.empty(len(values), object)
+        out[:] = values
+        return out
+    if titles:
+        return np.arange(len(names)).astype(y.dtype)
+    if kind == "b":
+        return np.array([name == "1" for name in names])
+    return np.array([float(name) if kind == "f" else int(name) for name in names], stored(y).dtype)
 
 
 def _named(values: Any, names: Optional[list[str]]) -> tuple[np.ndarray, Optional[list[str]]]:
@@ -341,7 +424,7 @@ def _named(values: Any, names: Optional[list[str]]) -> tuple[np.ndarray, Optiona
     values = array(values).reshape(-1)
     if values.dtype.kind in "iub":
         return values.astype(np.int64), names
-    missing = np.array([v is None or v != v or v == "" for v in values], bool)
+    missing = _missing(values) | (values == "")
     texts = np.array(["" if m else str(v) for v, m in zip(values, missing)])
     known = sorted(set(texts[~missing])) if names is None else list(names)
     number = {name: k for k, name in enumerate(known)}
@@ -386,11 +469,11 @@ def _from_pyg(data: Any, site: Optional[str]) -> Graph:
     if edges is None:
         target, source, weight = data.adj_t.coo()
         edges = np.stack([array(source), array(target)])
-    y = data.y
+    y = _first(data, "y")
     if y is None:
         y = np.full(int(data.num_nodes), -1)
     return Graph(
-        edges, y, data.x, _first(data, site or "site"), edge_weight=weight, edge_type=_first(data, "edge_type"),
+        edges, y, _first(data, "x"), _first(data, site or "site"), edge_weight=weight, edge_type=_first(data, "edge_type"),
         edge_attr=_first(data, "edge_attr"), **_masks(data),
     )  # fmt: skip
 
@@ -451,7 +534,14 @@ def _joined(
     n, columns, _, names = nodes[labelled]
     own = slice(start[labelled], start[labelled] + n)
     y = array(_first(columns, *names))
-    whole = np.full((total, *y.shape[1:]), -1 if y.ndim == 1 else 0, y.dtype)
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    count, titles = len(np.unique(y)) - int(y.dtype.kind == "i" and bool((y == -1).any())), None
+    if y.ndim == 2 or y.dtype.kind == "f":
+        whole = np.full((total, *y.shape[1:]), np.nan if y.dtype.kind == "f" else 0, y.dtype)
+    elif y.dtype.kind == "i" and np.array_equal(np.union1d(y, [-1]), np.arange(-1, count)):
+        whole, titles = np.full(total, -1, y.dtype), [str(c) for c in range(count)]
+    else:
+        whole = np.full(total, None, object)
     whole[own] = y
     masks = {}
     for name, mask in _masks(columns).items():
@@ -465,7 +555,7 @@ def _joined(
     ids = [f"{t}/{i}" for t, (n, *_) in nodes.items() for i in range(n)]
     return Graph(
         index, whole, x, _joined_sites(nodes, site), edge_weight=_joined_weights(edges), edge_type=kind, edge_attr=_joined_columns(edges),
-        ids=ids, relation_names=["-".join(map(str, e)) for e in edges], **masks,
+        ids=ids, class_names=titles, relation_names=["-".join(map(str, e)) for e in edges], **masks,
     )  # fmt: skip
 
 
@@ -506,69 +596,103 @@ def _per_edge(relation: Any, what: str, a: Any, pairs: np.ndarray) -> np.ndarray
     return a.reshape(len(a), -1)
 
 
-def _from_networkx(g: Any, site: Optional[str]) -> Graph:
-    ids = list(g.nodes)
-    number = {one: k for k, one in enumerate(ids)}
-    rows = [g.nodes[one] for one in ids]
-    keys = set().union(*rows) if rows else set()
-
-    def column(*names: str) -> Any:
-        for name in names:
-            if name in keys:
-                return np.array([r.get(name) for r in rows], object)
-        return None
-
-    y = column("y", "label")
-    if y is None:
-        raise InputError("the nodes must have an attribute y or label with their class")
-    known = [v for v in y if v is not None]
-    if all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in known):
-        y = np.array([-1 if v is None else v for v in y], np.int64)
-    where = column(site or "site")
-    if where is not None and all(isinstance(v, (int, np.integer)) for v in where):
-        where = where.astype(np.int64)
-    x = column("x")
-    taken = {"x", "y", "label", site or "site", "train_mask", "val_mask", "test_mask"}
-    numeric = sorted(k for k in keys - taken if all(isinstance(r.get(k), (int, float, np.number)) for r in rows))
-    if x is not None:
-        x = np.array([np.asarray(v, np.float32) for v in x], np.float32)
-    elif numeric:
-        x = np.array([[r[k] for k in numeric] for r in rows], np.float32)
+def _from_networkx(g: Any, site: Any) -> Union[Graph, Tables]:
+    ids, nodes = [str(one) for one in g.nodes], _rows(g, "node", [g.nodes[one] for one in g.nodes])
+    number = {one: k for k, one in enumerate(g.nodes)}
     edges = list(g.edges(data=True))
-    index = np.array([[number[a] for a, _, _ in edges], [number[b] for _, b, _ in edges]], np.int64)
-    weight = None
-    if any("weight" in d for _, _, d in edges):
-        weight = np.array([d.get("weight", 1.0) for _, _, d in edges], np.float32)
-    attr = _networkx_columns([d for _, _, d in edges])
-    masks = {k: None if (m := column(k)) is None else m.astype(bool) for k in ("train_mask", "val_mask", "test_mask")}
-    return Graph(index, y, x, where, edge_weight=weight, edge_attr=attr, ids=[str(one) for one in ids], **masks)
+    links = _rows(g, "edge", [d for _, _, d in edges])
+    if len(set(ids)) < len(ids):
+        raise InputError(f"names of nodes must differ as texts (got {len(ids) - len(set(ids))} again)")
+    label = next((k for k in ("y", "label") if k in nodes), None)
+    if label is None:
+        raise InputError("the nodes must have an attribute y or label with their class")
+    if g.is_directed() or g.is_multigraph():
+        _program.warn(f"the {type(g).__name__} is read without directions, edges between the same nodes as one: use heddle.Tables with option directed")
+    bare = [str(one) for one, r in g.nodes(data=True) if not r]
+    if bare:
+        _program.warn(f"{len(bare)} nodes have no attributes, as nodes that only an edge names: {', '.join(bare[:5])}")
+    masks = {k: np.array([bool(v) for v in nodes.pop(k)]) for k in ("train_mask", "val_mask", "test_mask") if k in nodes}
+    where = nodes.get(site or "site") if site is None or isinstance(site, str) else site
+    index = np.array([[number[a] for a, _, _ in edges], [number[b] for _, b, _ in edges]], np.int64).reshape(2, -1)
+    if "x" in nodes:
+        return _networkx_arrays(nodes, links, label, where, site or "site", index, ids, masks)
+    options: dict[str, Any] = {"id_column": _free("id", nodes), "source_column": _free("source", links), "target_column": _free("target", links)}
+    if any(isinstance(v, (float, np.floating)) for v in nodes[label] if not _missing([v])[0]):
+        options["regression"] = True
+    if masks:
+        options["split_column"] = _free("split", nodes)
+        nodes[options["split_column"]] = np.select(list(masks.values()), [k.removesuffix("_mask") for k in masks], "none").tolist()
+    if where is not None and not isinstance(site or "site", str):
+        site = _free("site", nodes)
+        nodes[site] = array(where).tolist()
+    if "weight" in links:
+        options["weight_column"], links["weight"] = "weight", [1 if v is None else v for v in links["weight"]]
+    if set(links) - {"weight"}:
+        options["edge_columns"] = "all"
+    table = {options["id_column"]: ids, **nodes}
+    ends = {options["source_column"]: [ids[k] for k in index[0]], options["target_column"]: [ids[k] for k in index[1]]}
+    return Tables(table, {**ends, **links}, label, None if where is None else site or "site", options)
 
 
-def _networkx_columns(edges: list[dict[str, Any]]) -> Optional[np.ndarray]:
-    """Returns the attribute edge_attr of edges, else all attributes but `weight` that are numbers at every edge, by name."""
-    if any("edge_attr" in d for d in edges):
-        if missing := [k for k, d in enumerate(edges) if "edge_attr" not in d]:
-            raise InputError(f"every edge must have edge_attr, as others do (edge {missing[0]} has none)")
-        return np.array([np.asarray(d["edge_attr"], np.float32).reshape(-1) for d in edges])
-    keys = set().union(*edges) - {"weight"} if edges else set()
-    numeric = sorted(k for k in keys if all(isinstance(d.get(k), (int, float, np.number)) for d in edges))
-    return np.array([[d[k] for k in numeric] for d in edges], np.float32) if numeric else None
+def _rows(g: Any, of: str, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Returns the attributes of nodes or edges by name, those of GraphML's defaults included; None where there is none."""
+    defaults = g.graph.get(f"{of}_default", {})
+    return {k: [r.get(k, defaults.get(k)) for r in rows] for k in dict.fromkeys([k for r in rows for k in r] + (list(defaults) if rows else []))}
+
+
+def _free(name: str, taken: Any) -> str:
+    return name if name not in taken else _free(name + "_", taken)
+
+
+def _networkx_arrays(
+    nodes: dict[str, list[Any]], links: dict[str, list[Any]], label: str, where: Any, site: Any, index: np.ndarray, ids: list[str], masks: Any
+) -> Graph:
+    """Returns a networkx graph whose nodes have their features as attribute x, and whose edges theirs as edge_attr or as numbers."""
+
+    def matrix(name: str, values: list[Any], of: str, called: Any) -> np.ndarray:
+        widths = [0 if v is None else np.size(v) for v in values]
+        for k, width in enumerate(widths):
+            if width == 0 or width != widths[0]:
+                raise InputError(f"every {of} must have {name} of {widths[0] or 'some'} numbers, as the first has ({called(k)} has {width or 'none'})")
+        return np.array([np.asarray(v, np.float32).reshape(-1) for v in values])
+
+    x = matrix("x", nodes["x"], "node", lambda k: ids[k])
+    weight = links.pop("weight", None)
+    if weight is not None:
+        weight = np.array([1 if v is None else v for v in weight], np.float32)
+    numeric = [k for k, values in links.items() if all(isinstance(v, (int, float, np.number)) for v in values)]
+    if "edge_attr" in links:
+        attr, numeric = matrix("edge_attr", links["edge_attr"], "edge", lambda k: f"edge {k}"), ["edge_attr"]
+    else:
+        attr = np.array([links[k] for k in sorted(numeric)], np.float32).T if numeric else None
+    left = sorted(set(nodes) - {"x", label, site if isinstance(site, str) else None} | set(links) - set(numeric))
+    if left:
+        _program.warn(f"attributes beside x, or of edges and no numbers, are not read: {', '.join(left[:20])}")
+    y: Any = nodes[label]
+    y = np.array(y, object) if any(v is None for v in y) else np.array(y)
+    if where is not None and isinstance(where, list):
+        where = np.array(where, object) if any(v is None or isinstance(v, str) for v in where) else np.array(where)
+    return Graph(index, y, x, where, edge_weight=weight, edge_attr=attr, ids=ids, **masks)
 
 
 def _table(table: Any, path: pathlib.Path) -> _program.Path:
     """Returns a path of table, which it writes as CSV unless it is one."""
     if isinstance(table, (str, os.PathLike)):
         return table
-    if hasattr(table, "to_csv"):  # pandas
+    if hasattr(table, "to_pydict"):  # Arrow
+        table = table.to_pydict()
+    if isinstance(table, dict):
+        for name, column in table.items():
+            if bad := [v for v in column if isinstance(v, (list, tuple, dict, set, np.ndarray))]:
+                raise InputError(f"{name} must be one value in each row (got {type(bad[0]).__name__})")
+        with open(path, "w", newline="", encoding="utf-8") as f:
+            out = csv.writer(f)
+            out.writerow(table)
+            out.writerows(zip(*table.values()))
+    elif hasattr(table, "to_csv"):  # pandas
         table.to_csv(path, index=table.index.name is not None)
     elif hasattr(table, "write_csv"):  # polars
         table.write_csv(path)
-    elif hasattr(table, "column_names"):  # Arrow
-        with open(path, "w", newline="", encoding="utf-8") as f:
-            out = csv.writer(f)
-            out.writerow(table.column_names)
-            columns = table.to_pydict()
-            out.writerows(zip(*(columns[name] for name in table.column_names)))
     else:
         kind = type(table)
         raise InputError(f"a table must be a path or a data frame of pandas, polars or Arrow (got {kind.__module__}.{kind.__qualname__})")

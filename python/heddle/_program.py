@@ -10,11 +10,17 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from typing import Any, Callable, Iterable, Optional, Union
 
 log = logging.getLogger("heddle")
+log.addHandler(logging.NullHandler())  # warnings.warn shows them where nobody listens
 
 Path = Union[str, "os.PathLike[str]"]
+
+
+class HeddleWarning(UserWarning):
+    """What the program warns of: the logger `heddle` and warnings.warn get it."""
 
 
 class Error(Exception):
@@ -88,9 +94,20 @@ def run(
         return _watch(process, on_event, out)
 
 
+def warn(text: str, logged: bool = False) -> None:
+    """Warns of text at the line outside of this package that called it."""
+    if not logged:
+        log.warning("%s", text)
+    level, frame, here = 1, sys._getframe(), os.path.dirname(__file__)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == here:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, HeddleWarning, stacklevel=level)
+
+
 def _watch(process: "subprocess.Popen[str]", on_event: Optional[Callable[[dict[str, Any]], None]], out: Optional[pathlib.Path]) -> str:
     messages: list[str] = []
-    reader = threading.Thread(target=_read_messages, args=(process, messages), daemon=True)
+    warned: list[str] = []
+    reader = threading.Thread(target=_read_messages, args=(process, messages, warned), daemon=True)
     reader.start()
     printed = []
     interrupted: Optional[BaseException] = None
@@ -111,6 +128,8 @@ def _watch(process: "subprocess.Popen[str]", on_event: Optional[Callable[[dict[s
             else:
                 process.kill()
     text = "".join(printed + messages)
+    for one in warned:
+        warn(one, logged=True)
     if interrupted is not None:
         if isinstance(interrupted, KeyboardInterrupt):
             raise Interrupted(_fault(text) or "interrupted", out) from None
@@ -121,7 +140,7 @@ def _watch(process: "subprocess.Popen[str]", on_event: Optional[Callable[[dict[s
     return text
 
 
-def _read_messages(process: "subprocess.Popen[str]", messages: list[str]) -> None:
+def _read_messages(process: "subprocess.Popen[str]", messages: list[str], warned: list[str]) -> None:
     for line in process.stderr:  # type: ignore[union-attr]
         if line.startswith("{"):
             try:
@@ -129,7 +148,10 @@ def _read_messages(process: "subprocess.Popen[str]", messages: list[str]) -> Non
                 level = logging.ERROR if record.pop("level") == "ERROR" else logging.WARNING
                 record.pop("time", None)
                 text = record.pop("msg")
-                log.log(level, "%s%s", text, "".join(f", {k} {v}" for k, v in record.items()))
+                text += "".join(f", {k} {v}" for k, v in record.items())
+                log.log(level, "%s", text)
+                if level == logging.WARNING:
+                    warned.append(text)
                 continue
             except (ValueError, KeyError):
                 pass

@@ -93,6 +93,7 @@ class Run(_Output):
     def __init__(self, out: pathlib.Path, text: str = "", history: Optional[list[dict[str, Any]]] = None):
         super().__init__(pathlib.Path(out), text, history or [])
         self._data: Optional[pathlib.Path] = None
+        self._labels: tuple[Optional[np.ndarray], Any] = (None, None)  # as the caller gave them, and names for them
         self._cached: dict[str, dict[str, np.ndarray]] = {}
 
     def __repr__(self) -> str:
@@ -125,8 +126,11 @@ class Run(_Output):
         return read_model(self.model_file)[2]
 
     def predict(self, data: Any = None) -> np.ndarray:
-        """Returns the predicted class of every node, [N] int64; where a node may have several classes, [N, C] bool;
+        """Returns the predicted class of every node, [N]; where a node may have several classes, [N, C] bool;
         of a regression the predicted numbers, [N, C] float32.
+
+        A class has the value and type that it had in `y`, or in the label column of tables. Of a run of files it is a
+        number if the names of all classes are, else its name. predict_proba().argmax(axis=1) is its place in `classes`.
 
         Args:
             data: a graph, as of `train`, with the columns of the training data; None: the nodes of the run, whose
@@ -134,7 +138,15 @@ class Run(_Output):
                 without masks all its nodes are new.
         """
         arrays = self._arrays(data)
-        return arrays["prediction"] if "prediction" in arrays else arrays["class"]
+        found = arrays["prediction" if "prediction" in arrays else "class"]
+        if found.ndim == 2:
+            return found
+        return self.values([str(name) for name in arrays["classes"]])[found]
+
+    def values(self, names: Optional[list[str]] = None) -> np.ndarray:
+        """Returns the classes of those names, None: all, as `predict` has them."""
+        y, titles = self._labels
+        return _graph.values_of(y, self.classes if names is None else names, titles)
 
     def predict_proba(self, data: Any = None) -> np.ndarray:
         """Returns the calibrated probability of every class, [N, C] float32."""
@@ -220,10 +232,16 @@ class Run(_Output):
 
     def _ask(self, data: Any, temporary: str, *args: str, command: str = "predict") -> None:
         at = self._data if data is None else None
-        if at is None:
-            at = _written(data, None, pathlib.Path(temporary), None)
-        with _names_of(at, data):
-            _program.run([command, "--model", str(self.model_file), "--data", str(at), *args])
+        of = data if at is not None or isinstance(data, (str, os.PathLike)) else _graph.graph_of(data)
+        if command == "predict" and isinstance(of, _graph.Tables):
+            given = of.files(pathlib.Path(temporary))  # read as those that the model was trained on
+        else:
+            given = {"data": at or _written(of, None, pathlib.Path(temporary), None)}
+        with _names_of(at or pathlib.Path(temporary), data):
+            text = _program.run([command, "--model", str(self.model_file), *_program.flags(given), *args])
+        for line in text.splitlines():
+            if line.startswith("warning: "):
+                _program.warn(line.removeprefix("warning: "))
 
 
 class Comparison(_Output):
@@ -311,7 +329,7 @@ def compare(
     Arguments are as of `train`; `seeds` runs give the intervals.
     """
     directory, owner = _directory(out)
-    args, at = _given(data, sites, directory, {"split": split, "seeds": seeds, **plan})
+    args, at, _ = _given(data, sites, directory, {"split": split, "seeds": seeds, **plan})
     with _names_of(at, data):
         text, history = _watched(["compare", *args], directory, on_round, progress, owner)
     done = Comparison(directory, text, history)
@@ -411,13 +429,13 @@ def _simulate(
     if on_round is not None and not callable(on_round):
         raise _program.InputError(f"on_round must be a function of one object (got {on_round!r})")
     directory, owner = _directory(out)
-    args, at = _given(data, sites, directory, settings)
+    args, at, labels = _given(data, sites, directory, settings)
     with _names_of(at, data):
         if isinstance(settings.get("init"), Mapping):
             args.append(f"--init={_initial(settings['init'], args, directory)}")
         text, history = _watched([command, *args], directory, on_round, progress, owner)
     run = Run(directory, text, history)
-    run._data, run._owner = at, owner
+    run._data, run._owner, run._labels = at, owner, labels
     return run
 
 
@@ -429,22 +447,23 @@ def _directory(out: Optional[_program.Path]) -> tuple[pathlib.Path, Any]:
     return directory, _Owner(directory)
 
 
-def _given(data: Any, sites: Any, directory: pathlib.Path, settings: dict[str, Any]) -> tuple[list[str], Optional[pathlib.Path]]:
-    """Returns the flags of a simulation, and the data set that it reads."""
+def _given(data: Any, sites: Any, directory: pathlib.Path, settings: dict[str, Any]) -> tuple[list[str], Optional[pathlib.Path], Any]:
+    """Returns the flags of a simulation, the data set that it reads, and its labels with their names."""
     if isinstance(sites, (int, np.integer)) and not isinstance(sites, bool):
         settings, sites = {"peers": int(sites), "policy": "random", **settings}, None
     if isinstance(data, (str, os.PathLike)):
-        at = pathlib.Path(data)
+        at, labels = pathlib.Path(data), (None, None)
         if sites is not None:
             raise _program.InputError("a data set on disk has its own sites: sites must be None or a number of peers")
         which = "shards" if (at / "manifest.json").exists() else "data"
     else:
-        at, which = _written(data, sites, directory / "data", 0), "data"
+        which, of = "data", _graph.graph_of(data, sites)
+        at, labels = of.write(directory / "data", 0, settings.get("task")), of.labels()
     given = {k: v for k, v in settings.items() if k != "resume" and not isinstance(v, Mapping)}
     flags = _program.flags({which: at, "out": directory, **given})
     if settings.get("resume"):
         flags.append("--resume")
-    return flags, at if which == "data" else None
+    return flags, at if which == "data" else None, labels
 
 
 def _initial(state: Mapping[str, Any], args: list[str], directory: pathlib.Path) -> pathlib.Path:

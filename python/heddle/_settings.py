@@ -25,12 +25,13 @@ class Settings(TypedDict, total=False):
     """
 
     task: str
-    """Labels of nodes (auto), links or links:RELATION,….
+    """Auto, classification, regression, links[:RELATION,…].
 
-    What is predicted: the labels of nodes (auto), or links, which are edges that the graph may lack.
-    links:RELATION,… predicts only those relations, each as NAME, where relation "NAME (inverse)"
-    runs the other way, or as NAME=REVERSE. Edges that are held out are taken out of the reverse as
-    well. Without a method, links are learned by layer-wise.
+    What is predicted: the labels of nodes, or links, which are edges that the graph may lack. With
+    auto, labels are what the data set has; classification makes its numbers classes, regression
+    makes them targets. links:RELATION,… predicts only those relations, each as NAME, where
+    relation "NAME (inverse)" runs the other way, or as NAME=REVERSE. Edges that are held out are
+    taken out of the reverse as well. Without a method, links are learned by layer-wise.
     """
 
     model: Literal["gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "gine", "appnp", "sign", "rgcn", "rsage", "rgat", "mlp"]

@@ -228,7 +228,8 @@ class Faults(unittest.TestCase):
             ("y", np.zeros((n, 2, 2)), r"y must have the shape \[N\] or \[N, any\] \(got \[240, 2, 2\]\)"),
             ("y", np.full(n, -1), r"at least one node must have a label \(got none: all labels are -1 or empty\)"),
             ("y", [None] * n, r"at least one node must have a label \(got none"),
-            ("y", np.where(g.y == 0, -2, g.y), r"y: label of node \d+ must be 0 to .* \(got -2\)"),
+            ("y", g.y - 1, "y: -1 beside 0, 1 may be a class or no label: for a class give texts"),
+            ("y", g.y.astype(np.float16), r"y: dtype must be bool, int8 to int64, .* \(got <f2\): convert it by astype"),
             ("x", g.x[1:], r"x must have a row for each of 240 nodes \(got 239\)"),
             ("x", np.where(g.x == 1, np.nan, g.x), r"x: row 0, column 5 must be a finite number \(got NaN\)"),
             ("x", [["a"]] * n, "x must be an array of numbers: could not convert"),
@@ -294,6 +295,9 @@ class Faults(unittest.TestCase):
         with self.assertLogs("heddle", logging.WARNING) as logs:
             heddle.train(small(), progress=False, method="layer-wise", encoder="pca:128", rounds=2, transport="memory")
         self.assertIn("as many components as there are features", "".join(logs.output))
+        with self.assertWarnsRegex(heddle.HeddleWarning, "column 12 of x alone predicts y for 100.0 %") as caught:
+            run = heddle.train(dataclasses.replace(small(), x=np.c_[small().x, small().y]), progress=False, **QUICK)
+        self.assertEqual((caught.filename, len(run.metrics["warnings"])), (__file__, 1))
 
     def test_overhead(self):
         """The time that this layer adds to that of the program, which the program measures itself, is below 0.5 s."""
@@ -367,12 +371,41 @@ class Sources(unittest.TestCase):
         for name in a:
             np.testing.assert_array_equal(a[name], b[name])
 
+    def test_labels(self):
+        """Predictions have the values and the type of the labels, and the figures are those of these predictions."""
+        g = small()
+        of = lambda *values: np.array(values, object)[g.y]
+        settings = {"progress": False, **QUICK}
+        for y, classes, more in (
+            (g.y, ["0", "1", "2"], {}),
+            ((g.y + 1).astype(np.int8), ["1", "2", "3"], {}),
+            ((10 * g.y).astype(np.uint16), ["0", "10", "20"], {}),
+            (of(10, 9, 200), ["9", "10", "200"], {}),
+            (of(10, 9, None), ["9", "10"], {}),
+            (of("b", 1, 2.5), ["1", "2.5", "b"], {}),
+            (np.array(["b", "a", "c"])[g.y], ["a", "b", "c"], {}),
+            (g.y == 1, ["0", "1"], {}),
+            (np.where(g.y == 1, 1, -1), ["-1", "1"], {}),
+            (g.y[:, None], ["0", "1", "2"], {}),
+            (g.y.astype(np.float32), ["0", "1", "2"], {"task": "classification"}),
+        ):
+            with self.subTest(y=y[:3], dtype=y.dtype):
+                run = heddle.train(dataclasses.replace(g, y=y), **settings, **more)
+                predicted, test = run.predict(), run._arrays()["split"] == "test"
+                self.assertEqual((run.classes, run.metrics["metric"]), (classes, "accuracy"))
+                self.assertAlmostEqual((predicted == y.reshape(-1))[test].mean(), run.metrics["test"], places=12)
+                self.assertTrue(predicted.dtype == y.dtype or y.dtype == object, predicted.dtype)
+                np.testing.assert_array_equal(run.predict(dataclasses.replace(g, y=np.full(240, ""))), predicted)
+                if run.classes != ["0", "1"]:
+                    np.testing.assert_array_equal(heddle.load(run.out).predict(), predicted if predicted.dtype.kind in "iufU" else predicted.astype(str))
+        for y, task in ((g.y.astype(float), None), (g.y - 1, "regression"), (of(0.5, None, 1), None)):
+            with self.subTest(y=y[:3], task=task):
+                run = heddle.train(dataclasses.replace(g, y=y), task=task, **settings)
+                self.assertEqual((run.metrics["metric"], "task classification makes them classes" in str(run.metrics["warnings"])), ("r2", y.dtype == float))
+
     def test_names_and_missing_labels(self):
         g = heddle.Graph([[0], [1]], ["cat", None, "dog"], site=["b", "a", "b"])
-        np.testing.assert_array_equal(g.y, [0, -1, 1])
-        self.assertEqual((g.class_names, g.site_names, list(g.site)), (["cat", "dog"], ["a", "b"], [1, 0, 1]))
-        np.testing.assert_array_equal(heddle.Graph([[0], [1]], [1.0, float("nan")]).y, [1, -1])
-        np.testing.assert_array_equal(heddle.Graph([[0], [1]], [0.5, 1, np.nan]).y, np.array([0.5, 1, np.nan], np.float32))
+        self.assertEqual((g.y.tolist(), g.site_names, list(g.site)), (["cat", None, "dog"], ["a", "b"], [1, 0, 1]))
         self.assertEqual([int(m.sum()) for m in heddle.split([0.5] * 10 + [np.nan] * 3)], [6, 2, 2])
 
     def test_split(self):
@@ -485,8 +518,35 @@ class Sources(unittest.TestCase):
             d.update(edge_attr=[k, 1, 2])
         self.assertEqual(graph_of(n).edge_attr[7].tolist(), [7, 1, 2])
         del d["edge_attr"]
-        with self.assertRaisesRegex(heddle.InputError, "every edge must have edge_attr"):
+        with self.assertRaisesRegex(heddle.InputError, r"every edge must have edge_attr of 3 numbers, as the first has \(edge \d+ has none\)"):
             graph_of(n)
+
+    @needs("networkx")
+    def test_networkx_attributes(self):
+        """Attributes become features as columns of tables do: missing values and texts are kept, what is not is named."""
+        import networkx
+
+        g, n = self.want, networkx.MultiDiGraph(node_default={"ward": "east"}, edge_default={})
+        for i in range(g.num_nodes):
+            n.add_node((i, "a"), age=float(g.x[i, 0] + i % 9), label=["well", "ill", "worse"][g.y[i]], **({"dose": g.x[i, 1] + i % 5} if i % 7 else {}))
+            if i % 3:
+                n.nodes[i, "a"]["ward"] = "north"
+        n.add_edges_from(((a, "a"), (b, "a")) for a, b in g.edge_index.T)
+        n.add_edge((0, "a"), "new")
+        with self.assertLogs("heddle", logging.WARNING) as logs, self.assertWarns(heddle.HeddleWarning):
+            run = heddle.train(n, sites=g.site.tolist() + [0], progress=False, **QUICK)
+        for word in ("the MultiDiGraph is read without directions", "1 nodes have no attributes, as nodes that only an edge names: new", "listed again"):
+            self.assertIn(word, "".join(logs.output))
+        self.assertIn("listed again", "".join(run.metrics["warnings"]))
+        self.assertEqual((run.metrics["peers"], run.classes, run.ids[5]), (3, ["ill", "well", "worse"], "(5, 'a')"))
+        facts = json.loads((run._data / "import.json").read_text())
+        self.assertEqual([(c["name"], c["kind"], c["missing"]) for c in facts["columns"]],
+                         [("age", "numeric", 1), ("dose", "numeric", 36), ("ward", "categorical", 0)])  # fmt: skip
+        self.assertIn(run.predict()[0], ("well", "ill", "worse"))
+        self.assertGreater(np.mean(run.predict(n) == run.predict()), 0.9)
+        with self.assertRaisesRegex(heddle.InputError, "label must be one value in each row .got list"):
+            networkx.set_node_attributes(n, [1, 2], "label")
+            heddle.train(n, progress=False)
 
     @needs("pandas", "pyarrow")
     def test_tables(self):
@@ -503,6 +563,9 @@ class Sources(unittest.TestCase):
         for kind in (lambda t: t, pyarrow.Table.from_pandas):
             run = heddle.train(heddle.Tables(kind(nodes), kind(edges), label="class"), "hospital", progress=False, **QUICK)
             self.assertEqual((run.metrics["peers"], run.classes), (3, ["c0", "c1", "c2"]))
+            predicted, test = run.predict(), run._arrays()["split"] == "test"
+            self.assertEqual(np.mean((predicted == nodes["class"])[test]), run.metrics["test"])
+            np.testing.assert_array_equal(run.predict(heddle.Tables(kind(nodes), kind(edges), label="class")), predicted)
             runs.append(run.logits())
         np.testing.assert_array_equal(*runs)
         with tempfile.TemporaryDirectory() as t:  # columns that Parquet has and CSV has not

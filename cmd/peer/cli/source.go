@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/train"
@@ -21,11 +23,12 @@ type Source struct {
 	Shards string `yaml:"shards"` // directory that peer partition wrote
 	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
 
-	Sites []string `yaml:"-"` // names of the sites whose parts Open has read; nil: they have none
+	Sites    []string `yaml:"-"` // names of the sites whose parts Open has read; nil: they have none
+	Warnings []string `yaml:"-"` // of the data that Open has read
 }
 
 // Open returns the shards, whose arrays are valid until Close, and makes p what it means for the
-// data. event gets what there is to say of that. It sets Sites.
+// data. event gets what there is to say of that. It sets Sites and Warnings.
 func (s *Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
 	shards, closer, err := s.read(p, event)
 	if err == nil && len(shards) > 1 && !p.Federated() {
@@ -59,11 +62,26 @@ func (s *Source) read(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard,
 			return nil, nil, errors.Join(Invalid(err), closer.Close())
 		}
 		s.Sites = m.Sites
+		if s.Warnings, err = facts.Warnings(s.Shards, nil, ""); err != nil {
+			return nil, nil, errors.Join(Invalid(err), closer.Close())
+		}
+		for _, text := range s.Warnings {
+			event(heddle.Event{Kind: train.Warning, Text: text})
+		}
 		return shards, closer, nil
 	}
-	g, err := dataset.Read(s.Data, s.Split)
+	g, err := dataset.As{Task: p.Task.Kind}.Read(s.Data, s.Split)
 	if err != nil {
 		return nil, nil, Invalid(err)
+	}
+	if s.Warnings, err = facts.Warnings(s.Data, g, p.Task.Kind); err != nil {
+		return nil, nil, Invalid(err)
+	}
+	for _, text := range s.Warnings {
+		event(heddle.Event{Kind: train.Warning, Text: text})
+	}
+	if g.Labels.Classes > 0 && !p.Task.Links() && len(g.InSplit(graph.Train)) == 0 {
+		return nil, nil, Invalidf("%s: array train_mask must mark nodes with a label (got none)", s.Data)
 	}
 	placed, notes := heddle.ForGraph(g, *p)
 	for _, e := range notes {

@@ -9,9 +9,11 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // input is what one run trains on.
@@ -60,8 +62,15 @@ func open(s cli.Source, p heddle.Plan, event func(heddle.Event)) (*data, error) 
 			if clear(graphs); splits == 1 || k == 0 {
 				event = once(event)
 			}
-			if graphs[split], err = dataset.Read(s.Data, split); err != nil {
+			if graphs[split], err = (dataset.As{Task: p.Task.Kind}).Read(s.Data, split); err != nil {
 				return in, cli.Invalid(err)
+			}
+			warnings, err := facts.Warnings(s.Data, graphs[split], p.Task.Kind)
+			if err != nil {
+				return in, cli.Invalid(err)
+			}
+			for _, text := range warnings {
+				event(heddle.Event{Kind: train.Warning, Text: text})
 			}
 		}
 		in, err = cut(graphs[split], seeded(p, k), event)

@@ -179,7 +179,7 @@ func (q request) graph() (*graph.Graph, func(), error) {
 		return nil, nil, cli.Invalidf("give one of --data D and --shard S")
 	}
 	if q.data != "" {
-		g, err := dataset.Read(q.data, 0)
+		g, err := dataset.As{Task: "links"}.Read(q.data, 0)
 		return g, func() {}, cli.Invalid(err)
 	}
 	s, closer, err := shard.ReadShard(q.shard)

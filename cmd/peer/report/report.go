@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -27,6 +28,7 @@ type Run struct {
 	Links    *Table         // duration of the run over other connections, or nil
 	Settings string         // by which the model was trained, as a settings file
 	Command  string         // that repeats the run
+	Data     []string       // warnings of the data
 }
 
 // Fact is one figure with its name.
@@ -106,7 +108,7 @@ var layout = template.Must(template.Must(template.New("report").Parse(partsPage)
 // Write writes the page of r as HTML.
 func Write(w io.Writer, r Run) error {
 	o := r.Result
-	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: o.Warnings(), Facts: r.facts(),
+	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: slices.Concat(r.Data, o.Warnings()), Facts: r.facts(),
 		Layers: layers(o), TriedTable: TriedTable(metricName(o.Metric), o.Tried).named("Plans that were tried"),
 		Runs: r.Runs, Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}

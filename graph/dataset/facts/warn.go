@@ -3,6 +3,8 @@ package facts
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,6 +71,97 @@ func (f *Facts) Warn() {
 	}
 }
 
+// mostCells bounds the features that Warnings looks at column by column.
+const mostCells = 10_000_000
+
+// Warnings returns what looks like a mistake in the data set or partition at path: what was found when its tables were
+// read, else what its arrays g show for that task. g may be nil.
+func Warnings(path string, g *graph.Graph, task string) ([]string, error) {
+	if filepath.Base(path) == "graph.npz" {
+		path = filepath.Dir(path)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if f, err := Read(path); f != nil {
+			return f.Warnings, nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if g == nil {
+		return nil, nil
+	}
+	f, l := &Facts{Label: "y", Nodes: len(g.Split)}, g.Labels
+	f.addLabels(l)
+	switch {
+	case l.Multi():
+		f.checkOneHot(l)
+	case l.Values != nil && l.Classes == 1 && task != "regression":
+		values, whole := map[float32]bool{}, true
+		for _, v := range l.Values {
+			if v == v {
+				values[v], whole = true, whole && v == float32(int64(v))
+			}
+		}
+		if k := len(values); whole && k <= manyClasses && f.Nodes-f.Unlabelled >= 3*k {
+			f.warn("y has floats, which make a regression, but only %d whole numbers: task classification makes them classes", k)
+		}
+	case l.Class != nil:
+		f.checkNumbers(l, task)
+		if x := g.X; x.Rows()*x.Cols() <= mostCells {
+			for k := range x.Cols() {
+				f.Columns = append(f.Columns, Column{Name: fmt.Sprintf("%d of x", k), Kind: "numeric", Features: 1, Hint: ": leave it out"})
+			}
+			f.CheckDisguise(x, l)
+		}
+	}
+	return f.Warnings, nil
+}
+
+// checkOneHot warns if a node may have several classes and each has one.
+func (f *Facts) checkOneHot(l graph.Labels) {
+	for i := range f.Nodes {
+		sum := 0
+		for _, b := range l.Bits[i*l.Classes : (i+1)*l.Classes] {
+			sum += int(b)
+		}
+		if sum != 1 {
+			return
+		}
+	}
+	if l.Classes > 1 {
+		f.warn("y has %d columns for any number of classes a node, but each node has one class: give y.argmax(axis=1)", l.Classes)
+	}
+}
+
+// checkNumbers warns of classes that are numbers and have gaps, include -1, or look like a target.
+func (f *Facts) checkNumbers(l graph.Labels, task string) {
+	n, k := f.Nodes-f.Unlabelled, l.Classes
+	var gaps []string
+	last := 0
+	for c, name := range l.Names {
+		v, err := strconv.Atoi(name)
+		if err != nil {
+			return
+		}
+		if c > 0 && v == last+2 {
+			gaps = append(gaps, strconv.Itoa(last+1))
+		} else if c > 0 && v > last+1 {
+			gaps = append(gaps, fmt.Sprintf("%d to %d", last+1, v-1))
+		}
+		last = v
+	}
+	if gaps != nil && l.Names[0] != "-1" {
+		f.warn("y has gaps in its class numbers, no node has %s: its %d classes are %s", strings.Join(gaps[:min(len(gaps), 5)], ", "), k,
+			strings.Join(l.Names[:min(k, shown)], ", "))
+	}
+	if slices.Contains(l.Names, "-1") {
+		f.warn("y has -1, which is a class here: an empty text, or NaN with task classification, is no label")
+	}
+	if k >= manyClasses && n < fewEach*k && task != "classification" {
+		f.warn("y has %d classes for %d nodes: it looks like a regression target (task regression predicts it as a number)", k, n)
+	}
+}
+
 // unknown are names of classes, in lower case, that look like labels that are not known.
 var unknown = strings.Split("unknown|unk|unkn|not known|missing|undefined|unspecified|not specified|not available|"+
 	"not applicable|unlabeled|unlabelled|empty|-|--|??|unbekannt|k.a.|k. a.|keine angabe|fehlt|inconnu|desconocido", "|")
@@ -125,8 +218,8 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 			wrong = j.categories(values, first, c.Features)
 		}
 		if float64(wrong) <= (1-disguise)*float64(errors) {
-			f.warn("column %s alone predicts %s for %s %% of the nodes: it may be the label in disguise (--ignore %s)", c.Name, f.Label,
-				strconv.FormatFloat(100*float64(n-wrong)/float64(n), 'f', 1, 64), c.Name)
+			f.warn("column %s alone predicts %s for %s %% of the nodes: it may be the label in disguise%s", c.Name, f.Label,
+				strconv.FormatFloat(100*float64(n-wrong)/float64(n), 'f', 1, 64), cmp.Or(c.Hint, fmt.Sprintf(" (--ignore %s)", c.Name)))
 		}
 		first += c.Features
 	}

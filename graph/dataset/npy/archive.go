@@ -110,14 +110,24 @@ func (a *Archive) Header(name string) (Header, error) {
 	return h, nil
 }
 
-// Read returns array name and its shape. want holds the length of each dimension, −1 for any.
+// Read returns array name and its shape. want holds the length of each dimension, −1 for any; one more dimension of
+// length 1 is passed over.
 func Read[T uint8 | int32 | int64 | float32](a *Archive, name string, want ...int) ([]T, []int, error) {
+	return read(a, name, readValues[T], want)
+}
+
+// Texts is Read for an array of texts.
+func Texts(a *Archive, name string, want ...int) ([]string, []int, error) {
+	return read(a, name, readTexts, want)
+}
+
+func read[T any](a *Archive, name string, values func(io.Reader, int64, func(Header) error) ([]T, []int, error), want []int) ([]T, []int, error) {
 	r, size, err := a.open(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer r.Close()
-	values, shape, err := readValues[T](r, size, func(h Header) error {
+	out, shape, err := values(r, size, func(h Header) error {
 		if h.is(want) {
 			return nil
 		}
@@ -126,7 +136,7 @@ func Read[T uint8 | int32 | int64 | float32](a *Archive, name string, want ...in
 	if err != nil {
 		return nil, nil, a.Fault(name, err)
 	}
-	return values, shape, nil
+	return out, shape[:len(want)], nil
 }
 
 // Check refuses array name, if there is one, unless it has the shape: want has the length of each dimension, −1 for any.
@@ -142,12 +152,20 @@ func (a *Archive) Check(name string, want ...int) error {
 	return err
 }
 
-// is reports whether the array has the shape.
+// is reports whether the array has the shape, or one more dimension of length 1.
 func (h Header) is(want []int) bool {
-	return slices.EqualFunc(h.Shape, want, func(s, w int) bool { return w < 0 || s == w })
+	shape := h.Shape
+	if n := len(want); len(shape) == n+1 && shape[n] == 1 {
+		shape = shape[:n]
+	}
+	return slices.EqualFunc(shape, want, func(s, w int) bool { return w < 0 || s == w })
 }
 
 // not is the error of another shape.
 func (h Header) not(want []int) error {
-	return fmt.Errorf("shape must be %s (got %s)", strings.ReplaceAll(ShapeText(want), "-1", "any"), ShapeText(h.Shape))
+	hint := ""
+	if len(h.Shape) == 2 && len(want) == 2 && want[1] < 0 && h.Shape[1] == want[0] {
+		hint = ": transpose it"
+	}
+	return fmt.Errorf("shape must be %s (got %s)%s", strings.ReplaceAll(ShapeText(want), "-1", "any"), ShapeText(h.Shape), hint)
 }

@@ -26,8 +26,14 @@ type Header struct {
 	byColumn bool // the first index changes fastest (Fortran order)
 }
 
-// itemSize holds the bytes per value of every dtype that is read.
-var itemSize = map[string]int{"<i4": 4, "<i8": 8, "<f4": 4, "<f8": 8, "|b1": 1, "|u1": 1}
+// itemSize holds the bytes per value of every dtype of numbers that is read.
+var itemSize = map[string]int{"|b1": 1, "|i1": 1, "|u1": 1, "<i2": 2, "<u2": 2, "<i4": 4, "<u4": 4, "<i8": 8, "<u8": 8, "<f4": 4, "<f8": 8}
+
+// textType is the dtype of texts of a fixed length, in UTF-32 (<U) or in bytes (|S).
+var textType = regexp.MustCompile(`^(<U|\|S)([1-9][0-9]{0,3})$`)
+
+// Texts reports whether the array has texts.
+func (h Header) Texts() bool { return textType.MatchString(h.Descr) }
 
 // maxHeader bounds a header; what NumPy writes for these dtypes takes 128 bytes.
 const maxHeader = 1 << 12
@@ -70,8 +76,15 @@ func readHeader(r io.Reader, size int64) (Header, error) {
 	}
 	h.Descr = string(m[1])
 	item, ok := itemSize[h.Descr]
+	if text := textType.FindStringSubmatch(h.Descr); text != nil {
+		item, _ = strconv.Atoi(text[2])
+		if ok = true; text[1] == "<U" {
+			item *= 4
+		}
+	}
 	if !ok {
-		return h, fmt.Errorf("dtype must be one of <i4 <i8 <f4 <f8 |b1 |u1 (got %s)", h.Descr)
+		return h, fmt.Errorf("dtype must be bool, int8 to int64, uint8 to uint64, float32, float64 or texts of a fixed length, "+
+			"in this machine's byte order (got %s): convert it by astype, texts of objects by astype(str)", h.Descr)
 	}
 	h.byColumn = string(m[2]) == "True"
 	room := (size - start - length) / int64(item)
@@ -123,9 +136,8 @@ func ShapeText(shape []int) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// readValues reads an array as values of T. Only dtypes that T holds without loss are taken: every
-// integer for an integer, every float for a float, |u1 and |b1 for all; where the file's type is
-// wider, each value must survive. Nothing is unpacked or allocated of an array of another type, or that check
+// readValues reads an array as values of T: integers as integers or floats, floats as floats. Each integer must fit; a
+// float64 is rounded to the nearest float32. Nothing is unpacked or allocated of an array of another type, or that check
 // (nil: none) refuses.
 func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64, check func(Header) error) ([]T, []int, error) {
 	h, err := readHeader(r, size)
@@ -136,18 +148,25 @@ func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64, chec
 		return nil, nil, err
 	}
 	le := binary.LittleEndian
-	var zero T
-	kind := fmt.Sprintf("%T", zero)
-	fits := map[string]string{"uint8": "|b1|u1", "int32": "<i4<i8|b1|u1", "int64": "<i4<i8|b1|u1",
-		"float32": "<f4<f8|b1|u1"}[kind]
-	if !strings.Contains(fits, h.Descr) {
-		want := map[string]string{"uint8": "|b1 or |u1", "int32": "<i4", "int64": "<i8", "float32": "<f4"}[kind]
-		return nil, nil, fmt.Errorf("dtype must be %s (got %s)", want, h.Descr)
+	_, floats := any([]T(nil)).([]float32)
+	if h.Texts() || h.Descr[:2] == "<f" && !floats {
+		want := map[bool]string{false: "whole numbers", true: "numbers"}[floats]
+		return nil, nil, fmt.Errorf("dtype must be that of %s (got %s)", want, h.Descr)
 	}
 	out := make([]T, h.count)
 	switch {
 	case h.Descr == "|u1" || h.Descr == "|b1":
 		err = decode(h, out, r, 1, func(b []byte) uint8 { return b[0] })
+	case h.Descr == "|i1":
+		err = decode(h, out, r, 1, func(b []byte) int8 { return int8(b[0]) })
+	case h.Descr == "<i2":
+		err = decode(h, out, r, 2, func(b []byte) int16 { return int16(le.Uint16(b)) })
+	case h.Descr == "<u2":
+		err = decode(h, out, r, 2, le.Uint16)
+	case h.Descr == "<u4":
+		err = decode(h, out, r, 4, le.Uint32)
+	case h.Descr == "<u8":
+		err = decode(h, out, r, 8, le.Uint64)
 	case h.Descr == "<i4":
 		err = decode(h, out, r, 4, func(b []byte) int32 { return int32(le.Uint32(b)) })
 	case h.Descr == "<i8":
@@ -195,11 +214,17 @@ func (h Header) place(k int) string {
 	return fmt.Sprintf("row %d, column %d", k/h.Shape[1], k%h.Shape[1])
 }
 
-// decode fills out with values of size bytes each and refuses one that S holds and T does not.
-func decode[S, T uint8 | int32 | int64 | float32 | float64](
+// number is a type of values in a file.
+type number interface {
+	int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64 | float32 | float64
+}
+
+// decode fills out with values of size bytes each and refuses an integer that T does not have, and a float beyond T's range.
+func decode[S number, T uint8 | int32 | int64 | float32](
 	h Header, out []T, r io.Reader, size int, get func([]byte) S,
 ) error {
 	buf := make([]byte, 1<<15)
+	_, rounds := any(S(0)).(float64)
 	for done := 0; done < len(out); {
 		n := min(len(out)-done, len(buf)/size)
 		if _, err := io.ReadFull(r, buf[:n*size]); err != nil {
@@ -208,7 +233,11 @@ func decode[S, T uint8 | int32 | int64 | float32 | float64](
 		for k := range n {
 			v := get(buf[k*size:])
 			t := T(v)
-			if S(t) != v && v == v { // a NaN equals nothing; it is judged by whoever knows its row
+			same := S(t) == v && (t < 0) == (v < 0) || v != v // who knows the row of a NaN judges it
+			if rounds && t-t == 0 {
+				same = true
+			}
+			if !same {
 				return fmt.Errorf("%s is %v, which does not fit a %T: convert the array to that type", h.place(done+k), v, t)
 			}
 			out[done+k] = t
@@ -224,6 +253,36 @@ func decode[S, T uint8 | int32 | int64 | float32 | float64](
 		return fmt.Errorf("after the last value: %w", err)
 	}
 	return nil
+}
+
+// readTexts reads an array of texts. What fills a text up to the length of all are zeros.
+func readTexts(r io.Reader, size int64, check func(Header) error) ([]string, []int, error) {
+	h, err := readHeader(r, size)
+	if err == nil && !h.Texts() {
+		err = fmt.Errorf("dtype must be that of texts (got %s)", h.Descr)
+	}
+	if err == nil && check != nil {
+		err = check(h)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	item, _ := strconv.Atoi(h.Descr[2:])
+	out := make([]string, h.count)
+	if h.Descr[0] == '|' {
+		all := make([]uint8, h.count*item)
+		err = decode(h, all, r, 1, func(b []byte) uint8 { return b[0] })
+		for k := range out {
+			out[k] = strings.TrimRight(string(all[k*item:(k+1)*item]), "\x00")
+		}
+		return out, h.Shape, err
+	}
+	all := make([]int32, h.count*item)
+	err = decode(h, all, r, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
+	for k := range out {
+		out[k] = strings.TrimRight(string([]rune(all[k*item:(k+1)*item])), "\x00")
+	}
+	return out, h.Shape, err
 }
 
 // utf32 returns texts as NumPy has them, each filled up with zeros to the longest one, and their dtype.
