@@ -92,3 +92,16 @@ func TestOneClass(t *testing.T) {
 	_, _, err := ImportConfig{Nodes: dir + "/n.csv", Label: "class"}.Read()
 	graphtest.Refused(t, err, "column class must have at least two classes (got ill only)")
 }
+
+// TestThreeDecimals: a number with three digits after its point is one, although it might have thousands separators.
+func TestThreeDecimals(t *testing.T) {
+	nodes := "id,age,class\n"
+	for k := range 20 {
+		nodes += fmt.Sprintf("n%d,%d.%03d,%c\n", k, 40+k, 17*k, 'a'+k%2)
+	}
+	dir := tables(t, map[string]string{"n.csv": nodes})
+	_, f, err := ImportConfig{Nodes: dir + "/n.csv", Label: "class"}.Read()
+	if err != nil || f.Columns[0].Kind != "numeric" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}

@@ -178,7 +178,7 @@ func (c *Column) standardised(t *table.Table, cell string) (float64, error) {
 	switch {
 	case t.TooLarge(cell):
 		return 0, fmt.Errorf("must be a number of at most %g in size (got %.40q): %s", table.Largest, cell, remedy)
-	case t.NumberHint(cell) != "":
+	case !ok && t.NumberHint(cell) != "":
 		return 0, fmt.Errorf("must be a number (got %.40q)%s", cell, t.NumberHint(cell))
 	case !ok:
 		return 0, fmt.Errorf("must be a number (got %.40q): %s", cell, remedy)
