@@ -23,6 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -237,7 +238,11 @@ func (m *meeting) blame(q int, err error) error {
 func (m *meeting) known(edges *siteEdges) error {
 	for site := range edges.cross {
 		if !slices.Contains(m.c.Sites, site) {
-			return edges.fault(site, 0, fmt.Sprintf("site must be one of %q (got %.40q)", m.c.Sites, site))
+			must := table.NewSpellings(m.c.Sites).Must(site)
+			if must != "" {
+				must = ", " + must
+			}
+			return edges.fault(site, 0, fmt.Sprintf("site must be one of %q%s (got %.40q)", m.c.Sites, must, site))
 		}
 	}
 	return nil

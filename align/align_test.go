@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -219,6 +220,67 @@ func TestLikePooled(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSpellingsAcrossSites: classes and categories that a site writes otherwise than the others are theirs, and so are
+// names of whole numbers with .0; other spellings of a name are refused, with the cause.
+func TestSpellingsAcrossSites(t *testing.T) {
+	meet := func(spoil func(name, text string) string) ([]*shard.Shard, []error) {
+		dir := tables(t)
+		for _, name := range append([]string{"north-edges", "south-edges", "west-edges"}, sites...) {
+			b, err := os.ReadFile(filepath.Join(dir, name+".csv"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, dir, name, spoil(name, string(b)))
+		}
+		var configs []entrant
+		for r := range sites {
+			configs = append(configs, config(dir, r, "", ""))
+		}
+		dirs, errs := assemble(t.Context(), t, configs)
+		if errors.Join(errs...) != nil {
+			return nil, errs
+		}
+		return readParts(t, dirs, errs), nil
+	}
+	numbers := regexp.MustCompile(`\bn(\d+)\b`)
+	want, _ := meet(func(_, text string) string { return numbers.ReplaceAllString(text, "$1") })
+	got, errs := meet(func(name, text string) string {
+		if name == "south-edges" {
+			return numbers.ReplaceAllString(text, "$1.0")
+		}
+		text = numbers.ReplaceAllString(text, "$1")
+		if name == "south" {
+			text = strings.NewReplacer(",yes,", ",Yes ,", ",no,", ",\"'no'\",", ",a,", ", A,", ",b,", ",ｂ,").
+				Replace(text)
+		}
+		return text
+	})
+	if errors.Join(errs...) != nil {
+		t.Fatal(errs)
+	}
+	for r, s := range got {
+		if w := want[r]; !slices.Equal(s.Labels.Names, w.Labels.Names) ||
+			!slices.Equal(s.Labels.Class, w.Labels.Class) ||
+			!slices.Equal(s.X.Dense.Data, w.X.Dense.Data) || !same(&s.Adj, &w.Adj) {
+			t.Errorf("%s: part with classes %q, must be as if all sites wrote alike", sites[r], s.Labels.Names)
+		}
+	}
+	_, errs = meet(func(name, text string) string {
+		if strings.HasPrefix(name, "south") {
+			text = numbers.ReplaceAllString(text, "N$1")
+		}
+		return text
+	})
+	graphtest.Refused(t, errs[0], "south has no node \"n", ", but one whose name differs by case, zeros")
+	_, errs = meet(func(name, text string) string {
+		if name == "south" {
+			text = strings.Replace(text, "age", "Age", 1)
+		}
+		return text
+	})
+	graphtest.Refused(t, errors.Join(errs...), `south has no column "age", which north has (south has "Age")`)
 }
 
 // sameEdgeRows fails unless the edges of the parts have the columns that they have in those of the whole graph g,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -18,6 +19,9 @@ type ends struct {
 	kind        []int32   // relation as it ends here, of relations and the reverse of each; nil: edges have no types
 	x           []float32 // row of columns of each
 }
+
+// otherwise answers a name that a node has in another spelling; -1 one that no node has.
+const otherwise = -2
 
 // cross returns the edges to every other site that this one or the other lists.
 func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
@@ -51,8 +55,12 @@ func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 		}
 		for k, name := range x.there {
 			i := int32(binary.LittleEndian.Uint32(b[4*name:]))
-			if i == -1 {
-				unknown = edges.fault(m.c.Sites[q], int(name), fmt.Sprintf("%s has no node %.40q", m.c.Sites[q], x.names[name]))
+			if i == -1 || i == otherwise {
+				text := fmt.Sprintf("%s has no node %.40q", m.c.Sites[q], x.names[name])
+				if i == otherwise {
+					text += ", but one whose name differs by case, zeros, quotes or format: write both alike"
+				}
+				unknown = edges.fault(m.c.Sites[q], int(name), text)
 				break
 			}
 			if i < 0 || int(i) >= m.nodes(q) {
@@ -129,9 +137,9 @@ func (e *ends) settle(by *dataset.Encoding, wide int, lower bool) {
 // answer returns the numbers of the nodes whose names each site asked for, and why this site
 // refuses to send them, if it does.
 func (m *meeting) answer(asked [][]byte) (answers [][]byte, refused, err error) {
-	index := make(map[string]int32, len(m.own.IDs))
+	own := dataset.Ends{Index: make(map[string]int32, len(m.own.IDs))}
 	for i, name := range m.own.IDs {
-		index[name] = int32(i)
+		own.Index[name] = int32(i)
 	}
 	answers = make([][]byte, len(asked))
 	for q, b := range asked {
@@ -144,10 +152,13 @@ func (m *meeting) answer(asked [][]byte) (answers [][]byte, refused, err error) 
 		}
 		unknown := 0
 		for _, name := range names {
-			i, ok := index[name]
+			i, must, ok := own.Find(name)
 			if !ok {
 				i = -1
 				unknown++
+			}
+			if strings.HasPrefix(must, ", written") {
+				i = otherwise
 			}
 			answers[q] = binary.LittleEndian.AppendUint32(answers[q], uint32(i))
 		}

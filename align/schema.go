@@ -1,6 +1,7 @@
 package align
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // schema is what one site tells the others of its table of nodes, so that all encode theirs alike:
@@ -214,7 +216,7 @@ func (t *Tables) unsent(a *agreed) error {
 			{n.Relation, n.profile.Relations, a.edges.Relations,
 				"or give each relation a table, --edges SOURCE-RELATION-TARGET=FILE"}} {
 			for _, name := range of.found {
-				if of.column != "" && !slices.Contains(of.sent, name) {
+				if of.column != "" && !slices.Contains(of.sent, table.NewSpellings(of.sent).Find(name)) {
 					return fmt.Errorf("align: %s: column %s: %.40q must be of at least %d nodes at one of the sites, "+
 						"as it is not sent otherwise: correct it, leave it empty, %s",
 						n.Nodes, of.column, name, t.cfg.MinTexts, of.remedy)
@@ -272,7 +274,8 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 	first := schemas[0]
 	e := first.Encoding
 	e.Site = "" // each site's own affair
-	classes, relations := map[string]bool{}, map[string]bool{}
+	// Sites that have each.
+	classes, relations := map[string]int{}, map[string]int{}
 	for q, s := range schemas {
 		for _, role := range [][3]string{{"names of the nodes", first.ID, s.ID}, {"labels", first.Label, s.Label}, {"splits", first.Split, s.Split},
 			{"sources", first.Source, s.Source}, {"targets", first.Target, s.Target}, {"weights", first.Weight, s.Weight},
@@ -294,16 +297,17 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 			return nil, fmt.Errorf("align: the order of classes must be the same at all sites (got %q at %s and %q at %s)", first.ClassOrder, sites[0], s.ClassOrder, sites[q])
 		}
 		for _, name := range s.Classes {
-			classes[name] = true
+			classes[name]++
 		}
 		for _, name := range s.Relations {
-			relations[name] = true
+			relations[name]++
 		}
 	}
 	e.Relations = slices.Sorted(maps.Keys(relations))
-	if err := dataset.CheckRelations(e.Relations); err != nil {
+	if err := cmp.Or(dataset.CheckRelations(e.Relations), dataset.OneSpelling(e.Relations)); err != nil {
 		return nil, fmt.Errorf("align: column %s, of all sites together: %w", e.Relation, err)
 	}
+	table.Unite(classes, e.ClassOrder...) // facts name them
 	if e.Label != "" && !e.Regression && len(classes) == 0 || len(classes) > dataset.MaxClasses {
 		return nil, fmt.Errorf("align: column %s: all sites together must have 1 to %d classes, each of enough "+
 			"nodes of a site to be sent (got %d): "+allClasses, e.Label, dataset.MaxClasses, len(classes))
@@ -343,24 +347,39 @@ func agreeColumns(sites []string, schemas []columnSchema) (out []column.Column, 
 	for q, s := range schemas {
 		for _, c := range s.Columns {
 			if _, ok := place[0][c.Name]; !ok {
-				return nil, fmt.Errorf("align: %s has a column %.40q, which %s has not: add it there, or ignore it here", sites[q], c.Name, sites[0])
+				return nil, fmt.Errorf("align: %s has a column %.40q, which %s has not%s: add it there, or ignore it here",
+					sites[q], c.Name, sites[0], writes(sites[0], c.Name, schemas[0]))
 			}
 		}
 	}
 	return out, nil
 }
 
+// writes says how a site writes the name of a column otherwise; "" if it has none.
+func writes(site, name string, s columnSchema) string {
+	var names []string
+	for _, c := range s.Columns {
+		names = append(names, c.Name)
+	}
+	other := table.NewSpellings(names).Find(name)
+	if other == name {
+		return ""
+	}
+	return fmt.Sprintf(" (%s has %.40q)", site, other)
+}
+
 // agreeColumn decides what becomes of one column, whose place at each site place has. A site where
 // it is empty has no say; texts that mostly differ at every site are ignored, and so are more
 // categories than column.Usual, unless a user asks for them.
 func agreeColumn(name string, sites []string, schemas []columnSchema, place []map[string]int) (column.Column, error) {
-	out, by, values := column.Column{Name: name}, -1, map[string]bool{}
-	sparse, many, asked, unclear := true, -1, -1, -1 // and a site of each kind
+	out, by, values := column.Column{Name: name}, -1, map[string]int{} // sites that have each
+	sparse, many, asked, unclear := true, -1, -1, -1                   // and a site of each kind
 	day, month := true, true
 	for q, s := range schemas {
 		at, ok := place[q][name]
 		if !ok {
-			return out, fmt.Errorf("align: %s has no column %.40q, which %s has: add it there, or ignore it here", sites[q], name, sites[0])
+			return out, fmt.Errorf("align: %s has no column %.40q, which %s has%s: add it there, or ignore it here",
+				sites[q], name, sites[0], writes(sites[q], name, s))
 		}
 		c, m := s.Columns[at], s.Marks[at]
 		missing, clock := out.Missing || c.Missing, out.Clock || c.Clock
@@ -389,7 +408,7 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 			asked = q
 		}
 		for _, v := range c.Values {
-			values[v] = true
+			values[v]++
 		}
 	}
 	switch {
@@ -412,11 +431,13 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 
 // agreeValues decides what becomes of a column of categories; many and asked are sites where there
 // are too many and where the user asks for all of them, −1: none.
-func agreeValues(out column.Column, values map[string]bool, sparse bool, many, asked int, sites []string, schemas []columnSchema, place []map[string]int) (column.Column, error) {
+func agreeValues(out column.Column, values map[string]int, sparse bool, many, asked int, sites []string,
+	schemas []columnSchema, place []map[string]int) (column.Column, error) {
 	out.Missing = false
-	if len(values) == 0 || len(values) == 1 && values[""] {
+	if _, empty := values[""]; len(values) == 0 || len(values) == 1 && empty {
 		return column.Column{Name: out.Name, Kind: column.Ignored}, nil // too few nodes have each text
 	}
+	table.Unite(values)
 	if asked < 0 && (sparse || many >= 0 || len(values) > column.Usual+1) { // and one for empty cells
 		return column.Column{Name: out.Name, Kind: column.Ignored}, nil
 	}
@@ -473,8 +494,9 @@ func (t *columnsOf) counts() (out []float32) {
 			m := s.Moments(c)
 			out = append(out, float32(m.N), float32(m.Mean*float64(m.N)))
 		case c.Kind == column.Categorical:
+			spelled := table.NewSpellings(slices.Collect(maps.Keys(s.Count)))
 			for _, v := range c.Values {
-				out = append(out, float32(s.Count[v]))
+				out = append(out, float32(s.Count[spelled.Find(v)]))
 			}
 		}
 	}

@@ -411,10 +411,11 @@ const (
 
 // ends returns the numbers of the ends of an edge, of those at this site, and which of the two is
 // another's (foreign), with its name.
-func (of *Tables) ends(t *table.Table, c *edgeTable, at [6]int, ends [2]end, cells []string, line int) (found [2]int32, other string, foreign int, err error) {
+func (of *Tables) ends(t *table.Table, c *edgeTable, at [6]int, ends *[2]end, cells []string, line int) (
+	found [2]int32, other string, foreign int, err error) {
 	foreign = inside
-	for k, e := range ends {
-		site := of.cfg.Here
+	for k := range ends {
+		e, site := &ends[k], of.cfg.Here
 		if s := at[2+k]; s >= 0 {
 			name := strings.TrimSpace(t.Cell(cells[s]))
 			if !column.Missing(name) || slices.Contains(of.cfg.Sites, name) {
@@ -429,14 +430,15 @@ func (of *Tables) ends(t *table.Table, c *edgeTable, at [6]int, ends [2]end, cel
 			other, foreign = strings.Clone(site), k
 			continue
 		}
-		i, ok := e.Index[name]
+		i, must, ok := e.Find(name)
 		switch {
 		case !ok && c.Format.Faults.Told(e.File):
 			return found, other, skipped, nil
 		case !ok && e.File == "":
 			return found, other, foreign, t.Fault(line, at[k], "node must have the name of its site, as this one has no table of its type (got %.40q)", name)
 		case !ok:
-			return found, other, foreign, t.Fault(line, at[k], "node must be a name in %s, or the name of its site (got %.40q)", e.File, name)
+			return found, other, foreign, t.Fault(line, at[k],
+				"node must be a name in %s%s, or the name of its site (got %.40q)", e.File, must, name)
 		}
 		found[k] = e.first + i
 	}
@@ -472,7 +474,7 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 	}
 	rows, kinds := 0, len(e.Relations) > 0 || e.Directed.OneWay()
 	err = t.Each(func(cells []string, line int) error {
-		end, other, foreign, err := of.ends(t, c, at, ends, cells, line)
+		end, other, foreign, err := of.ends(t, c, at, &ends, cells, line)
 		if err != nil || foreign == skipped {
 			return err
 		}
@@ -496,7 +498,8 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 		copy(wide[own.first:], some)
 		rows++
 		if foreign >= 0 {
-			end[foreign] = out.name(place, other, ends[foreign].prefix+cells[at[foreign]], where{c.Edges, t.Unit, line})
+			name := ends[foreign].prefix + table.Whole(cells[at[foreign]])
+			end[foreign] = out.name(place, other, name, where{c.Edges, t.Unit, line})
 		}
 		if e.Directed == dataset.OutOf { // then messages go the other way
 			end[0], end[1] = end[1], end[0]

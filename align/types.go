@@ -434,7 +434,7 @@ func (m *meeting) typeFacts(g *graph.Graph, relations *graph.Relations) (*facts.
 	f.Edges.Merge, f.Edges.Directed = m.encoded.edges.Merge, string(m.encoded.edges.Directed)
 	for k := range m.encoded.types.Edges {
 		e := &m.encoded.types.Edges[k]
-		f.EdgeColumns = append(f.EdgeColumns, e.Of.EdgeFacts(e.Name()+".", m.c.Tables.found(e.Name()))...)
+		e.Of.EdgeFacts(f, e.Name()+".", m.c.Tables.found(e.Name()))
 	}
 	for _, n := range m.encoded.nodes {
 		f.Label = cmp.Or(f.Label, n.Label)

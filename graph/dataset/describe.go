@@ -34,9 +34,9 @@ func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, 
 	f := p.Known(e, r)
 	f.Edges.Merge, f.Edges.Relation, f.Edges.Directed = e.Merge, e.Relation, string(e.Directed)
 	if p != nil { // else e is that of other tables
-		f.EdgeColumns = e.EdgeFacts("", p.Edges)
+		e.EdgeFacts(f, "", p.Edges)
 	} else {
-		f.EdgeColumns = e.EdgeFacts("", nil)
+		e.EdgeFacts(f, "", nil)
 	}
 	if err := f.AddGraph(g, r.Source, r.Target); err != nil {
 		return nil, err
@@ -51,7 +51,9 @@ func (p *Profile) Known(e *Encoding, r *Reading) *facts.Facts {
 	f := &facts.Facts{Tables: r.Tables, Label: e.Label}
 	if p != nil {
 		p.addColumns(f, e)
+		f.AddSpelled(e.Label, p.Spelled, p.Classes, e.Classes)
 	}
+	f.AddSpelled(e.Site, r.Spelled, nil, nil)
 	r.addUnknown(f, e)
 	return f
 }
@@ -67,7 +69,9 @@ func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
 		out := facts.Column{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
 		s := one.Stats
 		if s != nil {
-			out.Missing = s.Missing
+			if out.Missing = s.Missing; c.Kind == column.Categorical {
+				f.AddSpelled(c.Name, s.Spelled, one.Values, c.Values)
+			}
 		}
 		switch c.Kind {
 		case column.Ignored:
@@ -110,9 +114,9 @@ func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
 // unlike is why a column is dropped that this site alone would keep.
 const unlike = "the sites together have too many categories or too few nodes of each, or one ignores it"
 
-// EdgeFacts says what the columns of a table of edges became, each called by its name behind prefix. found is what was
-// found in them; nil: they were read as those of other tables.
-func (e *Encoding) EdgeFacts(prefix string, found []ColumnProfile) (list []facts.Column) {
+// EdgeFacts adds to f what the columns of a table of edges became, each called by its name behind prefix. found is what
+// was found in them; nil: they were read as those of other tables.
+func (e *Encoding) EdgeFacts(f *facts.Facts, prefix string, found []ColumnProfile) {
 	of := make(map[string]*ColumnProfile, len(found))
 	for k := range found {
 		of[found[k].Name] = &found[k]
@@ -121,16 +125,17 @@ func (e *Encoding) EdgeFacts(prefix string, found []ColumnProfile) (list []facts
 		out := facts.Column{Name: prefix + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
 		if one := of[c.Name]; one != nil {
 			out.Missing = one.Stats.Missing
+			f.AddSpelled(out.Name, one.Stats.Spelled, one.Values, c.Values)
 			delete(of, c.Name)
 		}
-		list = append(list, out)
+		f.EdgeColumns = append(f.EdgeColumns, out)
 	}
 	for _, c := range found {
 		if of[c.Name] != nil {
-			list = append(list, facts.Column{Name: prefix + c.Name, Kind: facts.Dropped, Missing: c.Stats.Missing, Why: cmp.Or(c.Why, unlike)})
+			f.EdgeColumns = append(f.EdgeColumns, facts.Column{Name: prefix + c.Name, Kind: facts.Dropped,
+				Missing: c.Stats.Missing, Why: cmp.Or(c.Why, unlike)})
 		}
 	}
-	return list
 }
 
 // hint says what the user could do about a column that is dropped.

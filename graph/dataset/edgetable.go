@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -42,8 +44,38 @@ const plain = "edge"
 
 // Ends are the nodes that an end of an edge may be, by name.
 type Ends struct {
-	File  string // table of the nodes
-	Index map[string]int32
+	File    string // table of the nodes
+	Index   map[string]int32
+	spelled table.Spellings // of the names, once one is not found
+}
+
+// Find returns the number of the node of that name; a whole number may have .0 behind it. If there is none, must is what
+// else a name must be, as the end of a clause, if the cause is known.
+func (e *Ends) Find(name string) (i int32, must string, ok bool) {
+	whole := table.Whole(name)
+	for _, also := range [3]string{name, whole, whole + ".0"} {
+		if i, ok = e.Index[also]; ok {
+			return i, "", true
+		}
+	}
+	if e.spelled == nil {
+		e.spelled = table.NewSpellings(slices.Collect(maps.Keys(e.Index)))
+	}
+	switch must = e.spelled.Must(name); {
+	case rounded(name):
+		must = ", not a rounded number: write names as texts"
+	case must != "":
+		must = ", " + must
+	case name == "":
+		must = ", not empty"
+	}
+	return 0, must, false
+}
+
+// rounded reports whether a name is a number above those that floats have exactly, as programs write floats.
+func rounded(name string) bool {
+	v, ok := table.Number(name)
+	return ok && math.Abs(v) >= 1<<53 && strings.Contains(strings.ToLower(name), "e+")
 }
 
 // Edges are the edges of one or more tables between nodes by their numbers.
@@ -130,13 +162,13 @@ func (l *Edges) read(t *table.Table, source, target Ends, format table.Format) (
 			}
 		}
 		var ends [2]int32
-		for k, of := range [2]Ends{source, target} {
-			i, ok := of.Index[cells[at[k]]]
+		for k, of := range [2]*Ends{&source, &target} {
+			i, must, ok := of.Find(cells[at[k]])
 			switch {
 			case !ok && lost[k]:
 				return nil
 			case !ok:
-				return t.Fault(line, at[k], "node must be a name in %s (got %.40q)", of.File, cells[at[k]])
+				return t.Fault(line, at[k], "node must be a name in %s%s (got %.40q)", of.File, must, cells[at[k]])
 			}
 			ends[k] = i
 		}
@@ -152,19 +184,12 @@ func (l *Edges) read(t *table.Table, source, target Ends, format table.Format) (
 
 // EdgeRows returns what gives the row of columns of each edge of a table, until the next.
 func (e *Encoding) EdgeRows(t *table.Table) (row func(cells []string, line int) ([]float32, error), err error) {
-	places, x := make([]int, len(e.EdgeColumns)), make([]float32, width(e.EdgeColumns))
-	for k, c := range e.EdgeColumns {
-		if c.Kind == column.Ignored {
-			continue
-		}
-		if places[k], err = t.Column(c.Name, string(c.Kind)+" edge columns"); err != nil {
-			return nil, err
-		}
-	}
+	x := make([]float32, width(e.EdgeColumns))
+	at, err := places(t, e.EdgeColumns, "edge columns")
 	return func(cells []string, line int) ([]float32, error) {
 		clear(x)
-		return x, encodeCells(t, e.EdgeColumns, places, cells, line, func(j int, f float32) { x[j] = f }, func(int) {})
-	}, nil
+		return x, encodeCells(t, e.EdgeColumns, at, cells, line, func(j int, f float32) { x[j] = f }, func(int) {})
+	}, err
 }
 
 func (l *Edges) add(ends [2]int32, kind int32, weight float32) {
@@ -189,11 +214,11 @@ func (l *Edges) named(c edgelist.Config, source, target Ends) (err error) {
 			return err
 		}
 		var ends [2]int32
-		for k, of := range [2]Ends{source, target} {
+		for k, of := range [2]*Ends{&source, &target} {
 			id := [2]int64{edge.Source, edge.Target}[k]
-			i, ok := of.Index[strconv.FormatInt(id, 10)]
+			i, must, ok := of.Find(strconv.FormatInt(id, 10))
 			if !ok {
-				return list.Fault(edge, "node must be a name in %s (got %d)", of.File, id)
+				return list.Fault(edge, "node must be a name in %s%s (got %d)", of.File, must, id)
 			}
 			ends[k] = i
 		}

@@ -114,8 +114,29 @@ func rising(values []string) bool {
 	return true
 }
 
-// encode appends the features of one row to x. at[k] is the place of column k in the table, unused
-// where ignored.
+// place is where the cells of a column of features are.
+type place struct {
+	column  int // of the table; unused if the features are ignored
+	spelled table.Spellings
+}
+
+// places finds the columns of features in a table; what is their role.
+func places(t *table.Table, columns []column.Column, what string) ([]place, error) {
+	at := make([]place, len(columns))
+	for k, c := range columns {
+		if c.Kind == column.Ignored {
+			continue
+		}
+		var err error
+		if at[k].column, err = t.Column(c.Name, string(c.Kind)+" "+what); err != nil {
+			return nil, err
+		}
+		at[k].spelled = table.NewSpellings(c.Values)
+	}
+	return at, nil
+}
+
+// encode appends the features of one row to x.
 func (n *nodeReader) encode(cells []string, line int) error {
 	x := n.x
 	n.strange = n.strange[:0]
@@ -131,21 +152,22 @@ func (n *nodeReader) encode(cells []string, line int) error {
 
 // encodeCells gives the features of a row that are not 0, ascending, and tells strange of the columns
 // that do not know the cell's category.
-func encodeCells(t *table.Table, columns []column.Column, at []int, cells []string, line int, put func(j int, f float32), strange func(k int)) error {
+func encodeCells(t *table.Table, columns []column.Column, at []place, cells []string, line int,
+	put func(j int, f float32), strange func(k int)) error {
 	first := 0
 	for k := range columns {
 		c := &columns[k]
 		if c.Kind == column.Ignored {
 			continue
 		}
-		cell := t.Cell(cells[at[k]])
+		cell := at[k].spelled.Find(t.Cell(cells[at[k].column]))
 		known, err := c.Encode(t, cell, func(j int, v float64) {
 			if f := float32(v); f != 0 {
 				put(first+j, f)
 			}
 		})
 		if err != nil {
-			return t.Fault(line, at[k], "%v", err)
+			return t.Fault(line, at[k].column, "%v", err)
 		}
 		if !known && !column.Missing(cell) {
 			strange(k)

@@ -23,6 +23,7 @@ type Profile struct {
 	Relations []string        // of the table of edges, ascending
 	Apart     column.Apart    // edges of each; nil if the user names the relations
 	Edges     []ColumnProfile // of the table of edges: the columns of EdgeColumns
+	Spelled   []string        // classes that are written in several ways, as table.Unite writes them
 	labelled  int             // nodes that have a label
 }
 
@@ -48,7 +49,8 @@ func (c ImportConfig) Profile() (*Profile, error) {
 		return nil, err
 	}
 	c.ID = s.id
-	p := &Profile{Config: c, Classes: SortNames(s.classes), Nodes: s.classes, labelled: s.labelled}
+	spelled := table.Unite(s.classes, c.ClassOrder...)
+	p := &Profile{Config: c, Classes: SortNames(s.classes), Nodes: s.classes, Spelled: spelled, labelled: s.labelled}
 	if c.ClassOrder != nil {
 		for _, name := range p.Classes {
 			if !slices.Contains(c.ClassOrder, name) {
@@ -294,18 +296,18 @@ func cutLast(text string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// SortNames returns the keys of names: as numbers where all are, else as text.
+// SortNames returns the keys of names: as numbers where all are whole ones, else as text.
 func SortNames[V any](names map[string]V) []string {
 	numeric := true
 	for name := range names {
-		if _, err := strconv.ParseInt(name, 10, 64); err != nil {
+		if _, err := strconv.ParseInt(table.Key(name), 10, 64); err != nil {
 			numeric = false
 		}
 	}
 	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {
 		if numeric {
-			x, _ := strconv.ParseInt(a, 10, 64)
-			y, _ := strconv.ParseInt(b, 10, 64)
+			x, _ := strconv.ParseInt(table.Key(a), 10, 64)
+			y, _ := strconv.ParseInt(table.Key(b), 10, 64)
 			if x != y {
 				return cmp.Compare(x, y)
 			}

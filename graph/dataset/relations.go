@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,10 +56,23 @@ func (c *ImportConfig) relations() ([]string, column.Apart, error) {
 		return nil, nil, err
 	}
 	names := slices.Sorted(maps.Keys(seen))
-	if err := CheckRelations(names); err != nil {
+	if err := cmp.Or(CheckRelations(names), OneSpelling(names)); err != nil {
 		return nil, nil, fmt.Errorf("dataset: %s: column %s: %w", c.Edges, c.Relation, err)
 	}
 	return names, seen, nil
+}
+
+// OneSpelling refuses relations that are written in several ways.
+func OneSpelling(names []string) error {
+	spelled := map[string]string{}
+	for _, name := range names {
+		key := table.Key(name)
+		if other, ok := spelled[key]; ok {
+			return fmt.Errorf("a relation must be written in one way (got %q and %q)", other, name)
+		}
+		spelled[key] = name
+	}
+	return nil
 }
 
 // CheckRelations refuses names of which no typed graph can be made.

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -19,6 +20,7 @@ type Reading struct {
 	Tables         []facts.Table
 	Unknown        []int    // of each column of the encoding: cells with a category that it has not
 	Example        []string // of these, of each column
+	Spelled        []string // names of sites that are written in several ways, as table.Unite writes them
 	NoneLabels     int      // cells of the label column with the text "none", which is no class
 	NewClasses     int      // cells of the label column with a class that the encoding has not
 	NewClass       string   // of these
@@ -32,7 +34,7 @@ func (e *Encoding) read(nodes, edges []string, format table.Format) (*graph.Grap
 	if err != nil {
 		return nil, nil, err
 	}
-	ends := Ends{strings.Join(nodes, " or "), index}
+	ends := Ends{File: strings.Join(nodes, " or "), Index: index}
 	if err := Rows(ends.File, g); err != nil {
 		return nil, nil, err
 	}
@@ -78,9 +80,15 @@ func (e *Encoding) scanNodes(paths []string, format table.Format, row func(x *ma
 	}
 	g := n.g
 	if n.site >= 0 {
-		g.Sites = slices.Compact(slices.Sorted(slices.Values(n.owners)))
+		count := map[string]int{}
 		for _, owner := range n.owners {
-			s, _ := slices.BinarySearch(g.Sites, owner)
+			count[owner]++
+		}
+		n.reading.Spelled = table.Unite(count)
+		g.Sites = slices.Sorted(maps.Keys(count))
+		spelled := table.NewSpellings(g.Sites)
+		for _, owner := range n.owners {
+			s, _ := slices.BinarySearch(g.Sites, spelled.Find(owner))
 			g.Site = append(g.Site, int32(s))
 		}
 	}
@@ -100,23 +108,25 @@ type nodeReader struct {
 	row                    func(x *mat.Sparse) error
 	id, label, split, site int              // columns; −1: there is none
 	times                  *TimeSplit       // nil: no split by time
-	at                     []int            // columns of the features
+	at                     []place          // columns of the features
 	class                  map[string]int32 // by name
+	classes                table.Spellings
 
 	g      *graph.Graph
 	x      *mat.Sparse // features
 	index  map[string]int32
-	lines  []int    // of the nodes
-	before int      // nodes of the tables before this one
-	owners []string // of the nodes
+	keys   map[string]int32 // nodes whose name is not its key, by that
+	lines  []int            // of the nodes
+	before int              // nodes of the tables before this one
+	owners []string         // of the nodes
 
 	reading Reading
 	strange []int // columns of the present row with a category that they do not know
 }
 
 func (e *Encoding) newNodeReader(row func(x *mat.Sparse) error) *nodeReader {
-	n := &nodeReader{e: e, row: row, class: map[string]int32{}, index: map[string]int32{}}
-	n.at = make([]int, len(e.Columns))
+	n := &nodeReader{e: e, row: row, class: map[string]int32{}, classes: table.NewSpellings(e.Classes),
+		index: map[string]int32{}, keys: map[string]int32{}}
 	n.g = &graph.Graph{Labels: graph.Labels{Classes: len(e.Classes), Names: e.Classes}}
 	if e.Regression {
 		n.g.Labels = graph.Labels{Classes: 1, Names: []string{e.Label}, Values: []float32{}}
@@ -154,13 +164,8 @@ func (n *nodeReader) open(t *table.Table) (err error) {
 	if n.id, err = t.Column(e.ID, "the nodes' names, --id-column"); err != nil {
 		return err
 	}
-	for k, c := range e.Columns {
-		if c.Kind == column.Ignored {
-			continue
-		}
-		if n.at[k], err = t.Column(c.Name, string(c.Kind)+" features"); err != nil {
-			return err
-		}
+	if n.at, err = places(t, e.Columns, "features"); err != nil {
+		return err
 	}
 	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)
 	if n.times, err = ParseTimeSplit(e.SplitTime); err != nil {
@@ -183,6 +188,7 @@ func (n *nodeReader) add(cells []string, line int) error {
 	err := n.addRest(cells, line)
 	if err != nil && n.row == nil {
 		delete(n.index, name)
+		delete(n.keys, table.Key(name))
 		n.g.IDs, n.lines = n.g.IDs[:len(n.g.IDs)-1], n.lines[:len(n.lines)-1]
 		n.x.Rows, n.x.RowPtr, n.x.Col, n.x.Val = rows, n.x.RowPtr[:rows+1], n.x.Col[:values], n.x.Val[:values]
 		n.g.Labels = labels
@@ -190,7 +196,7 @@ func (n *nodeReader) add(cells []string, line int) error {
 	}
 	for _, k := range n.strange {
 		if n.reading.Unknown[k]++; n.reading.Example[k] == "" {
-			n.reading.Example[k] = strings.Clone(strings.TrimSpace(cells[n.at[k]]))
+			n.reading.Example[k] = strings.Clone(cells[n.at[k].column])
 		}
 	}
 	return err
@@ -226,6 +232,9 @@ func (n *nodeReader) addName(name string, line int) error {
 	if name == "" {
 		return n.t.Fault(line, n.id, "the node's name must be given (got an empty cell)")
 	}
+	if rounded(name) {
+		return n.t.Fault(line, n.id, "node must not be a rounded number: write names as texts (got %.40q)", name)
+	}
 	if len(n.g.Split) == math.MaxInt32 {
 		return n.t.Fault(line, n.id, "nodes must be at most %d (got more)", math.MaxInt32)
 	}
@@ -236,6 +245,22 @@ func (n *nodeReader) addName(name string, line int) error {
 	}
 	if n.row == nil {
 		name = strings.Clone(name) // not the whole row's memory
+		key := table.Key(name)
+		first, ok := n.index[key]
+		if !ok {
+			first, ok = n.keys[key]
+		}
+		if ok {
+			must := table.NewSpellings(n.g.IDs[first : first+1]).Must(name)
+			place := fmt.Sprintf("on %s %d", n.t.Unit, n.lines[first])
+			if int(first) < n.before {
+				place = "in a table before this one"
+			}
+			return n.t.Fault(line, n.id, "node must be %s, as %s, or have another name (got %.40q)", must, place, name)
+		}
+		if key != name {
+			n.keys[key] = int32(len(n.g.IDs))
+		}
 		n.index[name] = int32(len(n.g.IDs))
 		n.g.IDs, n.lines = append(n.g.IDs, name), append(n.lines, line)
 	} else if number := strconv.Itoa(len(n.g.Split)); name != number {
@@ -255,6 +280,9 @@ func (n *nodeReader) addLabel(cells []string, line int) error {
 			n.reading.NoneLabels++
 		}
 		if all := len(found); !n.e.Regression {
+			for k, name := range found {
+				found[k] = n.classes.Find(name)
+			}
 			found = slices.DeleteFunc(found, func(name string) bool {
 				_, known := n.class[name]
 				if !known && n.reading.NewClass == "" {

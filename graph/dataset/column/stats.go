@@ -49,7 +49,8 @@ type Stats struct {
 	Example string // of these
 	Clock   bool
 	Count   map[string]int
-	apart   Apart // of a column of edges
+	apart   Apart    // of a column of edges
+	Spelled []string // values that are written in several ways, as table.Unite writes them; Column finds them
 	// Overflow says that there are more distinct values than are counted.
 	Overflow bool
 
@@ -307,7 +308,7 @@ func (s *Stats) Column(name string) (c Column, why string) {
 	if s.Asked != nil {
 		c = *s.Asked
 	}
-	c.Name = name
+	c.Name, s.Spelled = name, append(s.Spelled, table.Unite(s.Count)...)
 	if c.Kind == "" {
 		c.Kind, why = s.kind()
 	}

@@ -120,13 +120,13 @@ func (e *List) All() iter.Seq2[Edge, error] {
 }
 
 func (e *List) check(edge Edge) error {
-	top := e.Nodes
+	top, hint := e.Nodes, ""
 	if top < 0 {
-		top = math.MaxInt32
+		top, hint = math.MaxInt32, ": names of nodes need their table (--nodes)"
 	}
 	for _, id := range [2]int64{edge.Source, edge.Target} {
 		if id < 0 || id >= top {
-			return e.Fault(edge, "node must be 0 to %d (got %d)", top-1, id)
+			return e.Fault(edge, "node must be 0 to %d (got %d)%s", top-1, id, hint)
 		}
 	}
 	if !(edge.Weight > 0 && edge.Weight <= math.MaxFloat32) {

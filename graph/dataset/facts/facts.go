@@ -36,6 +36,8 @@ type Facts struct {
 	Isolated    int        `json:"isolated"`            // nodes without an edge
 	Homophily   *float64   `json:"homophily,omitempty"` // fraction of the edges between labelled nodes that join nodes of one class; nil: none
 	Warnings    []string   `json:"warnings,omitempty"`
+
+	spelled []string // warnings of values that are written in several ways
 }
 
 // Table is a file that was read.

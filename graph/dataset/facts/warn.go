@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // Bounds of the warnings.
@@ -44,6 +45,9 @@ func (f *Facts) Warn() {
 			f.warn("class %s looks like a label that is not known: --missing %q leaves its %s without one", c.Name,
 				c.Name, plural(c.Nodes, "node"))
 		}
+	}
+	for _, text := range f.spelled {
+		f.warn("%s", text)
 	}
 	for _, c := range f.Columns {
 		if c.Kind == Dropped && c.Why != "" {
@@ -165,6 +169,27 @@ func (f *Facts) checkNumbers(l graph.Labels, task string) {
 // unknown are names of classes, in lower case, that look like labels that are not known.
 var unknown = strings.Split("unknown|unk|unkn|not known|missing|undefined|unspecified|not specified|not available|"+
 	"not applicable|unlabeled|unlabelled|empty|-|--|??|unbekannt|k.a.|k. a.|keine angabe|fehlt|inconnu|desconocido", "|")
+
+// AddSpelled has Warn name values of a column that are written in several ways, as table.Unite writes them, and values
+// here that all sites together write in another way.
+func (f *Facts) AddSpelled(column string, several, here, all []string) {
+	spelled := table.NewSpellings(all)
+	for _, text := range here {
+		if other := spelled.Find(text); other != text {
+			several = append(several, fmt.Sprintf("%.40q, which is here %.40q", other, text))
+		}
+	}
+	for _, text := range several {
+		f.spelled = append(f.spelled, fmt.Sprintf("column %s: one value is written in several ways: %s", column, text))
+	}
+}
+
+// AddTable adds the warnings of one table of several.
+func (f *Facts) AddTable(name string, one *Facts) {
+	for _, text := range one.spelled {
+		f.spelled = append(f.spelled, name+": "+text)
+	}
+}
 
 // plural writes a count of things.
 func plural(n int, what string) string {

@@ -32,7 +32,7 @@ func TestFolder(t *testing.T) {
 	if err != nil || !slices.Equal(columns, []string{"id", "x"}) {
 		t.Fatalf("columns are %v (%v), must be id, x", columns, err)
 	}
-	if text := strings.Join(slices.Concat(got...), " "); text != "1 a 1 2 b\n 2 3 c 3" {
+	if text := strings.Join(slices.Concat(got...), " "); text != "1 a 1 2 b 2 3 c 3" {
 		t.Errorf("rows are %q", text)
 	}
 	if _, got, err := rows(t, folderOf(t, map[string]string{"a.csv": "id\n", "b.csv": "id\n"})); err != nil || got != nil {

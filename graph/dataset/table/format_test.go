@@ -158,7 +158,7 @@ func TestParquetColumns(t *testing.T) {
 	}
 	list := []row{
 		{19813, time.Date(2024, 3, 31, 12, 30, 0, 500000000, time.UTC), "a", []float64{1, 2.5}, []int32{7}, []string{"x", "y"}, 12345},
-		{-1, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC), "b", nil, nil, nil, -5},
+		{-1, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC), "b", []float64{1234567, 1 << 53}, nil, nil, -5},
 	}
 	var b bytes.Buffer
 	if err := parquet.Write(&b, list); err != nil {
@@ -168,7 +168,7 @@ func TestParquetColumns(t *testing.T) {
 	want := [][]string{
 		{"day", "at", "kind", "vector[0]", "vector[1]", "plain[0]", "tags", "price"},
 		{"2024-03-31", "2024-03-31T12:30:00.5Z", "a", "1", "2.5", "7", "x;y", "123.45"},
-		{"1969-12-31", "1969-12-31", "b", "", "", "", "", "-0.05"},
+		{"1969-12-31", "1969-12-31", "b", "1234567", "9.007199254740992e+15", "", "", "-0.05"},
 	}
 	if !reflect.DeepEqual(rows, want) {
 		t.Errorf("read %q\nwant %q", rows, want)

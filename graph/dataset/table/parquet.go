@@ -302,9 +302,9 @@ func cellText(t parquet.Type) (func(parquet.Value) string, error) {
 	case k == parquet.Int96:
 		return func(v parquet.Value) string { return int96Time(v.Int96()) }, nil
 	case k == parquet.Float:
-		return func(v parquet.Value) string { return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32) }, nil
+		return func(v parquet.Value) string { return decimal(float64(v.Float()), 1<<24, 32) }, nil
 	case k == parquet.Double:
-		return func(v parquet.Value) string { return strconv.FormatFloat(v.Double(), 'g', -1, 64) }, nil
+		return func(v parquet.Value) string { return decimal(v.Double(), 1<<53, 64) }, nil
 	case k == parquet.ByteArray:
 		return func(v parquet.Value) string { return string(v.ByteArray()) }, nil
 	}
@@ -383,4 +383,13 @@ func recovered(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("damaged Parquet file: %v", r)
 	}
+}
+
+// decimal writes a number: a whole one that its floats have exactly, all below most, as an integer is written.
+func decimal(v, most float64, bits int) string {
+	form := byte('g')
+	if math.Abs(v) < most && v == math.Trunc(v) {
+		form = 'f'
+	}
+	return strconv.FormatFloat(v, form, -1, bits)
 }

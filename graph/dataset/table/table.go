@@ -90,8 +90,8 @@ func (t *Table) open() error {
 	return t.checkColumns()
 }
 
-// onlyUTF8 makes Read refuse other text: what is stored of it would be another value when it is
-// read again.
+// onlyUTF8 makes Read refuse other text, which would be another value when it is stored and read again, and write texts
+// that look alike in one way (tidyText).
 func (t *Table) onlyUTF8() {
 	read := t.Read
 	t.Read = func() ([]string, int, error) {
@@ -106,6 +106,7 @@ func (t *Table) onlyUTF8() {
 			if t.Charset == "utf-16" && strings.ContainsRune(c, utf8.RuneError) {
 				return cells, line, t.Fault(line, k, "text must be UTF-16 (got %.40q)", c)
 			}
+			cells[k] = tidyText(c)
 		}
 		return cells, line, err
 	}
@@ -282,19 +283,19 @@ func (t *Table) checkColumns() error {
 	t.place = make(map[string]int, len(t.Columns))
 	called := map[string]int{}
 	for _, name := range t.Columns {
-		called[strings.TrimSpace(name)]++
+		if !utf8.ValidString(name) {
+			return fmt.Errorf("names of columns must be UTF-8 (got %.40q)", name)
+		}
+		called[tidyText(name)]++
 	}
 	for k, name := range t.Columns {
-		if name = strings.TrimSpace(name); called[name] == 1 { // else the blanks tell columns apart
+		if name = tidyText(name); called[name] == 1 { // else the blanks tell columns apart
 			t.Columns[k] = name
 		}
 	}
 	for k, name := range t.Columns {
 		if len(name) > maxCell {
 			return fmt.Errorf("names of columns must have at most %d bytes (got %d)", maxCell, len(name))
-		}
-		if !utf8.ValidString(name) {
-			return fmt.Errorf("names of columns must be UTF-8 (got %.40q)", name)
 		}
 		if name == "" {
 			continue
@@ -395,7 +396,11 @@ func (t *Table) Column(name, flag string) (int, error) {
 		if len(names) > 100 {
 			names = append(slices.Clone(names[:100]), fmt.Sprintf("and %d more", len(t.Columns)-100))
 		}
-		return -1, fmt.Errorf("table: %s: no column %q (%s); its columns are %s%s", t.Path, name, flag,
+		hint := NewSpellings(t.Columns).Must(name)
+		if hint != "" {
+			hint = ": it must be " + hint
+		}
+		return -1, fmt.Errorf("table: %s: no column %q (%s)%s; its columns are %s%s", t.Path, name, flag, hint,
 			strings.Join(names, ", "), t.headerHint())
 	}
 	return at, nil
@@ -409,7 +414,7 @@ func (t *Table) Find(name string) int {
 	if at, ok := t.place[name]; ok {
 		return at
 	}
-	name = strings.TrimSpace(name)
+	name = tidyText(name)
 	if at, ok := t.place[name]; ok {
 		return at
 	}

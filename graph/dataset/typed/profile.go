@@ -151,7 +151,14 @@ func (r *reader) everyColumn(columns map[string][]string) error {
 		for _, role := range kind.roles {
 			for _, text := range role.list {
 				if text != "" && !slices.ContainsFunc(kind.tables, func(name string) bool { _, ok := r.at(text, name, columns[name]); return ok }) {
-					return fmt.Errorf("typed: %s column %s must be in a table of %s, as COLUMN or %s", role.name, text, kind.of, kind.how)
+					must := ""
+					for _, name := range kind.tables {
+						if hint := table.NewSpellings(columns[name]).Must(text); hint != "" {
+							must = ": it must be " + hint
+						}
+					}
+					return fmt.Errorf("typed: %s column %s must be in a table of %s, as COLUMN or %s%s", role.name, text,
+						kind.of, kind.how, must)
 				}
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -217,6 +218,7 @@ func (n *NodeEncoding) Facts(f *facts.Facts, p *dataset.Profile, g *graph.Graph,
 		f.Columns = append(f.Columns, c)
 	}
 	f.Tables = append(f.Tables, one.Tables...)
+	f.AddTable(n.Type, one)
 }
 
 // Draw draws the split of the labelled nodes of one type.
@@ -238,12 +240,15 @@ func (r *reader) join() (*graph.Graph, error) {
 		_, file, _ := strings.Cut(r.config.Nodes[0], "=")
 		g.Name, _, _ = strings.Cut(filepath.Base(file), ".")
 	}
-	sites := []string{}
+	sites := map[string]int{}
 	for _, of := range r.types {
-		sites = append(sites, of.Sites...)
+		for _, name := range of.Sites {
+			sites[name]++
+		}
 	}
-	slices.Sort(sites)
-	g.Sites = slices.Compact(sites)
+	r.facts.AddSpelled(r.config.Tables.Site, table.Unite(sites), nil, nil)
+	g.Sites = slices.Sorted(maps.Keys(sites))
+	spelled := table.NewSpellings(g.Sites)
 	if len(g.Sites) == 0 {
 		g.Sites = nil
 		return g, nil
@@ -255,7 +260,7 @@ func (r *reader) join() (*graph.Graph, error) {
 			continue
 		}
 		for _, s := range of.Site {
-			at, _ := slices.BinarySearch(g.Sites, of.Sites[s])
+			at, _ := slices.BinarySearch(g.Sites, spelled.Find(of.Sites[s]))
 			g.Site = append(g.Site, int32(at))
 		}
 	}
@@ -295,7 +300,7 @@ func (r *reader) readEdges(g *graph.Graph) error {
 		if r.profiles != nil {
 			found = r.edgeProfiles[k]
 		}
-		r.facts.EdgeColumns = append(r.facts.EdgeColumns, n.Of.EdgeFacts(n.Name()+".", found)...)
+		n.Of.EdgeFacts(r.facts, n.Name()+".", found)
 	}
 	if err := edges.Graph(g, len(g.Split)); err != nil {
 		return fmt.Errorf("typed: %w", err)
