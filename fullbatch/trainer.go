@@ -124,7 +124,7 @@ func (t *Trainer) learnFrom(s *shard.Shard) {
 	}
 	t.input = t.model.Encoder.Input(t.model.Spec.Reads(s.X))
 	if spec := t.model.Spec; spec.Encoder.Labels > 0 {
-		t.input = graph.Columns([]graph.Features{t.input, graph.OneHot(graph.TrainClass(s.Labels, s.Split), spec.Classes)})
+		t.input = graph.Columns([]graph.Features{t.input, graph.OneHot(graph.ClassIn(graph.Train, s.Labels, s.Split), spec.Classes)})
 	}
 }
 
@@ -351,7 +351,7 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 		return err
 	}
 	if c := t.model.Spec.CorrectSmooth; c != nil {
-		if scores, err = c.Apply(scores, graph.TrainClass(t.shard.Labels, t.shard.Split), t.spread(ctx, r)); err != nil {
+		if scores, err = c.Apply(scores, graph.ClassIn(graph.Train, t.shard.Labels, t.shard.Split), t.spread(ctx, r)); err != nil {
 			return err
 		}
 	}

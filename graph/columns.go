@@ -79,11 +79,11 @@ func OneHot(class []int32, classes int) Features {
 	return Features{Sparse: s}
 }
 
-// TrainClass returns the class of every training node, −1 for all others.
-func TrainClass(l Labels, split []Split) []int32 {
+// ClassIn returns the class of every node in a split, −1 for all others.
+func ClassIn(in Split, l Labels, split []Split) []int32 {
 	class := make([]int32, len(split))
 	for i, s := range split {
-		if class[i] = -1; s == Train && l.Class != nil {
+		if class[i] = -1; s == in && l.Class != nil {
 			class[i] = l.Class[i]
 		}
 	}

@@ -82,7 +82,6 @@ func (p *run) closedForm(ctx context.Context, m *closed.Form) (mat.Dense, error)
 		p.hidden = graph.Columns(columns).Dense
 		logits = head.Logits(p.hidden)
 	}
-	closed.ToSiteShares(spec.SiteShares, s.Labels, s.Split, logits)
 	return logits, nil
 }
 

@@ -110,10 +110,14 @@ func (p *run) logits(ctx context.Context) (logits mat.Dense, err error) {
 	default:
 		logits, err = p.layers(ctx, p.byPhases)
 	}
-	if err == nil && p.model.Spec.CorrectSmooth != nil {
-		logits, err = p.smooth(ctx, logits)
+	if err != nil {
+		return logits, err
 	}
-	return logits, err
+	p.model.Spec.SiteShares.Apply(logits, graph.ClassIn(graph.Val, p.shard.Labels, p.shard.Split))
+	if p.model.Spec.CorrectSmooth != nil {
+		return p.smooth(ctx, logits)
+	}
+	return logits, nil
 }
 
 // NoRows returns why a model file says nothing of nodes that have the features x, or nil: of nodes without features encoder
@@ -162,10 +166,10 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 	return errors.Join(errs...)
 }
 
-// ReadsLabels reports whether the labels of training nodes are an input of a model.
+// ReadsLabels reports whether labels of training or validation nodes are an input of a model.
 func ReadsLabels(s nn.Spec) bool {
 	classes := s.Encoder.Classes
-	return s.Closed != nil && s.Closed.LeaveOut || classes != nil && classes.LeaveOut || s.CorrectSmooth != nil || s.Encoder.Labels > 0
+	return s.Closed != nil && s.Closed.LeaveOut || classes != nil && classes.LeaveOut || s.CorrectSmooth != nil || s.Encoder.Labels > 0 || s.SiteShares != nil
 }
 
 // labelled reports whether the labels of s are of the model's task.

@@ -100,8 +100,11 @@ func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
 		g = &in
 	}
 	logits, err := m.infer(g)
+	if err == nil && g.Labels.Classes == m.Spec.Classes {
+		m.Spec.SiteShares.Apply(logits, graph.ClassIn(graph.Val, g.Labels, g.Split))
+	}
 	if c := m.Spec.CorrectSmooth; c != nil && err == nil {
-		return c.Apply(logits, graph.TrainClass(g.Labels, g.Split), wholeSpread(g))
+		return c.Apply(logits, graph.ClassIn(graph.Train, g.Labels, g.Split), wholeSpread(g))
 	}
 	return logits, err
 }
@@ -129,7 +132,7 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		x = m.Encoder.WithClasses(x, form.Infer(g, m.Encoder.Input(g.X)))
 	}
 	if m.Spec.Encoder.Labels > 0 {
-		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.TrainClass(g.Labels, g.Split), m.Spec.Classes)})
+		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.ClassIn(graph.Train, g.Labels, g.Split), m.Spec.Classes)})
 	}
 	if hops := m.Spec.Encoder.Hops; hops > 0 {
 		x = withHops(graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN), x, hops)

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 )
@@ -43,6 +44,8 @@ type Spec struct {
 	Closed *closed.Layout `json:"closed,omitempty"`
 	// CorrectSmooth is what becomes of the logits of the trained model; nil: they stay.
 	CorrectSmooth *smooth.CorrectSmooth `json:"correct_smooth,omitempty"`
+	// SiteShares is what each site does to the logits by the shares that the classes have there; nil: nothing.
+	SiteShares *eval.Shares `json:"site_shares,omitempty"`
 	// Decoder is what makes scores of links of the rows of two nodes; nil: nodes have classes or numbers.
 	Decoder *pairs.Spec `json:"decoder,omitempty"`
 }

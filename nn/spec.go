@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 // ReadsEdges reports whether the model computes a node's logits from the rows of its neighbours, too.
@@ -159,6 +160,10 @@ func (s Spec) Validate() error {
 		if s.Task != "single" {
 			bad("correct_smooth needs one class a node (got task %s)", s.Task)
 		}
+	}
+	if c := s.SiteShares; c != nil && (s.Task != "single" || !c.Valid()) {
+		bad("site_shares must have a scale and a temperature above 0, at most %d, and task single (got %g, %g and %s)",
+			eval.MostShares, c.Scale, c.Temperature, s.Task)
 	}
 	for _, err := range s.encoderFaults() {
 		bad("encoder.%w", err)

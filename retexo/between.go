@@ -150,7 +150,7 @@ func (t *Trainer) freeze(ctx context.Context, w work) error {
 	if t.stage = nil; w.Stage+1 < t.config.Stages() {
 		return nil
 	}
-	return t.moveLogits(ctx, w)
+	return t.correct(ctx, w)
 }
 
 // layerOutput computes the rows that the stage after k sees of own nodes. st is stage k's, with its final parameters; nil for

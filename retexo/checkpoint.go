@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/recovery"
 )
@@ -18,6 +19,8 @@ import (
 type header struct {
 	Shapes recovery.Shapes `json:"shapes"`         // of the row arrays
 	Ends   *int            `json:"ends,omitempty"` // the stage that a model of moved logits ends with
+
+	SiteShares *eval.Shares `json:"site_shares,omitempty"` // nn.Spec.SiteShares
 }
 
 // hello exchanges greetings.
@@ -48,7 +51,7 @@ func (t *Trainer) save() error {
 		}
 	}
 	if t.moved {
-		header, err := json.Marshal(header{Ends: &t.result.Ends})
+		header, err := json.Marshal(header{Ends: &t.result.Ends, SiteShares: t.model.Spec.SiteShares})
 		if err != nil {
 			return err
 		}
@@ -114,6 +117,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 			return fmt.Errorf("checkpoint: header: %w", err)
 		}
 	}
+	t.model.Spec.SiteShares = h.SiteShares
 	if t.moved = h.Ends != nil; t.moved {
 		t.result.Ends = *h.Ends
 	}

@@ -160,9 +160,9 @@ func (c Config) validateSolver() error {
 }
 
 // ShareCounts returns shares.Counts of this run: 0 where its logits are never moved.
-func (c Config) ShareCounts() (first, second, wide int) {
+func (c Config) ShareCounts() (first, second, sites, wide int) {
 	if c.Balanced || c.ClassWeights != nil {
-		return 0, 0, 0
+		return 0, 0, 0, 0
 	}
 	return shares.Counts(c.Spec.Kind(), c.Metric, c.Spec.Classes, true)
 }

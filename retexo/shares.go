@@ -11,10 +11,10 @@ import (
 	"github.com/heddle-gnn/heddle/train/shares"
 )
 
-// moveLogits moves the logits of the trained model to the shares of the classes, and measures it once more. It ends the last
-// stage: nothing is changed before all has been summed, and the next checkpoint has all of it.
-func (t *Trainer) moveLogits(ctx context.Context, w work) error {
-	if n, _, _ := t.config.ShareCounts(); n == 0 || !shares.DrawnByClass(t.labels) {
+// correct corrects the logits of the trained model for the shares of the classes, and measures it once more. It ends
+// the last stage: nothing is changed before all has been summed, and the next checkpoint has all of it.
+func (t *Trainer) correct(ctx context.Context, w work) error {
+	if n, _, _, _ := t.config.ShareCounts(); n == 0 {
 		return nil
 	}
 	text := t.end()
@@ -26,26 +26,30 @@ func (t *Trainer) moveLogits(ctx context.Context, w work) error {
 	logits := t.logits[k].Clone()
 	m := shares.Mover{Reducer: t.reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, w) }, Shard: t.shard, Labels: t.labels,
 		Logits: logits, Inductive: t.config.Inductive}
-	move, err := m.Find(ctx)
-	if err != nil || move.By == nil {
+	c, err := m.Find(ctx)
+	if err != nil || c.Bias == nil && c.Sites == nil {
 		return err
 	}
-	move.Add(logits)
 	e := train.Event{Kind: train.StageEnd}
 	if err := t.sumMetrics(ctx, t.id(ofMoved, w), &e, func(split graph.Split) mat.Dense { return logits.Select(t.shard.NodesIn(split)) }); err != nil {
 		return err
 	}
-	kernels.Add(move.By, bias)
+	if t.model.Spec.SiteShares = c.Sites; c.Bias != nil {
+		kernels.Add(c.Bias, bias)
+	}
 	t.logits[k], t.moved = logits, true
 	t.result.Remeasure(k, e)
 	if text != "" {
 		t.report(train.Event{Kind: train.Note, Stage: k, Text: text})
 	}
-	t.report(train.Event{Kind: train.Note, Stage: k, Text: move.Text})
+	for _, text := range c.Notes {
+		t.report(train.Event{Kind: train.Note, Stage: k, Text: text})
+	}
 	return nil
 }
 
-// outputBias returns the constants that the model that ends with stage k adds to its logits; nil: it has none of its own.
+// outputBias returns the constants that the model that ends with stage k adds to its logits; nil: it has none of its
+// own.
 func (t *Trainer) outputBias(k int) []float32 {
 	if n := t.config.headsBefore(k + 1); n > t.config.headsBefore(k) {
 		return t.heads[n-t.config.Spec.Classes : n]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -104,5 +105,41 @@ func TestUnmovedLogits(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestLogitsMoveToSharesOfSites: where sites differ in their shares of the classes, trained layers know it. The model says so, and a
+// finished run is taken up with it.
+func TestLogitsMoveToSharesOfSites(t *testing.T) {
+	g := graphtest.Skewed(false)
+	owner := make([]int32, g.N())
+	for i, class := range g.Labels.Class { // nine of ten nodes of class 0 are at the first site, and one of ten others
+		if (i%100 < 10) == (class == 0) {
+			owner[i] = 1
+		}
+	}
+	shards, err := shard.Cut(g, owner, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 8, Hops: 1})
+	c.Rounds = 30
+	before, dir := mustTrain(t, unmoved(c), shards, nil).result[0].Final(), t.TempDir()
+	whole := mustTrain(t, c, shards, stores(dir))
+	if after := whole.result[0].Final(); after.Test < before.Test+0.05 || after.Val < before.Val+0.05 {
+		t.Errorf("accuracy is %.3f (validation %.3f) after the moves, must be 5 points above %.3f (%.3f)", after.Test, after.Val, before.Test, before.Val)
+	}
+	for rank, final := range trainersOf(t, c, shards) {
+		stores(dir)(rank, final)
+		if done, err := final.Resume(); !done || err != nil {
+			t.Fatalf("%t, %v", done, err)
+		}
+		m, err := final.Model()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by, must := m.Spec.SiteShares, whole.models[rank].Spec.SiteShares; by == nil || must == nil || *by != *must {
+			t.Errorf("the model of peer %d moves logits by %v, must by %v", rank, by, must)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train/linear"
-	"github.com/heddle-gnn/heddle/train/shares"
 )
 
 // columnSets is how many sets of columns a round of class means chooses from, at most.
@@ -87,19 +86,19 @@ func (l *sending) classRounds(c closedform.Config, residual bool) {
 
 // finished adds what is counted of the finished model.
 func (l *sending) finished(c closedform.Config, kind target.Kind) {
-	if first, second := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
-		l.moves(int64(first), int64(second), 0)
-		l.counts("validation nodes that moves to the shares of each site put right and wrong", 1, int64(shares.SiteCounts()), 0)
+	if first, second, sites := c.ShareCounts(); first > 0 { // the first two if as many training nodes are of each class
+		l.moves(int64(first), int64(second), int64(sites), 0)
 	}
 	counts, wide := c.Measured()
 	l.counts("validation and test metrics", 1, 2*int64(counts), 2*int64(wide))
 	l.figures(kind, c.Classes)
 }
 
-// moves adds the sums by which logits are moved to the shares of the classes, with so many likelihoods among the first.
-func (l *sending) moves(first, second, likelihoods int64) {
+// moves adds the sums by which logits are corrected for the shares of the classes, with so many likelihoods among the first.
+func (l *sending) moves(first, second, sites, likelihoods int64) {
 	l.counts("classes that the model gives to validation nodes and to nodes without a label", 1, first, likelihoods)
 	l.counts("right validation nodes of each class, after each move of the logits", 1, second, 0)
+	l.counts("right validation nodes after each move to the shares of each site", 1, sites, 0)
 }
 
 // penalties adds the validation of a round.

@@ -58,8 +58,8 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 		l.stage(c, m, k, metric, wide, updates)
 		l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	}
-	if first, second, likelihoods := c.ShareCounts(); first > 0 { // if as many training nodes are of each class
-		l.moves(int64(first), int64(second), int64(likelihoods))
+	if first, second, sites, likelihoods := c.ShareCounts(); first > 0 { // the second if as many training nodes are of each class
+		l.moves(int64(first), int64(second), int64(sites), int64(likelihoods))
 		l.counts("validation and test metrics of the moved logits", 1, 2*final, 2*wide)
 	}
 	l.figures(c.Spec.Kind(), c.Spec.Classes)

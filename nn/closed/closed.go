@@ -50,10 +50,6 @@ type Layout struct {
 	// (WithoutEdges). Over sites that edges connect, nothing may cross by it.
 	Unconnected bool `json:"unconnected,omitempty"`
 
-	// SiteShares is how many times the logits of a site's nodes move to the shares that the classes have at its validation nodes
-	// (ToSiteShares): how frequent they are at a site is in its data, not in the model. 0: not at all.
-	SiteShares float64 `json:"site_shares,omitempty"`
-
 	// Own is how many rounds see each node's own features alone. Each round after them adds the sum, with
 	// weight 1, of its neighbours' class rows, and nothing else is learned from edges: Hops and LogitHops
 	// are 0, and nothing depends on a degree. While training, the sums may have noise. 0: no such rounds.
@@ -103,9 +99,6 @@ func (s Layout) Faults(features int) (all []error) {
 	}
 	if s.Unconnected && s.Rounded() {
 		bad("unconnected must be false with coarse or withhold_few (got true)")
-	}
-	if !(s.SiteShares >= 0 && s.SiteShares <= MostSiteShares) || s.SiteShares > 0 && (s.Multi || s.Numbers) {
-		bad("site_shares must be 0 to %d, and 0 with multi or numbers (got %g)", MostSiteShares, s.SiteShares)
 	}
 	if s.Own < 0 || s.Own > maxRounds {
 		bad("own_rounds must be 0 to %d (got %d)", maxRounds, s.Own)
@@ -522,6 +515,5 @@ func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
 			logits = h.Logits(graph.Columns(columns).Dense)
 		}
 	}
-	ToSiteShares(m.Spec.SiteShares, g.Labels, g.Split, logits)
 	return logits
 }

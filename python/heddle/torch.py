@@ -86,7 +86,7 @@ class Inputs:
 
     def __init__(
         self, spec: dict[str, Any], x: torch.Tensor, edge_index: torch.Tensor, edge_weight: Any, edge_type: Any, y: Any, train_mask: Any,
-        held_out: Any, edge_attr: Any,
+        held_out: Any, edge_attr: Any, val_mask: Any = None,
     ):  # fmt: skip
         self.sparse = x.layout != torch.strided
         self.x, self.n = x.to_dense() if self.sparse else x, x.shape[0]
@@ -107,7 +107,7 @@ class Inputs:
         if count and not torch.jit.is_tracing() and edge_type.numel() and edge_type.max() >= count:
             raise ValueError(f"edge_type must be 0 to {count - 1}, the relations of the model (got {edge_type.max()})")
         self.relations = _relations(self.n, edge_index, weight, edge_type, count) if count else []
-        self.y, self.train_mask, self.held_out = y, train_mask, held_out
+        self.y, self.train_mask, self.held_out, self.val_mask = y, train_mask, held_out, val_mask
 
 
 class Model(nn.Module):
@@ -139,6 +139,7 @@ class Model(nn.Module):
         train_mask: Optional[torch.Tensor] = None,
         held_out: Optional[torch.Tensor] = None,
         edge_attr: Optional[torch.Tensor] = None,
+        val_mask: Optional[torch.Tensor] = None,
     ) -> torch.Tensor:
         """Returns the logits of every node, [N, C]; of a regression the predictions, of links the rows that the decoder reads.
 
@@ -153,9 +154,11 @@ class Model(nn.Module):
             held_out: [N], validation and test nodes of an inductive run; read where y is.
             edge_attr: [E, G], columns of edges, which models gine and gatv2 that were trained on them read. Of a pair that
                 is listed twice the first row counts.
+            val_mask: [N], the validation nodes of the site, by whose classes y a model with `site_shares` moves logits;
+                None: it does not move them.
         """
-        data = Inputs(self.spec, x, edge_index, edge_weight, edge_type, y, train_mask, held_out, edge_attr)
-        out = self._outputs(data)
+        data = Inputs(self.spec, x, edge_index, edge_weight, edge_type, y, train_mask, held_out, edge_attr, val_mask)
+        out = self._site_shares(self._outputs(data), data)
         return self._unit("mean") + self._unit("deviation") * out if self.spec["task"] == "regression" else out
 
     def _outputs(self, data: Inputs) -> torch.Tensor:
@@ -167,6 +170,18 @@ class Model(nn.Module):
         if self.spec.get("correct_smooth"):
             h = self._correct_and_smooth(h, data)
         return h
+
+    def _site_shares(self, out: torch.Tensor, data: Inputs) -> torch.Tensor:  # (17)
+        s = self.spec.get("site_shares")
+        if not s or data.y is None or data.val_mask is None:
+            return out
+        val, wide = data.val_mask & (data.y >= 0), out.double()
+        own = torch.nn.functional.one_hot(data.y[val], out.shape[1]).double()
+        soft = torch.softmax(wide[val] / s["temperature"], 1)
+        h, g = 1 + own.sum(0), 1 + soft.sum(0)
+        move = torch.log(h / g).expand_as(wide).clone()
+        move[val] = torch.log((h - own) / (g - soft))
+        return out + (torch.round(4096 * s["scale"] * move) / 4096).to(out.dtype) if val.any() else out
 
     def _has(self, name: str) -> bool:
         try:
@@ -556,7 +571,7 @@ def inputs(data: Any, split: int = 0) -> dict[str, torch.Tensor]:
     x = np.zeros((g.num_nodes, 0), np.float32) if g.x is None else g.x
     out = {"x": x if isinstance(x, np.ndarray) else None, "edge_index": g.edge_index, "y": g.y}
     out.update(edge_weight=g.edge_weight, edge_type=g.edge_type, edge_attr=g.edge_attr)
-    out["train_mask"] = masks[0]
+    out["train_mask"], out["val_mask"] = masks[:2]
     held = [m for m in masks[1:] if m is not None]
     out["held_out"] = np.logical_or.reduce(held) if held else None
     if out["edge_weight"] is not None:

@@ -26,8 +26,8 @@ type header struct {
 	Columns int       `json:"columns"`           // the constant included
 	Apart   []float64 `json:"apart,omitempty"`   // Trainer.apart
 	Allowed []float64 `json:"allowed,omitempty"` // Trainer.allowed
-	Shares  float64   `json:"shares,omitempty"`  // closed.Layout.SiteShares
 
+	SiteShares  *eval.Shares `json:"site_shares,omitempty"` // nn.Spec.SiteShares
 	Scales      []eval.Scale `json:"scales,omitempty"`      // Trainer.scales
 	Unconnected bool         `json:"unconnected,omitempty"` // closed.Layout.Unconnected
 }
@@ -80,7 +80,7 @@ func (t *Trainer) save() error {
 	c := &recovery.Checkpoint{Sent: t.sent(), F32: map[string][]float32{"equations/sums": t.parts, "means/statistics": t.stats.Data}}
 	spec := t.model.Closed.Spec
 	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed,
-		Shares: spec.SiteShares, Scales: t.scales, Unconnected: spec.Unconnected})
+		SiteShares: t.model.Spec.SiteShares, Scales: t.scales, Unconnected: spec.Unconnected})
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 	if t.config.Metric == "auc" && t.at.BestRound >= 0 && t.scales == nil { // of a version that counted on other bins
 		return &checkpoint.MismatchError{Path: t.Checkpoints.Dir, Which: []string{"version of this program"}}
 	}
-	if t.model.Closed.Spec.SiteShares = h.Shares; h.Unconnected {
+	if t.model.Spec.SiteShares = h.SiteShares; h.Unconnected {
 		t.withoutEdges()
 	}
 	for _, p := range t.model.Params() {

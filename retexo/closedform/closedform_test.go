@@ -22,7 +22,6 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/shares"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -372,7 +371,7 @@ func TestBytes(t *testing.T) {
 		t.Errorf("%v bytes were sent, want fewer of sums", sent)
 	}
 	r := mustRun(t, c, shards, options{})
-	predicted, moved := c.ShareCounts()
+	predicted, moved, sites := c.ShareCounts()
 	sums := 2*(2*classes+3) + // label counts
 		2*2*f + 4*2 + 8 + // statistics of 16 bits, two grids, nodes
 		f*classes + 4*classes + 8*classes + // class means of 8 bits, grids, counts
@@ -380,7 +379,7 @@ func TestBytes(t *testing.T) {
 		4*(1+classes)*(2+classes)/2 + 4*(1+classes)*classes + // normal equations
 		2*(len(c.Lambdas)+1) + // right answers of each candidate, validation nodes
 		2*predicted + 2*moved + // predicted classes, right nodes of each move
-		2*shares.SiteCounts() + // nodes that moves at each site put right and wrong
+		2*sites + // right nodes of each move to the shares of sites
 		2*2*(4*5+1+2+3*classes) // metrics of the finished model, a loss in four numbers of five digits
 	if got := r.sent().Reduce; got != int64(2*(k-1)*sums) {
 		t.Errorf("sums take %d bytes, want %d", got, 2*(k-1)*sums)

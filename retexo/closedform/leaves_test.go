@@ -210,6 +210,7 @@ func TestEdgesBetweenMembers(t *testing.T) {
 	const sites = 2
 	g := communities(300, 4)
 	c := leavesConfig(g, "labels")
+	c.ClassWeights = slices.Repeat([]float32{1}, g.Labels.Classes) // logits are not moved, as none are with leaves
 	one := mustRun(t, c, []*shard.Shard{shard.Whole(g)}, options{}).trainers[0]
 	for name, single := range map[string]bool{"graphs": false, "one node each": true} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package closedform
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/target"
@@ -10,27 +11,30 @@ import (
 	"github.com/heddle-gnn/heddle/train/shares"
 )
 
-// ShareCounts returns how many counts the two sums have by which logits are moved to the classes' shares (package shares); 0:
-// they never are.
-func (c Config) ShareCounts() (first, second int) {
+// ShareCounts returns shares.Counts of this run: 0 where its logits are never moved.
+func (c Config) ShareCounts() (first, second, sites int) {
 	if c.Epsilon > 0 || c.Balanced || c.ClassWeights != nil {
-		return 0, 0
+		return 0, 0, 0
 	}
 	kind, _ := target.Named(c.Task)
-	first, second, _ = shares.Counts(kind, c.Metric, c.Classes, false)
-	return first, second
+	first, second, sites, _ = shares.Counts(kind, c.Metric, c.Classes, false)
+	return first, second, sites
 }
 
-// moved returns what is added to the logits of each class; nil: nothing.
-func (t *Trainer) moved(ctx context.Context) ([]float32, error) {
-	if n, _ := t.config.ShareCounts(); n == 0 || t.Leaves || !shares.DrawnByClass(t.labels) {
+// correct corrects the final logits for the shares of the classes, and returns what is added to those of each class; nil: nothing.
+func (t *Trainer) correct(ctx context.Context) ([]float32, error) {
+	if n, _, _ := t.config.ShareCounts(); n == 0 || t.Leaves {
 		return nil, nil
 	}
 	m := shares.Mover{Reducer: t.reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, 0, 0) }, Shard: t.shard, Labels: t.labels,
-		Logits: t.best(), Inductive: t.config.Inductive, Temperature: 1.0 / closed.Sharpness}
-	move, err := m.Find(ctx)
-	if err == nil && move.By != nil {
-		t.note(train.Note, "%s", move.Text)
+		Logits: t.final, Inductive: t.config.Inductive, Temperature: 1.0 / closed.Sharpness}
+	c, err := m.Find(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("shares of the classes: %w", err)
 	}
-	return move.By, err
+	t.model.Spec.SiteShares = c.Sites
+	for _, text := range c.Notes {
+		t.note(train.Note, "%s", text)
+	}
+	return c.Bias, nil
 }

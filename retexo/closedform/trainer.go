@@ -24,7 +24,6 @@ import (
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
 	"github.com/heddle-gnn/heddle/train/recovery"
-	"github.com/heddle-gnn/heddle/train/shares"
 )
 
 // Trainer is one peer's part in the rounds.
@@ -152,11 +151,14 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 	}
 	if t.at.Stage == 0 {
-		by, err := t.moved(ctx)
-		if err != nil {
-			return fmt.Errorf("shares of the classes: %w", err)
+		if t.final = t.best().Clone(); t.KeepHidden {
+			t.hidden = t.bestColumns().Clone()
 		}
-		if err := t.measure(ctx, by); err != nil {
+		by, err := t.correct(ctx)
+		if err != nil {
+			return err
+		}
+		if err := t.measure(ctx); err != nil {
 			return fmt.Errorf("test: %w", err)
 		}
 		if by != nil { // once, whatever failed before
@@ -426,31 +428,11 @@ func (t *Trainer) bestColumns() mat.Dense {
 // asked for them before Run.
 func (t *Trainer) Hidden() mat.Dense { return t.hidden }
 
-// measure sums the metric of the best round's logits, moved by so much of each class (nil: nothing) and to the shares of each site
-// where that is better, over all validation and test nodes, and reports the end of the run.
-func (t *Trainer) measure(ctx context.Context, by []float32) error {
+// measure sums the metric of the final logits over all validation and test nodes, and reports the end of the run.
+func (t *Trainer) measure(ctx context.Context) error {
 	a := t.config.measured(t.shard.Labels).On(t.scales)
 	size := a.Size()
 	v := make([]int64, 2*size)
-	if t.final = t.best().Clone(); t.KeepHidden {
-		t.hidden = t.bestColumns().Clone()
-	}
-	for i := range t.final.Rows {
-		if by != nil {
-			kernels.Add(by, t.final.Row(i))
-		}
-	}
-	if n, _ := t.config.ShareCounts(); n > 0 && !t.Leaves && t.shard.Parts > 1 && t.labels.Validating() > 0 {
-		id, others := t.id("moves to the shares of sites", 0, 0), int64(t.labels.Validating())-t.ownValidating()
-		times, gain, err := shares.SiteShares(ctx, t.reducer, id, t.shard, t.final, others)
-		if err != nil {
-			return err
-		}
-		if t.model.Closed.Spec.SiteShares = times; times > 0 {
-			t.note(train.Note, "sites differ in their shares of the classes: logits move to them %g times, and %d more validation nodes are right", times, gain)
-		}
-		closed.ToSiteShares(times, t.shard.Labels, t.shard.Split, t.final)
-	}
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		rows := t.shard.NodesIn(split)
 		of, logits := t.shard.Labels.Select(rows), t.final.Select(rows)

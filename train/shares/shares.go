@@ -1,9 +1,11 @@
-// Package shares moves the logits of a model to the shares of the classes. Training nodes that were drawn by class, about as
-// many of each, do not tell how frequent the classes are, and a model of them takes all for equally frequent. With
-// softmax(logits/T) as probabilities of classes of shares p, those of shares q have logits + T·log(q/p) (Saerens, Latinne and
-// Decaestecker, Neural Computation 14, 2002). The shares are those of the validation nodes; where these were drawn by class,
-// too, they are the most likely ones by the classes that the model gives to nodes without a label (the same; Lipton, Wang
-// and Smola, ICML 2018), of the types that have labels. Validation nodes choose how much of the move is made.
+// Package shares corrects the logits of a model for the shares of the classes. Training nodes that were drawn by
+// class, about as many of each, do not tell how frequent the classes are, and a model of them takes all for equally
+// frequent. With softmax(logits/T) as probabilities of classes of shares p, those of shares q have logits +
+// T·log(q/p) (Saerens, Latinne and Decaestecker, Neural Computation 14, 2002). The shares are those of the validation
+// nodes; where these were drawn by class, too, they are the most likely ones by the classes that the model gives to
+// nodes without a label (the same; Lipton, Wang and Smola, ICML 2018), of the types that have labels. Where sites
+// differ, each moves its logits on to its own shares (eval.Shares). Validation nodes choose how much of either move
+// is made.
 package shares
 
 import (
@@ -18,7 +20,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train/labels"
 )
@@ -26,24 +27,24 @@ import (
 // mostClasses is up to how many classes logits are moved: validation nodes say which classes are mistaken for which.
 const mostClasses = 50
 
-// parts are those of the whole move from which validation nodes choose.
-var parts = []float64{0, 0.25, 0.5, 0.75, 1}
+var (
+	// parts are those of the move to the shares of all sites from which validation nodes choose.
+	parts = []float64{0, 0.25, 0.5, 0.75, 1}
+	// scales are those of the moves to the shares of each site (eval.Shares).
+	scales = []float64{0, 0.125, 0.25, 0.5, 1}
+)
 
-// Counts returns how many counts the two sums have by which logits are moved, and how many of the first are wide
-// (comm.Contribution); 0: logits of such labels are never moved. fitted says that their temperature is.
-func Counts(k target.Kind, metric eval.Metric, classes int, fitted bool) (first, second, wide int) {
+// Counts returns how many counts the sums have by which logits are corrected, and how many of the first are wide
+// (comm.Contribution); 0: logits of such labels are never moved. The first two are of all sites together, the last
+// one is of several sites' own shares. fitted says that the temperature of logits is.
+func Counts(k target.Kind, metric eval.Metric, classes int, fitted bool) (first, second, sites, wide int) {
 	if k != target.Single || metric != "accuracy" || classes < 2 || classes > mostClasses {
-		return 0, 0, 0
+		return 0, 0, 0, 0
 	}
 	if fitted {
 		_, wide = eval.Likelihoods(k, classes)
 	}
-	return wide + classes*(classes+1), len(parts) * classes, wide
-}
-
-// DrawnByClass reports whether training nodes were drawn by class, and nodes validate that can choose a move.
-func DrawnByClass(c labels.Counts) bool {
-	return c.Validating() > 0 && even(c.Classes)
+	return wide + classes*(classes+1), len(parts) * classes, 2 * len(scales), wide
 }
 
 // even reports whether nodes were drawn by class, given how many each class has: each has some, and their
@@ -59,92 +60,129 @@ func even(nodes []float64) bool {
 	return slices.Min(nodes) > 0 && 4*(classes*squares-all*all) <= all*(classes-1)
 }
 
-// Mover is one peer's part in finding a move.
+// Mover is one peer's part in finding a correction.
 type Mover struct {
 	Reducer   comm.Reducer
 	ID        func(kind string) comm.ReduceID
 	Shard     *shard.Shard // with the split to train by
 	Labels    labels.Counts
-	Logits    mat.Dense // of own nodes, [Owned × C]
+	Logits    mat.Dense // of own nodes, [Owned × C]; Find changes them
 	Inductive bool      // held-out nodes tell no shares
 
-	// Temperature divides the logits for probabilities; 0: it is fitted on validation nodes. Of the parts of the move the least that
-	// validates best is made. Where it is fitted and validation nodes were drawn by class, it is the largest within half a
-	// standard error of that: they are few of a frequent class, and cannot tell them apart.
+	// Temperature divides the logits for probabilities; 0: it is fitted on validation nodes.
 	Temperature float64
+
+	val, class []int32 // own validation nodes, and their classes
 }
 
-// Move is what is added to logits.
-type Move struct {
-	By   []float32 // of each class; nil: nothing
-	Text string    // what there is to say of it
+// Correction is what is done to the logits of a model.
+type Correction struct {
+	Bias  []float32    // is added to them, of each class; nil: nothing
+	Sites *eval.Shares // what each site does after that; nil: nothing
+	Notes []string     // what there is to say of it
 }
 
-// Add adds the move to the rows of logits.
-func (m Move) Add(logits mat.Dense) {
-	if m.By == nil {
-		return
+// Find finds the correction, the same at every peer, and makes it.
+func (m *Mover) Find(ctx context.Context) (c Correction, err error) {
+	drawn, t := even(m.Labels.Classes), m.Temperature
+	if m.Labels.Validating() == 0 || !drawn && m.Shard.Parts == 1 {
+		return c, nil
 	}
-	for i := range logits.Rows {
-		kernels.Add(m.By, logits.Row(i))
+	m.val = m.Shard.NodesIn(graph.Val)
+	m.class = m.Shard.Labels.Select(m.val).Class
+	if drawn || t == 0 {
+		confusion, given, fitted, err := m.predicted(ctx)
+		if t = fitted; err == nil && drawn {
+			err = m.together(ctx, confusion, given, t, &c)
+		}
+		if err != nil {
+			return c, err
+		}
 	}
+	if m.Shard.Parts > 1 {
+		err = m.apart(ctx, t, &c)
+	}
+	return c, err
 }
 
-// Find returns the move, the same at every peer.
-func (m *Mover) Find(ctx context.Context) (Move, error) {
-	confusion, given, t, err := m.predicted(ctx)
-	if err != nil {
-		return Move{}, err
-	}
+// together finds the move to the shares of all sites, the same for all nodes.
+func (m *Mover) together(ctx context.Context, confusion [][]float64, given []float64, t float64, c *Correction) error {
 	classes := m.Labels.Classes
 	validating := make([]float64, len(classes)) // nodes of each class
-	all := 0.0
 	for k, row := range confusion {
 		for _, n := range row {
 			validating[k] += n
-			all += n
 		}
 	}
-	shares, weight := slices.Clone(validating), slices.Repeat([]float64{1}, len(classes))
-	drawn := even(validating) // by class
-	if drawn {
-		shares = shifted(confusion, given)
-		for k, q := range shares {
-			weight[k] = q / validating[k]
+	drawn, weight, by := even(validating), make([]float64, len(classes)), make([]float64, len(classes))
+	shares := shifted(confusion, given)
+	for k, n := range validating {
+		if weight[k] = shares[k] / n; !drawn { // by class
+			weight[k], shares[k] = 1, (n+1)/(m.Labels.Validating()+float64(len(classes)))
 		}
-	} else {
-		for k, n := range validating {
-			shares[k] = (n + 1) / (all + float64(len(classes)))
-		}
+		by[k] = t * math.Log(shares[k]*m.Labels.Labelled/classes[k])
 	}
-	by := make([]float64, len(classes))
-	for k, q := range shares {
-		by[k] = t * math.Log(q*m.Labels.Labelled/classes[k])
-	}
-	right, err := m.right(ctx, by, confusion)
+	right, err := m.right(ctx, "moved logits", parts, m.class, validating, func(part float64, logits mat.Dense) {
+		add(eval.Move(by, part), logits)
+	})
 	if err != nil {
-		return Move{}, err
+		return err
 	}
-	best := choose(right, weight, validating, drawn && m.Temperature == 0)
-	if best == 0 {
-		return Move{}, nil
+	for k, n := range right[0] {
+		if n != confusion[k][k] {
+			return comm.Refused("the right validation nodes of class %d must be %g, as was counted before (got %g)",
+				k, confusion[k][k], n)
+		}
 	}
-	return Move{By: closed.Move(by, parts[best]), Text: fmt.Sprintf(
-		"the classes have %s training nodes; their shares of all nodes seem to be %.1f to %.1f %%, and %g %% of that are in the logits",
-		fromTo(classes), 100*slices.Min(shares), 100*slices.Max(shares), 100*parts[best])}, nil
+	if best := choose(right, weight, validating, drawn); best > 0 {
+		c.Bias = eval.Move(by, parts[best])
+		add(c.Bias, m.Logits)
+		c.Notes = append(c.Notes, fmt.Sprintf(
+			"the classes have %g to %g training nodes; their shares of all nodes seem to be %.1f to %.1f %%, and %g %% of that are in the logits",
+			slices.Min(classes), slices.Max(classes), 100*slices.Min(shares), 100*slices.Max(shares), 100*parts[best]))
+	}
+	return nil
 }
 
-// fromTo writes the least and the largest of nodes.
-func fromTo(nodes []float64) string {
-	least, most := slices.Min(nodes), slices.Max(nodes)
-	if least == most {
-		return fmt.Sprint(least)
+// apart finds the move to the shares of each site, one that is better than none by two standard errors.
+func (m *Mover) apart(ctx context.Context, t float64, c *Correction) error {
+	before := make([]int32, len(m.class)) // 1: right without, 0: wrong, −1: no label
+	for i, k := range m.class {
+		if before[i] = min(k, 0); eval.ArgMax(m.Logits.Row(int(m.val[i]))) == int(k) {
+			before[i] = 1
+		}
 	}
-	return fmt.Sprintf("%g to %g", least, most)
+	most := []float64{m.Labels.Validating(), m.Labels.Validating()}
+	move := func(scale float64, logits mat.Dense) {
+		(&eval.Shares{Scale: scale, Temperature: t}).Apply(logits, m.class)
+	}
+	right, err := m.right(ctx, "moves to the shares of sites", scales, before, most, move)
+	more := 0.0
+	for p := range right {
+		won, lost := right[p][0], right[0][1]-right[p][1]
+		if won-lost > more && won-lost > 2*math.Sqrt(won+lost) {
+			more, c.Sites = won-lost, &eval.Shares{Scale: scales[p], Temperature: t}
+		}
+	}
+	if c.Sites != nil {
+		c.Sites.Apply(m.Logits, graph.ClassIn(graph.Val, m.Shard.Labels, m.Shard.Split))
+		c.Notes = append(c.Notes, fmt.Sprintf("sites differ in their shares of the classes: "+
+			"logits move to them by %g times their logarithms, and %g more validation nodes are right", c.Sites.Scale, more))
+	}
+	return err
 }
 
-// choose returns which part of the move is made, given how many validation nodes of each class are right after each, what
-// a node of each class counts, and how many validate: the first of the best, or the last within half a standard error of it.
+// add adds a move to the rows of logits.
+func add(move []float32, logits mat.Dense) {
+	for i := range logits.Rows {
+		kernels.Add(move, logits.Row(i))
+	}
+}
+
+// choose returns which part of the move is made, given how many validation nodes of each class are right after each,
+// what a node of each class counts, and how many validate: the first of the best or, if last, the last within half a
+// standard error of it. Validation nodes that were drawn by class are few of a frequent class, and cannot tell the
+// parts apart.
 func choose(right [][]float64, weight, validating []float64, last bool) (part int) {
 	sums, whole, squares := make([]float64, len(right)), 0.0, 0.0
 	for k, w := range weight {
@@ -169,11 +207,11 @@ func choose(right [][]float64, weight, validating []float64, last bool) (part in
 	return part
 }
 
-// predicted sums which classes the model gives: to validation nodes, by their class, and to nodes without a label. t is the
-// temperature of the logits.
+// predicted sums which classes the model gives: to validation nodes, by their class, and to nodes without a label. t
+// is the temperature of the logits.
 func (m *Mover) predicted(ctx context.Context) (confusion [][]float64, given []float64, t float64, err error) {
 	classes, s := len(m.Labels.Classes), m.Shard
-	size, _, wide := Counts(target.Single, "accuracy", classes, m.Temperature == 0)
+	size, _, _, wide := Counts(target.Single, "accuracy", classes, m.Temperature == 0)
 	c := &comm.Contribution{ID: m.ID("predicted classes"), Counts: make([]int64, size), CountBits: comm.CountBits(s.Nodes),
 		Wide: func(i int) bool { return i < wide }}
 	counts, labelled := c.Counts[wide:], labelledTypes(s)
@@ -188,11 +226,10 @@ func (m *Mover) predicted(ctx context.Context) (confusion [][]float64, given []f
 			counts[classes*classes+eval.ArgMax(class)]++
 		}
 	}
-	val := s.NodesIn(graph.Val)
 	if wide > 0 {
-		eval.WriteLikelihoods(c.Counts, m.Logits.Select(val), s.Labels.Select(val))
+		eval.WriteLikelihoods(c.Counts, m.Logits.Select(m.val), s.Labels.Select(m.val))
 	}
-	own, rest := slices.Clone(counts), int64(m.Labels.Validating())-int64(s.Labels.Select(val).Labelled())
+	own, rest := slices.Clone(counts), int64(m.Labels.Validating())-int64(s.Labels.Select(m.val).Labelled())
 	c.CountLimit = func(i int) comm.Limit {
 		switch {
 		case i < wide:
@@ -212,12 +249,8 @@ func (m *Mover) predicted(ctx context.Context) (confusion [][]float64, given []f
 	if n != rest {
 		return nil, nil, 0, comm.Refused("the labelled validation nodes of the other peers must be %d, as was counted before (got %d)", rest, n)
 	}
-	for k := range classes + 1 {
-		row := make([]float64, classes)
-		for j, n := range counts[k*classes : (k+1)*classes] {
-			row[j] = float64(n)
-		}
-		confusion = append(confusion, row)
+	for row := range slices.Chunk(counts, classes) {
+		confusion = append(confusion, numbers(row))
 	}
 	if t = m.Temperature; t == 0 {
 		t = eval.FitTemperatures(c.Counts[:wide], target.Single, classes).Shared
@@ -237,44 +270,113 @@ func labelledTypes(s *shard.Shard) []bool {
 	return types
 }
 
-// right sums how many validation nodes of each class are right after each of the moves by a part of by.
-func (m *Mover) right(ctx context.Context, by []float64, confusion [][]float64) (all [][]float64, err error) {
-	classes, s := len(by), m.Shard
-	c := &comm.Contribution{ID: m.ID("moved logits"), Counts: make([]int64, len(parts)*classes), CountBits: comm.CountBits(s.Nodes)}
-	own, row := make([]float64, classes), make([]float32, classes)
-	for _, i := range s.NodesIn(graph.Val) {
-		k := s.Labels.Class[i]
-		if k < 0 {
-			continue
-		}
-		own[k]++
-		for p, part := range parts {
-			copy(row, m.Logits.Row(int(i)))
-			kernels.Add(closed.Move(by, part), row)
-			if eval.ArgMax(row) == int(k) {
-				c.Counts[p*classes+int(k)]++
+// right sums how many validation nodes of each group are right after each of the moves, given the group of each own
+// one (−1: it has no label). most is how many nodes of a group validate.
+func (m *Mover) right(ctx context.Context, kind string, moves []float64, group []int32, most []float64,
+	move func(by float64, logits mat.Dense)) (all [][]float64, err error) {
+	groups, others := len(most), slices.Clone(most)
+	c := &comm.Contribution{ID: m.ID(kind), Counts: make([]int64, len(moves)*groups), CountBits: comm.CountBits(m.Shard.Nodes)}
+	for p, by := range moves {
+		logits := m.Logits.Select(m.val)
+		move(by, logits)
+		for i, g := range group {
+			if g < 0 {
+				continue
+			}
+			if p == 0 {
+				others[g]--
+			}
+			if eval.ArgMax(logits.Row(i)) == int(m.class[i]) {
+				c.Counts[p*groups+int(g)]++
 			}
 		}
 	}
 	c.CountLimit = func(i int) comm.Limit {
-		k, n := i%classes, 0.0
-		for _, v := range confusion[k] {
-			n += v
-		}
-		return comm.Limit{What: "a count of validation nodes", Least: 0, Most: n - own[k]}
+		return comm.Limit{What: "a count of validation nodes", Least: 0, Most: others[i%groups]}
 	}
 	if _, err := m.Reducer.Reduce(ctx, c); err != nil {
 		return nil, err
 	}
-	for p := range parts {
-		counts := make([]float64, classes)
-		for k, n := range c.Counts[p*classes : (p+1)*classes] {
-			counts[k] = float64(n)
-			if p == 0 && counts[k] != confusion[k][k] {
-				return nil, comm.Refused("the right validation nodes of class %d must be %g, as was counted before (got %d)", k, confusion[k][k], n)
-			}
-		}
-		all = append(all, counts)
+	for row := range slices.Chunk(c.Counts, groups) {
+		all = append(all, numbers(row))
 	}
 	return all, nil
+}
+
+// numbers returns counts as numbers to reckon with.
+func numbers(counts []int64) []float64 {
+	to := make([]float64, len(counts))
+	for k, n := range counts {
+		to[k] = float64(n)
+	}
+	return to
+}
+
+const (
+	// shareSteps is how many steps of estimation are made, more than it takes.
+	shareSteps = 200
+	// leastPrior is how many nodes, as a part of those without a label, count at least as being of all classes alike.
+	leastPrior = 0.1
+	// priorNodes over the number of validation nodes of a class is that part for a model without mistakes.
+	priorNodes = 2
+	// leastTold is how well a model is taken to tell the classes apart at least.
+	leastTold = 0.01
+)
+
+// prior returns how many nodes, as a part of those without a label, count as being of all classes alike. The shares
+// are estimated from which classes the model mistakes for which, and few validation nodes tell that: the fewer they
+// are, and the less the model tells the classes apart, the larger is the prior. told is 0 for a guess and 1 without
+// mistakes.
+func prior(confusion [][]float64) float64 {
+	classes := float64(len(confusion))
+	right, validating := 0.0, 0.0 // parts of a class, and nodes of one, means over the classes
+	for k, row := range confusion {
+		n := 0.0
+		for _, v := range row {
+			n += v
+		}
+		right += row[k] / max(n, 1) / classes
+		validating += n / classes
+	}
+	told := (right - 1/classes) / (1 - 1/classes)
+	return max(leastPrior, priorNodes/(max(validating, 1)*max(told, leastTold)))
+}
+
+// shifted returns the most likely shares of the classes of nodes to which a model gave classes so many times, where
+// confusion[k] is how many times it gave each class to nodes of class k: by expectation and maximisation, from equal
+// shares.
+func shifted(confusion [][]float64, given []float64) []float64 {
+	classes, nodes := len(given), 0.0
+	chance := make([][]float64, classes) // of each class given to a node of class k
+	for k, row := range confusion {
+		n := 0.5
+		for _, v := range row {
+			n += v
+		}
+		for _, v := range row {
+			chance[k] = append(chance[k], (v+0.5/float64(classes))/n)
+		}
+		nodes += given[k]
+	}
+	alike := prior(confusion)
+	shares := slices.Repeat([]float64{1 / float64(classes)}, classes)
+	for range shareSteps {
+		next := slices.Repeat([]float64{alike * nodes / float64(classes)}, classes)
+		for j, n := range given {
+			sum := 0.0
+			for k, q := range shares {
+				sum += float64(q * chance[k][j])
+			}
+			for k, q := range shares {
+				next[k] += float64(n * q * chance[k][j] / sum)
+			}
+		}
+		for k := range next {
+			next[k] /= (1 + alike) * max(nodes, 1)
+		}
+		if nodes > 0 {
+			shares = next
+		}
+	}
+	return shares
 }

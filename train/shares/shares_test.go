@@ -2,6 +2,7 @@ package shares
 
 import (
 	"context"
+	"math"
 	"slices"
 	"testing"
 
@@ -22,19 +23,19 @@ func (alone) Reduce(context.Context, *comm.Contribution) (comm.Reduced, error) {
 	return comm.Reduced{}, nil
 }
 
-// find returns the move of logits of g's nodes, at one peer.
-func find(t *testing.T, g *graph.Graph, logits mat.Dense) Move {
+// find returns the correction of logits of g's nodes, at one peer.
+func find(t *testing.T, g *graph.Graph, logits mat.Dense) Correction {
 	s, id := shard.Whole(g), func(kind string) comm.ReduceID { return comm.ReduceID{Kind: kind} }
 	counts, err := labels.Count(t.Context(), alone{}, id("labels"), s, labels.Draw{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Mover{Reducer: alone{}, ID: id, Shard: s, Labels: counts, Logits: logits}
-	move, err := m.Find(t.Context())
+	m := Mover{Reducer: alone{}, ID: id, Shard: s, Labels: counts, Logits: logits.Clone()}
+	c, err := m.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return move
+	return c
 }
 
 // skewed returns the graph of 7, 2 and 1 of ten nodes, and logits of them: noise, and more for a node's class. 30 nodes of each
@@ -81,7 +82,9 @@ func TestPoorModelStays(t *testing.T) {
 		for draw := range draws {
 			g, logits := skewed(rng.New(uint64(draw)), more, validating)
 			before := accuracy(g, logits)
-			find(t, g, logits).Add(logits)
+			if by := find(t, g, logits).Bias; by != nil {
+				add(by, logits)
+			}
 			change := accuracy(g, logits) - before
 			gain += change / draws
 			worst = min(worst, change)
@@ -117,7 +120,7 @@ func TestDrawnByClass(t *testing.T) {
 func TestMissingLabels(t *testing.T) {
 	g, logits := skewed(rng.New(1), 1.5, 30)
 	want := find(t, g, logits)
-	if want.By == nil {
+	if want.Bias == nil {
 		t.Fatal("logits are not moved")
 	}
 	lost := map[graph.Split]int{}
@@ -128,11 +131,11 @@ func TestMissingLabels(t *testing.T) {
 		}
 	}
 	got := find(t, g, logits)
-	if got.By == nil {
+	if got.Bias == nil {
 		t.Fatal("logits are not moved without a few labels")
 	}
-	if !(got.By[0] > 0 && got.By[0] > got.By[1] && got.By[1] > got.By[2]) {
-		t.Errorf("the move is %v without a few labels, must be up for frequent classes as %v", got.By, want.By)
+	if !(got.Bias[0] > 0 && got.Bias[0] > got.Bias[1] && got.Bias[1] > got.Bias[2]) {
+		t.Errorf("the move is %v without a few labels, must be up for frequent classes as %v", got.Bias, want.Bias)
 	}
 }
 
@@ -140,7 +143,7 @@ func TestMissingLabels(t *testing.T) {
 func TestOtherTypesTellNothing(t *testing.T) {
 	g, logits := skewed(rng.New(1), 1.5, 30)
 	want := find(t, g, logits)
-	if want.By == nil {
+	if want.Bias == nil {
 		t.Fatal("logits are not moved")
 	}
 	n := g.N()
@@ -159,7 +162,46 @@ func TestOtherTypesTellNothing(t *testing.T) {
 	g.Adj, g.X = adj, graph.Features{Dense: x}
 	g.Split = append(g.Split, make([]graph.Split, n)...)
 	g.Labels.Class = append(g.Labels.Class, slices.Repeat([]int32{-1}, n)...)
-	if got := find(t, g, more); !slices.Equal(got.By, want.By) {
-		t.Errorf("the move is %v with nodes of another type, must be %v", got.By, want.By)
+	if got := find(t, g, more); !slices.Equal(got.Bias, want.Bias) {
+		t.Errorf("the move is %v with nodes of another type, must be %v", got.Bias, want.Bias)
+	}
+}
+
+func TestShiftedShares(t *testing.T) {
+	chance := [][]float64{{0.8, 0.1, 0.1}, {0.2, 0.7, 0.1}, {0.1, 0.3, 0.6}}
+	shares := []float64{0.6, 0.3, 0.1}
+	confusion, given := make([][]float64, 3), make([]float64, 3)
+	for k, row := range chance {
+		for j, p := range row {
+			confusion[k] = append(confusion[k], 1000*p)
+			given[j] += 5000 * shares[k] * p
+		}
+	}
+	for k, q := range shifted(confusion, given) {
+		if math.Abs(q-shares[k]) > 0.08 { // a tenth more nodes count as of all classes alike
+			t.Errorf("class %d has a share of %.3f, must be %.3f", k, q, shares[k])
+		}
+	}
+	for _, q := range shifted(confusion, []float64{0, 0, 0}) {
+		if math.Abs(q-1.0/3) > 1e-12 {
+			t.Errorf("a share is %g without nodes, must be a third", q)
+		}
+	}
+}
+
+// TestChoose: the first of the best parts is chosen, or of few validation nodes the last that they cannot tell from it.
+func TestChoose(t *testing.T) {
+	right := [][]float64{{10, 20}, {14, 18}, {16, 15}, {16, 15}, {20, 3}}
+	weight, validating := []float64{0.7 / 20, 0.3 / 20}, []float64{20, 20}
+	if got := choose(right, weight, validating, false); got != 2 {
+		t.Errorf("part %d is chosen, must be 2, the first of the best", got)
+	}
+	right[4] = []float64{17, 12}
+	if got := choose(right, weight, validating, true); got != 4 {
+		t.Errorf("part %d is chosen, must be 4, within half a standard error of the best", got)
+	}
+	right[4] = []float64{10, 10}
+	if got := choose(right, weight, validating, true); got != 3 {
+		t.Errorf("part %d is chosen, must be 3, the last near the best", got)
 	}
 }
