@@ -349,7 +349,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	c.Optimizer = optim.Config{} // betas are those that the optimiser takes for zero
 	q.fill(&c)
 	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
-	c.Metric, c.Solver, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Solver, q.Rounds*q.LocalSteps
+	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds*q.LocalSteps
 	c.Rows = q.coding()
 	if c.Classes, c.WithoutClasses = columns, without; columns != nil && q.Decay == Defaults(Plan{}).Decay {
 		c.EnoughLabels = enoughLabels

@@ -25,12 +25,11 @@ type setting struct {
 	Rounds    int         `json:"rounds"`
 	EvalEvery int         `json:"eval_every"` // 0: not a trainer of rounds
 	KeepLast  bool        `json:"keep_last"`
-	Solver    string      `json:"solver"`
 }
 
 // draw returns which nodes validated in training if none were marked for it.
 func (s setting) draw(layerwise bool) labels.Draw {
-	c := retexo.Config{KeepLast: s.KeepLast, Solver: s.Solver}
+	c := retexo.Config{KeepLast: s.KeepLast}
 	c.Seed, c.Rounds, c.EvalEvery = s.Seed, s.Rounds, s.EvalEvery
 	if layerwise {
 		return c.Draw()

@@ -306,6 +306,12 @@ func TestFormerNames(t *testing.T) {
 			t.Errorf("%s is accepted", text)
 		}
 	}
+	_, err := Read(nil, map[string]string{"carry": "scores", "rounds": "0x", "label_epsilon": "4"}, nil)
+	for _, want := range []string{`(got "carry")`, `(got "label_epsilon")`, "rounds"} {
+		if !strings.Contains(errorText(err), want) {
+			t.Errorf("the error of names that are no settings must have %s (got %v)", want, err)
+		}
+	}
 }
 
 // leaves adds the fields of a configuration that are no structs, by path, with their values.

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/goccy/go-yaml"
@@ -45,6 +46,11 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, err error) {
 	for _, s := range settings() {
 		if given := plan.Get(s); !printable(given) { // errors and pages have it, which are read at terminals
 			return nil, fmt.Errorf("%s must be printable ASCII (got %+q)", s.Name, given)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, ok := Lookup(name); !ok {
+			r.errs = append(r.errs, fmt.Errorf("every given name must be a setting (got %q)", name))
 		}
 	}
 	r.others(&plan)

@@ -24,10 +24,9 @@ import (
 type Config struct {
 	train.Config
 
-	LocalSteps int    `json:"local_steps"` // optimizer steps between two reductions; at least 1. 1 is exact data-parallel training
-	Solver     string `json:"solver"`      // "adam", "adamw", "sgd"; Optimizer.Name is the same
-	Neighbours int    `json:"neighbours"`  // in-edges of a node that a layer trains on, drawn in each round; 0: all
-	PCAPasses  int    `json:"pca_passes"`  // encoder pca: products with the Gram matrix; at least 1
+	LocalSteps int `json:"local_steps"` // optimizer steps between two reductions; at least 1. 1 is exact data-parallel training
+	Neighbours int `json:"neighbours"`  // in-edges of a node that a layer trains on, drawn in each round; 0: all
+	PCAPasses  int `json:"pca_passes"`  // encoder pca: products with the Gram matrix; at least 1
 
 	// Sums is the number format in which parts of the encoder's sums travel: "int16", "int8", "auto" (int16), or
 	// empty for float32.
@@ -56,7 +55,7 @@ func Defaults(spec nn.Spec) Config {
 			Optimizer: optim.Config{Name: "adam", LR: 0.01, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 5e-4},
 			Schedule:  optim.Schedule{Kind: "constant"}, Exchange: "auto",
 		},
-		LocalSteps: 1, Solver: "adam", PCAPasses: 1,
+		LocalSteps: 1, PCAPasses: 1,
 	}
 }
 
@@ -122,7 +121,7 @@ func (c Config) headsBefore(k int) (n int) {
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	errs := []error{c.Config.Validate(), c.validateSolver()}
+	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate()}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -145,17 +144,6 @@ func (c Config) Validate() error {
 		"classes must be given with the encoder's columns of classes, without inductive")
 	fault(comm.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
 	fault(c.UpdateBits(1) < 0, "updates must be auto, int16, int8, int4 or empty (got %q)", c.Updates)
-	return errors.Join(errs...)
-}
-
-func (c Config) validateSolver() error {
-	if !slices.Contains([]string{"adam", "adamw", "sgd"}, c.Solver) {
-		return fmt.Errorf("solver must be adam, adamw or sgd (got %q)", c.Solver)
-	}
-	errs := []error{c.Optimizer.Validate(), c.Schedule.Validate()}
-	if c.Optimizer.Name != c.Solver {
-		errs = append(errs, fmt.Errorf("optimizer must be the solver %q (got %q)", c.Solver, c.Optimizer.Name))
-	}
 	return errors.Join(errs...)
 }
 

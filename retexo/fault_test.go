@@ -480,7 +480,7 @@ func listing(t *testing.T, dir string) (all string) {
 func TestDivergence(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[3])
-	c.Solver, c.Rounds, c.Optimizer = "sgd", 50, optim.Config{Name: "sgd", LR: 1e6, Momentum: 0.9}
+	c.Rounds, c.Optimizer = 50, optim.Config{Name: "sgd", LR: 1e6, Momentum: 0.9}
 	for _, updates := range []string{"", "int8"} {
 		c.Updates = updates
 		_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 2), netsim.New(2, netsim.Config{}).Transports(), nil)

@@ -50,7 +50,7 @@ func TestErrorFeedback(t *testing.T) {
 	}
 	for _, local := range []int{1, 4} {
 		c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
-		c.Solver, c.Optimizer, c.Rounds, c.LocalSteps = "sgd", sgd, 60, local
+		c.Optimizer, c.Rounds, c.LocalSteps = sgd, 60, local
 		c.Optimizer.Momentum = 0
 		want, wantOthers := moved(t, g, c)
 		apart := func(got, want []float64) float64 {

@@ -33,7 +33,7 @@ func TestSeveralLabels(t *testing.T) {
 			t.Run(p.name()+"-"+string(metric), func(t *testing.T) {
 				g := toy{multi: true, nodes: 400, features: 24, classes: 4, degree: 5}.graph(t)
 				c := configOf(t, g, p)
-				c.Rounds, c.Solver, c.Optimizer = 80, "sgd", optim.Config{Name: "sgd", LR: 0.3, Momentum: 0.9}
+				c.Rounds, c.Optimizer = 80, optim.Config{Name: "sgd", LR: 0.3, Momentum: 0.9}
 				c.EvalEvery = 1000 // the choice of a state among near equals would part the curves
 				c.Metric = metric
 				one, four := mustTrain(t, c, cut(t, g, "random", 1), nil), mustTrain(t, c, cut(t, g, "random", 4), nil)
@@ -118,7 +118,7 @@ func TestNeighboursAreTheSame(t *testing.T) {
 		for _, weighted := range []bool{false, true} {
 			g := toy{degree: 6, sparse: i%2 == 0, hasWeights: weighted}.graph(t)
 			c := configOf(t, g, p)
-			c.Solver, c.Optimizer, c.Neighbours = "sgd", sgd, 2
+			c.Optimizer, c.Neighbours = sgd, 2
 			want := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Curve()
 			for _, parts := range []int{2, 5} {
 				sameCurve(t, fmt.Sprintf("%s, %d parts", p.name(), parts), want, mustTrain(t, c, cut(t, g, "random", parts), nil).result[0].Curve(), 1e-4)
@@ -204,7 +204,7 @@ func TestLocalStepsAverage(t *testing.T) {
 				p.Heads = 1
 			}
 			c := configOf(t, g, p)
-			c.Optimizer, c.Solver, c.Seed = opt, opt.Name, nobodyValidates(t, g)
+			c.Optimizer, c.Seed = opt, nobodyValidates(t, g)
 			const steps = 4
 
 			var want []float64

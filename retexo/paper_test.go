@@ -297,7 +297,6 @@ func TestUpdatesAreWeightedByTrainingNodes(t *testing.T) {
 	eachPlan(t, func(t *testing.T, p Design, g *graph.Graph) {
 		c := configOf(t, g, p)
 		c.Optimizer = sgd // Adam makes much of the rounding of gradients near zero
-		c.Solver = "sgd"
 		want := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Curve()
 		owner := func(of func(i int) int32) []*shard.Shard {
 			all := make([]int32, g.N())

@@ -55,7 +55,7 @@ func TestNoiseLeavesDigestsAlone(t *testing.T) {
 	variants := []variant{
 		{"one step", 1e-2, func(*Config) {}},
 		{"local steps", 1e-2, func(c *Config) { c.LocalSteps = 3 }},
-		{"sgd, balanced", 1e-2, func(c *Config) { c.Solver, c.Optimizer, c.Balanced = "sgd", sgd, true }},
+		{"sgd, balanced", 1e-2, func(c *Config) { c.Optimizer, c.Balanced = sgd, true }},
 		{"inductive, every third", 1e-2, func(c *Config) { c.Inductive, c.EvalEvery = true, 3 }},
 		{"neighbours", 1e-2, func(c *Config) { c.Neighbours = 2 }},
 		{"fixed point", 1e-2, func(c *Config) { c.Updates, c.Sums = "int8", "int16" }},
