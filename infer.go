@@ -61,6 +61,7 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 		}
 		out = &Inference{Predictions: predictionsOf(m, a.Logits).By(card), Hidden: a.Hidden,
 			Metric: config.Metric, Test: a.Test, Tested: a.Tested}
+		out.Warning = m.Spec.Unlabelled(s.Shard.Labels, s.Shard.Split)
 		out.Sent = with.sent(p)
 		return nil
 	}
@@ -135,7 +136,7 @@ func (s *Session) sent(p Plan) Traffic {
 }
 
 // Embed returns the hidden rows of all nodes of g, [N × H]: those that m's last linear map reads (infer.Run), or its
-// decoder of links; empty if there are none. If m and g do not fit, the error is an *InputError.
+// decoder of links; empty if there are none. m.Spec.Unlabelled warns of labels that g lacks. If m and g do not fit, the error is an *InputError.
 func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 	if err := applies(m, g); err != nil {
 		return mat.Dense{}, input(err)

@@ -17,6 +17,8 @@ import (
 type Predictions struct {
 	Logits mat.Dense // nodes × classes; of a regression nodes × targets, in the units of the data
 
+	Warning string // what the model reads and the nodes lack, in a sentence (nn.Spec.Unlabelled); empty: nothing
+
 	kind         target.Kind
 	temperatures eval.Temperatures // that divide logits for probabilities
 	ordered      bool              // the median of the probabilities is predicted
@@ -46,7 +48,9 @@ func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
 	if err != nil {
 		return Predictions{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
 	}
-	return predictionsOf(m, logits), nil
+	p := predictionsOf(m, logits)
+	p.Warning = m.Spec.Unlabelled(g.Labels, g.Split)
+	return p, nil
 }
 
 // Of returns p, of which only Logits were kept, as predictions of m.

@@ -1,13 +1,22 @@
 package heddle
 
 import (
+	"context"
+	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/infer"
+	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -49,5 +58,70 @@ func TestPredictWithoutRows(t *testing.T) {
 	}
 	if _, err := Predict(r.Model, &graph.Graph{Adj: graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: make([]int64, 4)}}); err == nil || !strings.Contains(err.Error(), "predictions.csv") {
 		t.Errorf("the error is %v, must name the run's predictions", err)
+	}
+}
+
+// TestPredictWithoutLabels: a model that reads labels predicts a graph that has none, by each function alike, and warns.
+// Labels of other classes are refused, and labels that lack a class are read.
+func TestPredictWithoutLabels(t *testing.T) {
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(3))
+	for settings, reads := range map[string]string{
+		"single: true\ninductive: true\npeers: 4": "validation", "single: true\nleave_one_out: true\nclass_target: labels": "training",
+		"method: layer-wise\nrounds: 3": "training", "method: full-batch\nrounds: 3\nlabel_inputs: 0.5": "training",
+		"method: full-batch\nmodel: mlp\nrounds: 3\ncorrect_smooth: 5": "training", "method: full-batch\nrounds: 3": "",
+	} {
+		p := read(t, settings+"\ntransport: memory")
+		r, err := Train(t.Context(), g, p)
+		if err != nil {
+			t.Fatalf("%q: %v", settings, err)
+		}
+		predict := func(labels graph.Labels, split []graph.Split) Predictions {
+			one := *g
+			one.Labels, one.Split = labels, split
+			p, err := Predict(r.Model, &one)
+			if err != nil {
+				t.Fatalf("%q: %v", settings, err)
+			}
+			group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
+			defer group.Close()
+			a, err := infer.Run(context.Background(), infer.Config{Exchange: "halo", Layerwise: true, Metric: "accuracy"}, r.Model, shard.Whole(&one), group, group)
+			if err != nil {
+				t.Fatalf("%q: %v", settings, err)
+			}
+			for i, v := range p.Logits.Data {
+				if math.Abs(float64(v-a.Logits.Data[i])) > 1e-4*max(1, math.Abs(float64(v))) {
+					t.Fatalf("%q: logit %d is %v, of the peers together %v", settings, i, v, a.Logits.Data[i])
+				}
+			}
+			return p
+		}
+		none := predict(graph.Labels{}, nil)
+		for _, other := range []Predictions{predict(g.Labels, nil), predict(graph.Labels{}, g.Split)} {
+			if !slices.Equal(other.Logits.Data, none.Logits.Data) || other.Warning != none.Warning {
+				t.Errorf("%q: the predictions without labels or splits must be those without both", settings)
+			}
+		}
+		if !strings.Contains(none.Warning, reads) || (none.Warning != "") != (reads != "") {
+			t.Errorf("%q: the warning must name %q nodes (got %q)", settings, reads, none.Warning)
+		}
+		if all := predict(g.Labels, g.Split); all.Warning != "" || slices.Equal(all.Logits.Data, none.Logits.Data) != (reads == "") {
+			t.Errorf("%q: with labels there must be no warning and other predictions (got %q)", settings, all.Warning)
+		}
+		few := graph.Labels{Classes: 4, Class: slices.Clone(g.Labels.Class)}
+		for i, k := range few.Class {
+			if k == 3 {
+				few.Class[i] = -1
+			}
+		}
+		want := predict(few, g.Split)
+		few.Classes = 3
+		if got := predict(few, g.Split); !slices.Equal(got.Logits.Data, want.Logits.Data) {
+			t.Errorf("%q: labels without the last class must be read as they are", settings)
+		}
+		many := *g
+		many.Labels = graph.Labels{Classes: 9, Class: slices.Repeat([]int32{8}, g.N())}
+		if _, err := Predict(r.Model, &many); errors.As(err, new(*InputError)) != (reads != "") {
+			t.Errorf("%q: the error of labels of 9 classes is %v", settings, err)
+		}
 	}
 }

@@ -92,7 +92,7 @@ func compute(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm
 // Logits computes the logits of a model of layers for the nodes of s, [Owned × C], and its hidden rows, as Run does, in the
 // midst of a run: nothing is summed. The model reads no labels.
 func Logits(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group) (logits, hidden mat.Dense, err error) {
-	if m.Closed != nil || ReadsLabels(m.Spec) {
+	if m.Closed != nil || readsLabels(m.Spec) {
 		panic("infer: Logits of a model that needs sums or labels of all peers")
 	}
 	p := &run{Config: c, model: m, shard: s, group: g, sender: train.NewSender(g, s, c.Rows)}
@@ -159,17 +159,16 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 		errs = append(errs, errors.New("no edge connected the sites at which the model was trained, so that it does not round rows: "+
 			"train over the edges between the sites, or predict at each site alone"))
 	}
-	if ReadsLabels(m.Spec) && s.Labels.Classes > 0 && !labelled(m.Spec, s) {
-		errs = append(errs, fmt.Errorf("nodes must have labels of %d classes, or none: the model reads those of training nodes (got %d classes)",
-			m.Spec.Classes, s.Labels.Classes))
+	if _, _, err := m.Spec.Given(s.Labels, s.Split, s.Owned); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// ReadsLabels reports whether labels of training or validation nodes are an input of a model.
-func ReadsLabels(s nn.Spec) bool {
-	classes := s.Encoder.Classes
-	return s.Closed != nil && s.Closed.LeaveOut || classes != nil && classes.LeaveOut || s.CorrectSmooth != nil || s.Encoder.Labels > 0 || s.SiteShares != nil
+// readsLabels reports whether labels of training or validation nodes are an input of a model.
+func readsLabels(s nn.Spec) bool {
+	train, val := s.ReadsLabels()
+	return train || val
 }
 
 // labelled reports whether the labels of s are of the model's task.
@@ -177,24 +176,16 @@ func labelled(spec nn.Spec, s *shard.Shard) bool {
 	return s.Labels.Classes == spec.Classes && s.Labels.Kind() == spec.Kind()
 }
 
-// unlabelled returns s, which has no labels, as one of the model's classes of which no node has any.
-func unlabelled(s *shard.Shard, spec nn.Spec) *shard.Shard {
-	one := *s
-	one.Split, one.Labels = make([]graph.Split, s.Owned), graph.Labels{Classes: spec.Classes}.None(spec.Kind(), s.Owned)
-	for i := range one.Split {
-		one.Split[i] = graph.None
-	}
-	return &one
-}
-
 // learnSplit finds the nodes that trained, where the model reads their labels.
 func (p *run) learnSplit(ctx context.Context) (err error) {
-	if !ReadsLabels(p.model.Spec) {
+	if !readsLabels(p.model.Spec) {
 		return nil
 	}
-	if p.shard.Labels.Classes == 0 {
-		p.shard = unlabelled(p.shard, p.model.Spec)
+	own := *p.shard
+	if own.Labels, own.Split, err = p.model.Spec.Given(own.Labels, own.Split, own.Owned); err != nil {
+		return err
 	}
+	p.shard = &own
 	if p.labels, err = labels.Count(ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Draw); err != nil {
 		return err
 	}

@@ -286,7 +286,7 @@ func TestRefused(t *testing.T) {
 	bare := *cut(t, g, 2)[0]
 	bare.Labels = graph.Labels{}
 	other := *cut(t, g, 2)[0]
-	other.Labels = graph.Labels{Classes: 2, Class: make([]int32, other.Owned)}
+	other.Labels = graph.Labels{Classes: 4, Class: make([]int32, other.Owned)}
 	unrounded := nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Closed: &closed.Layout{Rounds: 3, Hops: 2, Unconnected: true}, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3}}
 	private := nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Closed: &closed.Layout{Rounds: 3, Own: 1}, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3}}
 	for _, c := range []struct {
@@ -296,7 +296,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{m, &wide, "12 features, as the model has (got 13)"},
 		{traced(t, specs(t)["rgcn none"]), func() *shard.Shard { s := *cut(t, g, 2)[0]; s.Typed = graph.Relations{}; return &s }(), "2 relations"},
-		{traced(t, specs(t)["class means"]), &other, "labels of 3 classes, or none"},
+		{traced(t, specs(t)["class means"]), &other, "labels of 3 classes for task single, or none"},
 		{traced(t, specs(t)["class means"]), &bare, ""},
 		{traced(t, private), cut(t, g, 2)[0], "private edges"},
 		{traced(t, unrounded), cut(t, g, 2)[0], "does not round rows"},

@@ -91,16 +91,17 @@ func (m *Model) keepsHead(k int) bool {
 	return m.Layers[k].Head != nil && (m.Spec.LayerOutput == Logits || k == len(m.Layers)-1)
 }
 
-// Infer returns the logits of all nodes of g, N×C, computed on the whole graph; numbers are standardised (Spec.Units). A
-// model that corrects and smooths reads g's training labels.
+// Infer returns the logits of all nodes of g, N×C, computed on the whole graph; numbers are standardised (Spec.Units). Some
+// models read labels of g (Spec.ReadsLabels); Spec.Unlabelled warns if it has none.
 func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
-	if m.Spec.Units != nil && g.Labels.Values != nil {
-		in := *g
-		in.Labels = g.Labels.Standardised(m.Spec.Units)
-		g = &in
+	in, err := *g, error(nil)
+	if in.Labels, in.Split, err = m.Spec.Given(g.Labels, g.Split, g.N()); err != nil {
+		return mat.Dense{}, fmt.Errorf("nn: graph %q: %w", g.Name, err)
 	}
+	in.Labels = in.Labels.Standardised(m.Spec.Units)
+	g = &in
 	logits, err := m.infer(g)
-	if err == nil && g.Labels.Classes == m.Spec.Classes {
+	if err == nil {
 		m.Spec.SiteShares.Apply(logits, graph.ClassIn(graph.Val, g.Labels, g.Split))
 	}
 	if c := m.Spec.CorrectSmooth; c != nil && err == nil {

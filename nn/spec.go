@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
@@ -31,6 +32,54 @@ func (s Spec) ReadsEdgeColumns() bool {
 func (s Spec) Kind() target.Kind {
 	k, _ := target.Named(s.Task)
 	return k
+}
+
+// ReadsLabels reports whether the labels of training nodes, and of validation nodes, are an input of the model.
+func (s Spec) ReadsLabels() (train, val bool) {
+	classes := s.Encoder.Classes
+	train = s.Closed != nil && s.Closed.LeaveOut || classes != nil && classes.LeaveOut || s.Encoder.Labels > 0
+	return train || s.CorrectSmooth != nil, s.SiteShares != nil
+}
+
+// Unlabelled returns a warning if the model reads labels that no node has; empty: it has all that it reads.
+func (s Spec) Unlabelled(l graph.Labels, split []graph.Split) string {
+	var lacks []string
+	train, val := s.ReadsLabels()
+	lack := func(reads bool, of graph.Split, name string) {
+		for i := range split {
+			reads = reads && !(split[i] == of && l.Has(i))
+		}
+		if reads {
+			lacks = append(lacks, name)
+		}
+	}
+	lack(train, graph.Train, "training")
+	lack(val, graph.Val, "validation")
+	if lacks == nil {
+		return ""
+	}
+	return fmt.Sprintf("the model reads the labels of %s nodes, and no such node has one: "+
+		"predictions for the nodes of the training run differ from the run's", strings.Join(lacks, " and "))
+}
+
+// Given returns the labels and splits of n nodes as the model reads them. There may be none, or without names of classes none
+// of the last ones.
+func (s Spec) Given(l graph.Labels, split []graph.Split, n int) (graph.Labels, []graph.Split, error) {
+	if split == nil || l.Classes == 0 {
+		split = make([]graph.Split, n)
+	}
+	train, val := s.ReadsLabels()
+	switch fits := l.Kind() == s.Kind(); {
+	case !train && !val:
+	case l.Classes == 0:
+		l = graph.Labels{Classes: s.Classes}.None(s.Kind(), n)
+	case fits && s.Kind() == target.Single && l.Names == nil && l.Classes < s.Classes:
+		l.Classes = s.Classes
+	case !fits || l.Classes != s.Classes:
+		return l, split, fmt.Errorf("nodes must have labels of %d classes for task %s, or none: the model reads them (got %d, %s)",
+			s.Classes, s.Task, l.Classes, l.Kind())
+	}
+	return l, split, nil
 }
 
 // faults returns all that is wrong with s.

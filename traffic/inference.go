@@ -15,7 +15,7 @@ import (
 // sparse features.
 func Inference(c infer.Config, m *nn.Model, sparse bool, members Members) List {
 	l, s := begin(members), m.Spec
-	if infer.ReadsLabels(s) {
+	if train, val := s.ReadsLabels(); train || val {
 		l.labels(s.Kind(), s.Classes)
 	}
 	if s.Closed != nil {

@@ -63,6 +63,9 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	fmt.Fprintf(text, "%s: %d nodes, with %d neighbours at other peers and %d edges from them\n", q.out, own.Owned, own.Halo(), across(own))
 	fmt.Fprintf(text, "sent: halo %s, reduce %s, control %s; on the wire %s\n", report.Bytes(out.Sent.Halo), report.Bytes(out.Sent.Reduce),
 		report.Bytes(out.Sent.Control), report.Bytes(out.Sent.Wire))
+	if out.Warning != "" {
+		fmt.Fprintf(text, "warning: %s\n", out.Warning)
+	}
 	score, nodes, err := out.Score(out.Metric, own.Alone())
 	if err != nil {
 		return err

@@ -53,8 +53,8 @@ func TestModelFilePage(t *testing.T) {
 		plans = append(plans, p)
 	}
 	for _, p := range plans {
-		if slices.Contains(p.args, "links") || slices.Contains(p.args, "embedding:8") || p.name == "frugal inductive" {
-			continue // the page does not describe them; inductive class means give other probabilities by its formulas
+		if slices.Contains(p.args, "links") || slices.Contains(p.args, "embedding:8") {
+			continue // the page does not describe them
 		}
 		t.Run(p.name, func(t *testing.T) {
 			out := t.TempDir()

@@ -176,6 +176,10 @@ func (q question) answer(stdout, text io.Writer) error {
 	if of.unseen != "" {
 		fmt.Fprintln(text, of.unseen)
 	}
+	if p.Warning != "" {
+		fmt.Fprintf(text, "warning: %s\n", p.Warning)
+		of.warnings = append(of.warnings, p.Warning)
+	}
 	score, nodes, err := p.Score(eval.Metric(card.Metric), g)
 	if err != nil {
 		return fmt.Errorf("%s: %w", q.model, err)
@@ -266,6 +270,9 @@ func (q question) embed(m *nn.Model, g *graph.Graph, text io.Writer) error {
 	}
 	if err == nil {
 		_, err = fmt.Fprintf(text, "%s: %d nodes\n", q.embeddings, g.N())
+	}
+	if warning := m.Spec.Unlabelled(g.Labels, g.Split); warning != "" {
+		fmt.Fprintf(text, "warning: %s\n", warning)
 	}
 	return err
 }

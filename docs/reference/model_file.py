@@ -115,7 +115,7 @@ class Data:
             self.ids = [text[ptr[i] : ptr[i + 1]].decode() for i in range(n)]
         masks = [z[name] if name in z else np.zeros(n, bool) for name in ("train_mask", "val_mask", "test_mask")]
         train, val, test = (m[:, split] if m.ndim == 2 else m for m in masks)
-        self.y, self.held_out = z["y"], val | test
+        self.y, self.val, self.held_out = z["y"], val, val | test
         if self.y.dtype.kind == "f":
             self.y = self.y.reshape(n, -1)
             train = train & ~np.isnan(self.y).all(axis=1)
@@ -351,8 +351,17 @@ class Model:
 
     def __call__(self, data):
         """Returns the class logits of every node, or its numbers."""
-        out = self.outputs(data)
+        out = self.site_shares(self.outputs(data), data)
         return out * [u["deviation"] for u in self.spec["units"]] + [u["mean"] for u in self.spec["units"]] if "units" in self.spec else out
+
+    def site_shares(self, out, data):  # (17)
+        s = self.spec.get("site_shares")
+        if not s:
+            return out
+        own = np.where(data.val[:, None], data.y[:, None] == np.arange(out.shape[1]), 0)
+        soft = softmax(out / s["temperature"]) * own.sum(axis=1, keepdims=True)
+        move = np.log((1 + own.sum(axis=0) - own) / (1 + soft.sum(axis=0) - soft))
+        return out + np.round(4096 * s["scale"] * move) / 4096
 
     def outputs(self, data):
         if self.spec["encoder"]["kind"] == "closed":
@@ -379,7 +388,7 @@ class Model:
         truth[rows, data.train_class[rows]] = 1
         error = np.zeros_like(p)
         error[rows] = truth[rows] - p[rows]
-        size = np.abs(error[rows]).sum() / len(rows)
+        size = np.abs(error[rows]).sum() / max(len(rows), 1)
         far = spread(error, c["correct"], -1)
         length = np.abs(far).sum(axis=1, keepdims=True)
         scale = np.divide(size, length, out=np.full_like(length, np.inf), where=length > 0)

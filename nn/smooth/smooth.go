@@ -46,7 +46,7 @@ type Spread struct {
 }
 
 // Apply returns new logits of the nodes whose logits are given, logarithms of shares; class is
-// their training label or −1.
+// their training label or −1. Without training labels it only smooths.
 func (c CorrectSmooth) Apply(logits mat.Dense, class []int32, s Spread) (mat.Dense, error) {
 	p := shares(logits)
 	err0 := mat.New(p.Rows, p.Cols)
@@ -67,9 +67,6 @@ func (c CorrectSmooth) Apply(logits mat.Dense, class []int32, s Spread) (mat.Den
 	}
 	if err := s.Sum(size); err != nil {
 		return mat.Dense{}, err
-	}
-	if size[1] == 0 {
-		return mat.Dense{}, errors.New("smooth: correct_smooth needs training labels, and the graph has none")
 	}
 	spread, err := s.spread(err0, c.Correct, c.Steps, -1)
 	if err != nil {

@@ -26,6 +26,7 @@ _INPUTS: dict[str, tuple[torch.dtype, str]] = {
     "edge_attr": (torch.float32, "EG"),
     "labels": (torch.float32, "NC"),
     "train_mask": (torch.bool, "N"),
+    "val_mask": (torch.bool, "N"),
     "held_out": (torch.bool, "N"),
     "sparse": (torch.bool, ""),
 }
@@ -34,11 +35,11 @@ _INPUTS: dict[str, tuple[torch.dtype, str]] = {
 class _Model(_torch.Model):
     """A model that reads _INPUTS in their order and returns the outputs of a file."""
 
-    def forward(self, x, edge_index, edge_weight, edge_type, edge_attr, labels, train_mask, held_out, sparse):  # type: ignore
+    def forward(self, x, edge_index, edge_weight, edge_type, edge_attr, labels, train_mask, val_mask, held_out, sparse):  # type: ignore
         y = labels if self.spec["task"] == "regression" else labels != 0
-        data = _torch.Inputs(self.spec, x, edge_index, edge_weight, edge_type, y, train_mask, held_out, edge_attr)
+        data = _torch.Inputs(self.spec, x, edge_index, edge_weight, edge_type, y, train_mask, held_out, edge_attr, val_mask)
         data.sparse = sparse
-        out = self._outputs(data)
+        out = self._site_shares(self._outputs(data), data)
         if self.spec["task"] == "regression":
             return self._unit("mean") + self._unit("deviation") * out
         scaled = out / torch.tensor(self.card.get("temperatures") or [self.card.get("temperature") or 1.0])

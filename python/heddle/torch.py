@@ -150,7 +150,7 @@ class Model(nn.Module):
             edge_type: [E], relations, which models rgcn, rsage and rgat read.
             y: [N] classes, or [N, C], or the numbers of a regression; and
             train_mask: [N], the nodes whose labels the model was trained on. Only class means, label augmentation and
-                Correct & Smooth read them; None: the nodes are new.
+                Correct & Smooth read them; None: the nodes are new. Without them such a model warns.
             held_out: [N], validation and test nodes of an inductive run; read where y is.
             edge_attr: [E, G], columns of edges, which models gine and gatv2 that were trained on them read. Of a pair that
                 is listed twice the first row counts.
@@ -158,6 +158,7 @@ class Model(nn.Module):
                 None: it does not move them.
         """
         data = Inputs(self.spec, x, edge_index, edge_weight, edge_type, y, train_mask, held_out, edge_attr, val_mask)
+        self._warn_of_labels(data)
         out = self._site_shares(self._outputs(data), data)
         return self._unit("mean") + self._unit("deviation") * out if self.spec["task"] == "regression" else out
 
@@ -171,17 +172,26 @@ class Model(nn.Module):
             h = self._correct_and_smooth(h, data)
         return h
 
+    def _warn_of_labels(self, data: Inputs) -> None:
+        s, e = self.spec, self.spec["encoder"]
+        train = (s.get("closed") or e.get("classes") or {}).get("leave_out") or e.get("labels") or s.get("correct_smooth")
+        reads = (("training", train, data.train_mask), ("validation", s.get("site_shares"), data.val_mask))
+        lacks = [name for name, read, mask in reads if read and (data.y is None or mask is None or not mask.any())]
+        if lacks:
+            _program.warn(
+                f"the model reads the labels of {' and '.join(lacks)} nodes, and no such node has one: "
+                "predictions for the nodes of the training run differ from the run's"
+            )
+
     def _site_shares(self, out: torch.Tensor, data: Inputs) -> torch.Tensor:  # (17)
         s = self.spec.get("site_shares")
         if not s or data.y is None or data.val_mask is None:
             return out
-        val, wide = data.val_mask & (data.y >= 0), out.double()
-        own = torch.nn.functional.one_hot(data.y[val], out.shape[1]).double()
-        soft = torch.softmax(wide[val] / s["temperature"], 1)
-        h, g = 1 + own.sum(0), 1 + soft.sum(0)
-        move = torch.log(h / g).expand_as(wide).clone()
-        move[val] = torch.log((h - own) / (g - soft))
-        return out + (torch.round(4096 * s["scale"] * move) / 4096).to(out.dtype) if val.any() else out
+        y = data.y if data.y.dim() == 2 else data.y[:, None] == torch.arange(out.shape[1], device=out.device)
+        own = (y & data.val_mask[:, None]).double()
+        soft = torch.softmax(out.double() / s["temperature"], 1) * own.sum(1, keepdim=True)
+        move = torch.log((1 + own.sum(0) - own) / (1 + soft.sum(0) - soft))
+        return out + (torch.round(4096 * s["scale"] * move) / 4096).to(out.dtype)
 
     def _has(self, name: str) -> bool:
         try:
@@ -566,8 +576,6 @@ def inputs(data: Any, split: int = 0) -> dict[str, torch.Tensor]:
     if not isinstance(g, _graph.Graph):
         raise _program.InputError("data must be a graph: tables become one by `peer import`")
     masks = [None if m is None else (m if m.ndim == 1 else m[:, split]).astype(bool) for m in (g.train_mask, g.val_mask, g.test_mask)]
-    if all(m is None for m in masks):
-        masks = list(_graph.split(g.y))
     x = np.zeros((g.num_nodes, 0), np.float32) if g.x is None else g.x
     out = {"x": x if isinstance(x, np.ndarray) else None, "edge_index": g.edge_index, "y": g.y}
     out.update(edge_weight=g.edge_weight, edge_type=g.edge_type, edge_attr=g.edge_attr)

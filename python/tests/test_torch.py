@@ -1,7 +1,9 @@
 """Torch modules give the logits of `peer predict`, for every model that the program trains."""
 
+import dataclasses
 import typing
 import unittest
+import warnings
 
 import numpy as np
 
@@ -64,6 +66,14 @@ class Modules(unittest.TestCase):
         with torch.no_grad():
             got = run.torch_module()(**inputs(graph)).numpy()
         np.testing.assert_allclose(got, want, rtol=0, atol=BOUND * max(1, np.abs(want).max()))
+        bare = dataclasses.replace(graph, train_mask=None, val_mask=None, test_mask=None)
+        with torch.no_grad(), warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            want = run.predict(bare) if graph.y.dtype.kind == "f" else run.logits(bare)
+            got = run.torch_module()(**inputs(bare)).numpy()
+        np.testing.assert_allclose(got, want, rtol=0, atol=BOUND * max(1, np.abs(want).max()))
+        heard = [str(w.message) for w in heard if "labels" in str(w.message)]
+        self.assertEqual(heard[1:], heard[:1])  # both warn in the same words of labels that the model reads, or none
         return run
 
     def test_every_model(self):
