@@ -177,8 +177,8 @@ type Plan struct {
 	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
 	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
 	Group int `yaml:"group" when:"method=mini-batch" experimental:"true" to:"Group" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
-	// MiB of features of other peers' nodes that a peer keeps for the next batches. The model does not depend on it.
-	FeatureCache Mebibytes `yaml:"feature_cache" when:"method=mini-batch" default:"64" bounds:"[0, 1048576]" local:"true" help:"MiB of other peers' features to keep; 0: none"`
+	// Features of other peers' nodes that a peer keeps for the next batches: a size, as 64MiB, or a number of MiB. The model does not depend on it.
+	FeatureCache Mebibytes `yaml:"feature_cache" when:"method=mini-batch" default:"64" bounds:"[0, 1048576]" local:"true" help:"other peers' features to keep, as 64MiB (0 = none)"`
 
 	// Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight for
 	// each column and relation (distmult), or a hidden layer over the products of the columns (mlp). All
@@ -274,9 +274,9 @@ type Plan struct {
 	Order string `yaml:"order" when:"method=full-batch" experimental:"true" to:"Order" default:"any" choices:"any, fixed" help:"order of summation"`
 	// Number of peers whose rows are fetched while rows of others are summed.
 	Prefetch int `yaml:"prefetch" to:"Prefetch" when:"method=full-batch" default:"1" bounds:"[0, 1000000]" local:"true" help:"peers whose rows are fetched ahead"`
-	// MiB of rows that a peer keeps although it could fetch them again; 0: no limit. With mini-batch: those of
+	// Rows that a peer keeps although it could fetch them again: a size, as 4GiB, or a number of MiB (0 = no limit). With mini-batch: those of
 	// two groups of batches where group is 0; 0: 1024.
-	Memory Mebibytes `yaml:"memory" when:"method=full-batch,mini-batch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"MiB of rows to hold in memory; 0: no limit"`
+	Memory Mebibytes `yaml:"memory" when:"method=full-batch,mini-batch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"rows to hold in memory, as 4GiB (0 = no limit)"`
 
 	// Number of peers. -1 takes the number of parts of a partition on disk; or the number of sites, if the graph has
 	// a site column and policy is auto or by-column; or 4.

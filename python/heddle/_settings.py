@@ -241,10 +241,10 @@ class Settings(TypedDict, total=False):
     """
 
     feature_cache: int
-    """MiB of other peers' features to keep; 0: none.
+    """Other peers' features to keep, as 64MiB (0 = none).
 
-    MiB of features of other peers' nodes that a peer keeps for the next batches. The model does not
-    depend on it.
+    Features of other peers' nodes that a peer keeps for the next batches: a size, as 64MiB, or a
+    number of MiB. The model does not depend on it.
     """
 
     decoder: Literal["dot", "distmult", "mlp"]
@@ -323,10 +323,10 @@ class Settings(TypedDict, total=False):
     """
 
     memory: int
-    """MiB of rows to hold in memory; 0: no limit.
+    """Rows to hold in memory, as 4GiB (0 = no limit).
 
-    MiB of rows that a peer keeps although it could fetch them again; 0: no limit. With mini-batch:
-    those of two groups of batches where group is 0; 0: 1024.
+    Rows that a peer keeps although it could fetch them again: a size, as 4GiB, or a number of MiB (0
+    = no limit). With mini-batch: those of two groups of batches where group is 0; 0: 1024.
     """
 
     peers: int
