@@ -77,3 +77,28 @@ func TestPredictKnown(t *testing.T) {
 	refuse(t, 2, []string{"--like gives the columns the roles that they have in the model: omit --id-column, --label-column"},
 		"import", "--like", model, "--nodes", old, "--label-column", "outcome", "--id-column", "id", "-o", in("again"))
 }
+
+// TestFewLinks: graphs without links to hold out, or without pairs to set them against, are refused at once.
+func TestFewLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ edges, want string }{
+		"path":     {"0 1\n1 2\n", "there must be links to learn from and to validate by (got 4 and 0)"},
+		"complete": {"", "there must be links and pairs that are none: each two of the 14 nodes are joined"},
+	} {
+		list, data := filepath.Join(dir, name+".el"), filepath.Join(dir, name)
+		for i := 0; c.edges == "" || name == "complete" && i < 14; i++ {
+			for j := range i {
+				c.edges += fmt.Sprintln(i, j)
+			}
+		}
+		if err := os.WriteFile(list, []byte(c.edges), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		must(t, "import", "--edges", list, "-o", data)
+		for _, how := range [][]string{{"--method", "full-batch", "--peers", "1"}, {"--peers", "2"}} {
+			args := append([]string{"train", "--data", data, "--task", "links", "--rounds", "2", "--transport", "memory", "-q"}, how...)
+			refuse(t, 2, []string{c.want}, append(args, "-o", filepath.Join(dir, "run"))...)
+		}
+	}
+}

@@ -28,6 +28,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/simulate"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
+	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
 func main() {
@@ -78,7 +79,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 	var input *heddle.InputError
 	var plan *p2p.MismatchError
 	var state *checkpoint.MismatchError
-	if !*began || errors.As(err, &input) || errors.As(err, &plan) || errors.As(err, &state) {
+	if !*began || errors.As(err, &input) || errors.As(err, &plan) || errors.As(err, &state) ||
+		errors.Is(err, trainlinks.ErrNone) {
 		return 2
 	}
 	return 1

@@ -94,6 +94,9 @@ type held struct {
 	drawn []int // of each link
 }
 
+// ErrNone is the error of a graph with too few links, or too few pairs without one.
+var ErrNone = errors.New("there must be links")
+
 // New returns the task of the peer that holds s.
 func New(c Config, seed uint64, s *shard.Shard) (*Task, error) {
 	cut, err := c.Rule(seed).Cut(s)
@@ -127,7 +130,10 @@ func (t *Task) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r
 		return 0, err
 	}
 	if n[0] == 0 || n[1] == 0 {
-		return 0, fmt.Errorf("there must be links to learn from and to validate by (got %d and %d)", n[0], n[1])
+		return 0, fmt.Errorf("%w to learn from and to validate by (got %d and %d)", ErrNone, n[0], n[1])
+	}
+	if all := t.shard.Nodes; t.shard.Typed.Count() == 0 && n[0]+n[1]+n[2] == all*(all-1) {
+		return 0, fmt.Errorf("%w and pairs that are none: each two of the %d nodes are joined", ErrNone, all)
 	}
 	if err := t.learn(ctx); err != nil {
 		return 0, err
