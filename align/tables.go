@@ -27,7 +27,7 @@ type SiteConfig struct {
 	NodeTables, EdgeTables []string
 	Sites                  []string // names of all: one that means missing elsewhere is one here
 	Here                   string   // this site's name; where a nodes' table has a column Site, each of its cells
-	SourceSite             string   // column of the edges with the site of the source: an empty cell is Here; "": all sources are here
+	SourceSite             string   // column of the edges with the site of the source, if empty Here ("" = all are here)
 	TargetSite             string   // the same for the target
 	MinTexts               int      // nodes of this site that must have a text or a class before the others get it
 }

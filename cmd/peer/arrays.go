@@ -28,7 +28,8 @@ func writeNPZ(w io.Writer, names []string, all []guessed) error {
 		if g.split != nil {
 			split = splitNames[g.split[i]]
 		}
-		ids, node, splits, sites = append(ids, g.name(i)), append(node, g.number(i)), append(splits, split), append(sites, g.site)
+		ids, node = append(ids, g.name(i)), append(node, g.number(i))
+		splits, sites = append(splits, split), append(sites, g.site)
 		logits = append(logits, g.p.Logits.Row(i)...)
 		for _, p := range g.p.Probabilities(i) {
 			probability = append(probability, float32(p))

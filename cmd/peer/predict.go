@@ -62,7 +62,7 @@ With --shard alone a peer predicts for its own nodes from its own rows and edges
 With --nodes and --edges tables are read like those that the model was trained on; --on-error skip leaves out rows at
 fault, which skipped.csv beside --out has with their reasons. Give all tables of new nodes, and with --known those of
 nodes that are neighbours of them: they are read, but not predicted. Nodes that trained or chose the model, by
-predictions.parquet beside it, are marked in --out and not measured. --report writes a page about the
+predictions.parquet in its folder, are marked in --out and not measured. --report writes a page about the
 predictions: how many of each class, how sure, how often right where labels are known, and what left the site. With
 --embeddings in place of --out it writes the nodes' last hidden rows alone: of a model of links those that its decoder reads,
 by which peer recommend ranks new links.`,
@@ -120,7 +120,8 @@ func (q question) answer(stdout, text io.Writer) error {
 	defer of.done()
 	g := of.Graph
 	if err := modelfile.SameColumns(m.Spec, card.Encoding, g.Encoding); err != nil {
-		return cli.Invalidf("%s: %w (peer import --like %s reads tables as the model does)", cmp.Or(q.data, q.shard, strings.Join(q.nodes, ", ")), err, q.model)
+		return cli.Invalidf("%s: %w (peer import --like %s reads tables as the model does)",
+			cmp.Or(q.data, q.shard, strings.Join(q.nodes, ", ")), err, q.model)
 	}
 	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
 		return err
@@ -142,25 +143,9 @@ func (q question) answer(stdout, text io.Writer) error {
 			return fmt.Errorf("%s: %w", q.model, err)
 		}
 	}
-	g.Split = slices.Clone(g.Split) // those of a part cannot be written to
-	used, err := q.mark(g, card, of.predicted)
+	used, err := q.measured(&all, of, card)
 	if err != nil {
 		return err
-	}
-	all.split = slices.Clone(g.Split)
-	if of.predicted > 0 {
-		all.p.Logits = p.Logits.RowRange(0, of.predicted)
-		if all.hidden.Rows > 0 {
-			all.hidden = all.hidden.RowRange(0, of.predicted)
-		}
-		for i := range g.Split {
-			if all.split[i] == graph.Test {
-				all.split[i] = graph.None // tables have none
-			}
-			if i >= of.predicted {
-				g.Split[i] = graph.None
-			}
-		}
 	}
 	if err := q.write(stdout, card, all); err != nil {
 		return err
@@ -203,12 +188,39 @@ func (q question) answer(stdout, text io.Writer) error {
 	return q.writeReport(stdout, text, page)
 }
 
-// unsure begins what is said if it is not known which nodes trained the model.
+// measured leaves for a figure those nodes of which the model is not known to have had the label, and of tables for --out
+// those of --nodes.
+func (q question) measured(all *guessed, of subject, card modelfile.Card) (used string, err error) {
+	g := of.Graph
+	g.Split = slices.Clone(g.Split) // a part's cannot be written to
+	if used, err = q.mark(g, card, of.predicted); err != nil {
+		return "", err
+	}
+	all.split = slices.Clone(g.Split)
+	if of.predicted == 0 {
+		return used, nil
+	}
+	all.p.Logits = all.p.Logits.RowRange(0, of.predicted)
+	if all.hidden.Rows > 0 {
+		all.hidden = all.hidden.RowRange(0, of.predicted)
+	}
+	for i := range g.Split {
+		if all.split[i] == graph.Test {
+			all.split[i] = graph.None // tables have none
+		}
+		if i >= of.predicted {
+			g.Split[i] = graph.None
+		}
+	}
+	return used, nil
+}
+
+// unsure begins what is reported if it is not known which nodes trained the model.
 const unsure = "it is not known which nodes trained the model"
 
-// mark gives the nodes of g that trained or chose the model the split that they had then, and returns what to tell of it.
-// The run's own predictions, beside the model, have their names: the model has none.
-func (q question) mark(g *graph.Graph, card modelfile.Card, predicted int) (told string, err error) {
+// mark gives the nodes of g that trained or chose the model the split that they had then, and returns what to report.
+// The run's predictions in the folder of the model have their names: the model has none.
+func (q question) mark(g *graph.Graph, card modelfile.Card, predicted int) (used string, err error) {
 	type was struct {
 		ID    string  `parquet:"id"`
 		Split string  `parquet:"split"`
@@ -231,7 +243,7 @@ func (q question) mark(g *graph.Graph, card modelfile.Card, predicted int) (told
 		at[guessed{ids: g.IDs}.name(i)] = i
 	}
 	splits := map[string]graph.Split{"train": graph.Train, "val": graph.Val}
-	used, other := map[int]graph.Split{}, 0
+	known, other := map[int]graph.Split{}, 0
 	for _, row := range rows {
 		i, ok := at[row.ID]
 		if !ok || splits[row.Split] == graph.None || g.Split[i] == graph.None {
@@ -241,13 +253,13 @@ func (q question) mark(g *graph.Graph, card modelfile.Card, predicted int) (told
 			other++ // another node of that name
 			continue
 		}
-		used[i] = splits[row.Split]
+		known[i] = splits[row.Split]
 	}
-	if 10*other > len(used) {
+	if 10*other > len(known) {
 		return "", nil
 	}
 	marked := 0
-	for i, split := range used {
+	for i, split := range known {
 		if g.Split[i] == graph.Test && (predicted == 0 || i < predicted) {
 			marked++
 		}
@@ -256,7 +268,8 @@ func (q question) mark(g *graph.Graph, card modelfile.Card, predicted int) (told
 	if marked == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%d nodes trained or chose the model and are not in the figure: the column split marks them", marked), nil
+	return fmt.Sprintf("%d nodes trained or chose the model and are not in the figure: the column split marks them",
+		marked), nil
 }
 
 // embed writes the hidden rows alone.
@@ -335,7 +348,7 @@ type subject struct {
 	*graph.Graph
 	unseen    string   // what of it the model cannot see; empty: nothing
 	warnings  []string // of its tables
-	predicted int      // nodes of tables, behind which known ones follow; 0: it has no tables
+	predicted int      // nodes of tables, behind which known ones follow (0 = no tables)
 	done      func()   // ends the use of its arrays
 }
 

@@ -46,7 +46,7 @@ func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, 
 	return f, nil
 }
 
-// Known says what the table of nodes became: e of p's columns (nil: those of other tables).
+// Known reports what the table of nodes became: e of p's columns (nil = columns of other tables).
 func (p *Profile) Known(e *Encoding, r *Reading) *facts.Facts {
 	f := &facts.Facts{Tables: r.Tables, Label: e.Label}
 	if p != nil {

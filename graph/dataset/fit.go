@@ -239,7 +239,8 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 			s.stats[k] = &column.Stats{}
 		}
 		if wrong := t.Unread[name]; wrong != nil && s.stats[k] != nil {
-			err = errors.Join(err, fmt.Errorf("dataset: %s: column %s: %w: ignore the column to leave it out", t.Path, name, wrong))
+			err = errors.Join(err,
+				fmt.Errorf("dataset: %s: column %s: %w: ignore the column to leave it out", t.Path, name, wrong))
 		}
 	}
 	return err

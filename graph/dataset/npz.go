@@ -168,7 +168,7 @@ func (a arrays) graph(m meta, split int, as As) (*graph.Graph, error) {
 	return g, nil
 }
 
-// extents refuses arrays that are not of the nodes of y, before any of them is unpacked: a few bytes can become gigabytes.
+// extents refuses arrays without a row for each node, before any is unpacked: few bytes can become gigabytes.
 func (a arrays) extents(m meta) error {
 	h, err := a.Header("y")
 	if err != nil {

@@ -27,7 +27,8 @@ func bindLike(c *cobra.Command, path *string) {
 		if *path == "" || given == nil {
 			return nil
 		}
-		return cli.Invalidf("--like gives the columns the roles that they have in the model: omit %s", strings.Join(given, ", "))
+		return cli.Invalidf("--like gives the columns the roles that they have in the model: omit %s",
+			strings.Join(given, ", "))
 	}
 }
 

@@ -52,7 +52,7 @@ type Column struct {
 	Missing    bool     `json:"missing,omitempty"`     // numbers were missing: an indicator column follows
 	Values     []string `json:"values,omitempty"`      // ascending
 	MonthFirst bool     `json:"month_first,omitempty"` // of dates: 03/04/2024 is in March
-	DayFirst   bool     `json:"-"`                     // of dates: the user says that it is in April
+	DayFirst   bool     `json:"-"`                     // of dates: the user puts it in April
 	Clock      bool     `json:"clock,omitempty"`       // of dates: some have an hour
 	Until      string   `json:"until,omitempty"`       // of ages: a date, year first
 	Width      int      `json:"width,omitempty"`       // of texts: columns

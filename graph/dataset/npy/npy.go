@@ -138,7 +138,7 @@ func ShapeText(shape []int) string {
 
 // readValues reads an array as values of T: integers as integers or floats, floats as floats. Each integer must fit; a
 // float64 is rounded to the nearest float32. Nothing is unpacked or allocated of an array of another type, or that check
-// (nil: none) refuses.
+// (nil = none) refuses.
 func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64, check func(Header) error) ([]T, []int, error) {
 	h, err := readHeader(r, size)
 	if err == nil && check != nil {

@@ -34,7 +34,7 @@ type Table struct {
 	parts   *folder        // of a table in several files; nil: it is in one
 	index   int            // column of the names of rows that pandas wrote without a name of its own; −1: none
 	place   map[string]int // of each column
-	first   []string       // line of a list; nil: none
+	first   []string       // line of a list (nil = none)
 	named   bool           // it names the columns
 }
 
@@ -301,7 +301,7 @@ func (t *Table) checkColumns() error {
 			continue
 		}
 		if _, ok := t.place[name]; ok {
-			return fmt.Errorf("column %s occurs twice: give each a name of its own%s", name, t.headerHint())
+			return fmt.Errorf("column %s occurs twice: rename one%s", name, t.headerHint())
 		}
 		t.place[name] = k
 	}
@@ -324,7 +324,9 @@ func (t *Table) checkColumns() error {
 	return nil
 }
 
-var usualNames = map[string][]string{"id": {"id"}, "source": {"source", "src", "from"}, "target": {"target", "dst", "to"}}
+var usualNames = map[string][]string{
+	"id": {"id"}, "source": {"source", "src", "from"}, "target": {"target", "dst", "to"},
+}
 
 // usual reports whether other, in any case, is what others call the column of that name.
 func usual(name, other string) bool { return slices.Contains(usualNames[name], strings.ToLower(other)) }
@@ -446,7 +448,8 @@ func (t *Table) Weight(cells []string, line, at int) (float32, error) {
 	if w := float32(v); ok && w > 0 && w <= math.MaxFloat32 {
 		return w, nil
 	}
-	return 0, t.Fault(line, at, "weight must be a number above 0, at most %.2g (got %.40q)%s", math.MaxFloat32, cells[at], t.NumberHint(cells[at]))
+	return 0, t.Fault(line, at, "weight must be a number above 0, at most %.2g (got %.40q)%s", math.MaxFloat32, cells[at],
+		t.NumberHint(cells[at]))
 }
 
 // NumberHint returns what to do about a cell that must be a number and is written as another one; of others nothing.

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -82,6 +83,13 @@ func OpenLines(path string) (*Lines, error) {
 	if err != nil {
 		return nil, err
 	}
+	b := bufio.NewReaderSize(p.Reader, 1<<16)
+	head, _ := b.Peek(4)
+	if p.Reader = b; bytes.Contains(head, []byte("\x00")) || bytes.Contains(head, []byte("\xff")) {
+		if err := (&Table{Packed: p}).decode(); err != nil { // UTF-16
+			return nil, errors.Join(err, p.Close())
+		}
+	}
 	l := &Lines{Packed: p, in: bufio.NewScanner(p)}
 	l.in.Buffer(make([]byte, 1<<16), maxLine)
 	return l, nil
@@ -100,6 +108,9 @@ func (l *Lines) Next() ([]byte, error) {
 		return nil, io.EOF
 	}
 	l.Number++
+	if l.Number == 1 {
+		return bytes.TrimPrefix(l.in.Bytes(), []byte("\ufeff")), nil
+	}
 	return l.in.Bytes(), nil
 }
 
