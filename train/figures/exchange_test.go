@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -350,6 +351,19 @@ func TestWarnings(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q must contain %q", got, want)
 		}
+	}
+	// A class that only test nodes have is named.
+	g, logits = example(t, 600, 3, false, true)
+	for i, c := range g.Labels.Class {
+		if c == 2 && g.Split[i] != graph.Test {
+			g.Split[i] = graph.None
+		}
+	}
+	all = exchanges(parts(t, g, 2), "accuracy", eval.Goal{})
+	together(t, all, logits, -1)
+	must := "no training node has a class that the data have, so the model cannot predict it: 2"
+	if got := read(t, all[1]).Warnings(); !slices.Contains(got, must) {
+		t.Errorf("warnings are %q, must have %q", got, must)
 	}
 	f.Threshold = &Threshold{Goal: "f1", Reached: true}
 	for f.Majority = range 2 {

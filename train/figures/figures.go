@@ -42,6 +42,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 type Figures struct {
 	Metric       eval.Metric   `json:"metric"`                 // by which the run chose
 	Majority     int           `json:"majority"`               // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
+	Untrained    []string      `json:"untrained,omitempty"`    // classes that no training node has
 	Temperature  float64       `json:"temperature"`            // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
 	Temperatures []float64     `json:"temperatures,omitempty"` // of several classes a node: that of each class, in place of Temperature
 	Threshold    *Threshold    `json:"threshold,omitempty"`
@@ -174,6 +175,13 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}, Edges: sent[3]}
 	if own.Labels.Kind() == target.Single {
 		f.Majority = slices.Index(counts.Classes, slices.Max(counts.Classes))
+	}
+	if own.Labels.Kind() != target.Numbers {
+		for c, n := range counts.Classes {
+			if n == 0 {
+				f.Untrained = append(f.Untrained, className(own.Labels, c))
+			}
+		}
 	}
 	f.Units = counts.Units
 	if e.Goal != (eval.Goal{}) && val.Rows() > 0 {
@@ -333,12 +341,16 @@ func orZero(v Value) float64 {
 
 // Warnings returns what whoever reads the figures must know first.
 func (f *Figures) Warnings() (all []string) {
+	if len(f.Untrained) > 0 {
+		all = append(all, fmt.Sprintf("no training node has a class that the data have, so the model cannot predict it: %s",
+			strings.Join(f.Untrained, ", ")))
+	}
 	set, name := f.Test, "test"
 	if set.Rows == 0 {
 		set, name = f.Val, "validation"
 	}
 	if set.Rows == 0 {
-		return nil
+		return all
 	}
 	said := 0
 	only := ""
