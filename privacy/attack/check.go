@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -24,9 +25,9 @@ import (
 var ErrUnmeasured = errors.New("no attack here reads such rows")
 
 // Check attacks a site's own rows as a member that receives them under p would, for about as long as limit, or four times as
-// long where ten rows take that, and returns how many of those that it tried it recovered exactly. The site does it by itself, before a run, with
+// long if 50 rows take that, and returns how many of those that it tried it recovered exactly. The site does it by itself, before a run, with
 // an encoder made of its own features and labels; no byte is sent. It tries the rows that other sites
-// would receive, and all where there are none, evenly from those with the fewest values to those with the most.
+// would receive, and its others if these are fewer than 50, evenly from those with the fewest values to those with the most.
 // With encoder raw, and for rows of components that are as many as the features, nothing needs to be attacked:
 // the rows are the features.
 //
@@ -74,9 +75,9 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 	return sum, nil
 }
 
-// Fewer rows than leastTried say little, so they get up to mostLimits times the limit.
+// Fewer rows than leastTried are no measurement, so they get up to mostLimits times the limit.
 const (
-	leastTried = 10
+	leastTried = 50
 	mostLimits = 4
 )
 
@@ -87,6 +88,9 @@ func wide(x []float32) (y []float64) {
 	return y
 }
 
+// sameValue reports whether all values are the same.
+func sameValue(val []float32) bool { return len(val) > 0 && slices.Max(val) == slices.Min(val) }
+
 // sample returns the nodes whose rows other sites receive, those with the fewest values first.
 func sample(own *shard.Shard) (nodes []int32) {
 	for _, list := range own.Boundary {
@@ -94,9 +98,11 @@ func sample(own *shard.Shard) (nodes []int32) {
 	}
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
-	if len(nodes) == 0 {
-		for i := range own.Owned {
-			nodes = append(nodes, int32(i))
+	if len(nodes) < leastTried {
+		for i := range int32(own.Owned) {
+			if at, has := slices.BinarySearch(nodes, i); !has {
+				nodes = slices.Insert(nodes, at, i)
+			}
 		}
 	}
 	count := make([]int, own.Owned)
@@ -157,8 +163,15 @@ func checkComponents(
 	}
 	dictionary := NewDictionary(v)
 	return func(i int, sum *Recovery) error {
-		guess := dictionary.Pursue(rows.Row(i), rows.Cols/2, Sound)
+		guess, y := Guess{}, rows.Row(i)
+		if _, val := NonZeros(own.X, nodes[i]); sameValue(val) {
+			guess = dictionary.Even(y, p.Rows, rows.Cols/2)
+		} else {
+			noise, _ := Noise(y, p.Rows)
+			guess = dictionary.Pursue(y, rows.Cols/2, max(Sound, math.Sqrt(noise)))
+		}
 		sum.Score(own.X, nodes[i], guess)
+		sum.Name(own.X, nodes[i], guess)
 		return nil
 	}, nil
 }
@@ -201,7 +214,7 @@ func checkClasses(
 	}
 	return func(i int, sum *Recovery) error {
 		col, val := NonZeros(own.X, nodes[i])
-		if len(col) == 0 || slices.Max(val) != slices.Min(val) {
+		if !sameValue(val) {
 			sum.Score(own.X, nodes[i], Guess{}) // the search is one of bags
 			return nil
 		}

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/heddle-gnn/heddle/mat"
@@ -48,15 +46,10 @@ type Guess struct {
 // a column for a better one. It ends where what is left is below tolerance, by the length of y, or with
 // most columns.
 func (k *Dictionary) Pursue(y []float32, most int, tolerance float64) Guess {
-	p := pursuit{Dictionary: k, y: make([]float64, k.d), in: make([]bool, len(k.norm)), toward: make([]float64, len(k.norm)), met: make([]int32, len(k.norm)), tolerance: tolerance}
-	for i, v := range y {
-		p.y[i] = float64(v)
-	}
-	p.length = math.Sqrt(floats.Dot(p.y, p.y))
+	p := k.pursuit(wide(y), tolerance)
 	if p.length == 0 {
 		return Guess{}
 	}
-	p.left = slices.Clone(p.y)
 	for len(p.set) < min(most, k.d) && p.miss() > tolerance {
 		if !p.grow() {
 			break
@@ -64,6 +57,13 @@ func (k *Dictionary) Pursue(y []float32, most int, tolerance float64) Guess {
 	}
 	p.swaps(most)
 	return p.guess()
+}
+
+// pursuit begins one of y.
+func (k *Dictionary) pursuit(y []float64, tolerance float64) *pursuit {
+	f := len(k.norm)
+	return &pursuit{Dictionary: k, y: y, left: slices.Clone(y), length: floats.Norm(y, 2), tolerance: tolerance,
+		in: make([]bool, f), toward: make([]float64, f), met: make([]int32, f)}
 }
 
 // hopeless is what a set misses, by the length of the measurements, from which on no swap has been seen to help.
@@ -95,8 +95,7 @@ func (p *pursuit) miss() float64 { return math.Sqrt(floats.Dot(p.left, p.left)) 
 // best returns the column outside the set that points most to what is left; −1: none does.
 func (p *pursuit) best() int32 {
 	at, most := int32(-1), 1e-12*p.length
-	blas64.Gemv(blas.NoTrans, 1, blas64.General{Rows: len(p.norm), Cols: p.d, Stride: p.d, Data: p.atoms}, blas64.Vector{N: p.d, Inc: 1, Data: p.left},
-		0, blas64.Vector{N: len(p.norm), Inc: 1, Data: p.toward})
+	p.products(p.left, p.toward)
 	for j, n := range p.norm {
 		if n == 0 || p.in[j] {
 			continue

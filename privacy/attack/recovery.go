@@ -9,27 +9,44 @@ import (
 )
 
 // Recovery is what an attack got out of rows of features. A row is exact where the claim equals the
-// victim's raw row, but for its length, in every column.
+// victim's raw row, except for its length, in every column; within what rounding leaves of it.
 type Recovery struct {
 	Tried int
 	Exact int
+
+	Named, Values int // columns that are named, of those that the rows store; 0 if they are not counted
 }
 
 // Few is the number of values up to which enumeration finds a row from few measurements.
 const Few = 5
 
 func (r Recovery) String() string {
-	if r.Tried == 0 {
-		return "no row was attacked"
+	if r.Tried < leastTried {
+		return fmt.Sprintf("not measured: at least %d rows must be tried, in the time for it (got %d)", leastTried, r.Tried)
 	}
 	share := 100 * float64(r.Exact) / float64(r.Tried)
-	return fmt.Sprintf("an attacker recovers %d of %d rows exactly (%.0f %%)", r.Exact, r.Tried, share)
+	text := fmt.Sprintf("an attacker recovers %d of %d rows exactly (%.0f %%)", r.Exact, r.Tried, share)
+	if r.Values > 0 {
+		text += fmt.Sprintf(", and names %.0f %% of the columns that all of them store", 100*float64(r.Named)/float64(r.Values))
+	}
+	return text
+}
+
+// Name counts which columns of row i of x a guess names.
+func (r *Recovery) Name(x graph.Features, i int32, guess Guess) {
+	col, _ := NonZeros(x, i)
+	r.Values += len(col)
+	for _, j := range guess.Col {
+		if slices.Contains(col, j) {
+			r.Named++
+		}
+	}
 }
 
 // Score adds a guess of row i of x and reports whether it is exact.
 func (r *Recovery) Score(x graph.Features, i int32, guess Guess) bool {
 	col, val := NonZeros(x, i)
-	right := slices.Equal(guess.Col, col) && proportional(guess.Value, val)
+	right := slices.Equal(guess.Col, col) && proportional(guess.Value, val, min(max(1e-3, 2*guess.Miss), 0.05))
 	r.Tried++
 	if right {
 		r.Exact++
@@ -56,14 +73,14 @@ func NonZeros(x graph.Features, i int32) (col []int32, val []float32) {
 	return col, val
 }
 
-// proportional reports whether two lists are multiples of one another, within a thousandth.
-func proportional(a []float64, b []float32) bool {
+// proportional reports whether two lists are multiples of one another, within a fraction of each number.
+func proportional(a []float64, b []float32, within float64) bool {
 	if len(a) == 0 || len(a) != len(b) {
 		return false
 	}
 	ratio := a[0] / float64(b[0])
 	for i, v := range a {
-		if math.Abs(v-ratio*float64(b[i])) > 1e-3*math.Abs(v) {
+		if math.Abs(v-ratio*float64(b[i])) > within*math.Abs(v) {
 			return false
 		}
 	}

@@ -226,11 +226,10 @@ func (a *View) lead(i, r, c int) float64 {
 
 // Steps returns the grid of each column of a message: its largest magnitude is 127 steps of int8, 7 of int4.
 func Steps(format string, z mat.Dense) []float64 {
-	levels := map[string]float64{"int8": 127, "int4": 7, "bf16": 512, "float32": 1 << 20}[format]
 	step := make([]float64, z.Cols)
 	for i := range z.Rows {
 		for c, v := range z.Row(i) {
-			step[c] = max(step[c], math.Abs(float64(v))/levels)
+			step[c] = max(step[c], math.Abs(float64(v))/levels[format])
 		}
 	}
 	return step

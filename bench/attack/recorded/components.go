@@ -83,7 +83,7 @@ func (r Recovery) Share() (attack, base float64) {
 }
 
 // ComponentRows attacks the rows that a victim sends by encoder pca, at most so many: each is the direction of
-// x·V for a V that is in every member's model (Dictionary.Pursue).
+// x·V for a V that is in every member's model (Dictionary.Even).
 func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, error) {
 	var sum Recovery
 	v := run.Model.Encoder.Proj
@@ -104,8 +104,10 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		guess := dictionary.Pursue(components.Row(i), components.Cols/2, attack.Sound)
-		sum.score(own.X, of, guess, guess.Miss <= attack.Sound && guess.Equal())
+		y := components.Row(i)
+		guess := dictionary.Even(y, run.Plan.Rows, components.Cols/2)
+		noise, _ := attack.Noise(y, run.Plan.Rows)
+		sum.score(own.X, of, guess, guess.Miss*guess.Miss <= 2*noise)
 	}
 	return sum, nil
 }

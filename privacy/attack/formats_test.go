@@ -1,0 +1,36 @@
+package attack
+
+import (
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/realdata"
+)
+
+// TestComponentsInEveryFormat: rounded rows of components tell what exact ones tell: nearly all rows of Cora, of CiteSeer
+// half or more; in int4 half of the rows of Cora, and nearly all columns.
+func TestComponentsInEveryFormat(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: a minute")
+	}
+	for _, name := range []string{"cora", "citeseer"} {
+		g, err := dataset.Read(realdata.Dir(t, name), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least := map[string]float64{"float32": 0.8, "int8": 0.8, "bf16": 0.8, "int4": 0.4}
+		if name == "citeseer" {
+			least = map[string]float64{"float32": 0.4, "int8": 0.4}
+		}
+		for format, least := range least {
+			shards, p := split(t, g, 3, map[string]string{"method": "layer-wise", "encoder": "pca:128", "rows": format})
+			r, err := Check(t.Context(), p, shards[1], 8*time.Second)
+			t.Log(name, format, r, err)
+			if share := float64(r.Exact) / float64(max(1, r.Tried)); err != nil || r.Tried < 50 || share < least ||
+				float64(r.Named) < 0.8*float64(r.Values) {
+				t.Errorf("%s, %s: %v (%v)", name, format, r, err)
+			}
+		}
+	}
+}
