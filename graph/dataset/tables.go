@@ -120,6 +120,8 @@ type nodeReader struct {
 	before int              // nodes of the tables before this one
 	owners []string         // of the nodes
 
+	again int // rows with a name that an earlier row has
+
 	reading Reading
 	strange []int // columns of the present row with a category that they do not know
 }
@@ -149,12 +151,50 @@ func (n *nodeReader) read(path string, format table.Format) error {
 	if err := n.open(t); err != nil {
 		return err
 	}
-	if err := t.Each(n.add); err != nil {
+	err = t.Each(n.add)
+	if again := n.distinct(path, format); again != nil {
+		return again
+	}
+	if err != nil {
 		return err
 	}
 	what, err := TableFacts(t, len(n.g.Split)-n.before, format)
 	n.reading.Tables = append(n.reading.Tables, what)
 	return err
+}
+
+// manyAgain is how many names must occur again for a look at all of them.
+const manyAgain = 10
+
+// distinct refuses a table with so many names that occur again, counted, that it is of more than one graph.
+func (n *nodeReader) distinct(path string, format table.Format) error {
+	if n.again < manyAgain {
+		return nil
+	}
+	faults := format.Faults
+	format.Faults, format.Watch = &table.Faults{Skip: true}, nil
+	t, err := table.Open(path, format)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	names, rows := map[string]bool{}, 0
+	if err := t.Each(func(cells []string, _ int) error {
+		names[strings.Clone(cells[n.id])] = true
+		rows++
+		return nil
+	}); err != nil {
+		return err
+	}
+	again := rows - len(names)
+	if faults != nil && faults.Skip && 10*again < rows {
+		return nil
+	}
+	if faults != nil {
+		*faults = table.Faults{Skip: faults.Skip} // this says more
+	}
+	return fmt.Errorf("dataset: %s: column %s: names of nodes must be unique (got %d of %d that occur again): if the table has many graphs, "+
+		"put graph and name into one column, there and in the edges", path, n.e.ID, again, rows)
 }
 
 // open finds the columns of a table.
@@ -241,6 +281,7 @@ func (n *nodeReader) addName(name string, line int) error {
 	if first, ok := n.index[name]; ok && int(first) < n.before {
 		return n.t.Fault(line, n.id, "node %q occurs in a table before this one", name)
 	} else if ok {
+		n.again++
 		return n.t.Fault(line, n.id, "node %q occurs on %s %d already", name, n.t.Unit, n.lines[first])
 	}
 	if n.row == nil {
