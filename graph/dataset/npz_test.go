@@ -434,6 +434,31 @@ func TestWriteRead(t *testing.T) {
 	}
 }
 
+// TestDigest: a data set that was written here is refused after any change of a bit, and one by others has no digest.
+func TestDigest(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "set")
+	if err := Write(dir, Sites(SitesConfig{Nodes: 200}, rng.New(3))); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, arraysFile)
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < len(good); at += 1 + at%97 {
+		bad := slices.Clone(good)
+		bad[at] ^= 1 << (at % 8)
+		if err := os.WriteFile(file, bad, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(dir, 0); err == nil {
+			t.Errorf("byte %d of %d is damaged, and the set is read", at, len(good))
+		}
+	}
+	_, err = Read(dir, 0)
+	graphtest.Refused(t, err, file, "the file is damaged or changed")
+}
+
 // TestWriteFails checks that a failure leaves nothing behind.
 func TestWriteFails(t *testing.T) {
 	loop := &graph.Graph{Adj: graph.CSR{NumDst: 2, NumSrc: 2, RowPtr: []int64{0, 1, 1}, Col: []int32{0}}, Split: make([]graph.Split, 2)}

@@ -87,6 +87,11 @@ func writeFile(stopped func() error, path string, fill func(io.Writer) error) (e
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if filepath.Base(path) == arraysFile {
+		if err := npy.Seal(f); err != nil {
+			return err
+		}
+	}
 	return f.Sync()
 }
 
@@ -172,7 +177,7 @@ func writeArrays(w io.Writer, g *graph.Graph, oneWay bool) error {
 		put("ids_indptr", []int{n + 1}, ptr)
 		put("ids", []int{len(text)}, text)
 	}
-	return errors.Join(err, z.Close())
+	return errors.Join(err, z.SetComment(npy.Unsealed), z.Close())
 }
 
 // putLabels writes the labels of n nodes.

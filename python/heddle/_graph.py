@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
+import zipfile
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -162,6 +164,7 @@ class Graph:
             arrays["ids_indptr"] = np.cumsum([0] + [len(one) for one in names]).astype(np.int64)
         meta = {"name": self.name, "class_names": self.class_names, "client_names": self.site_names, "relation_names": self.relation_names}
         np.savez(to / "graph.npz", **arrays)
+        _seal(to / "graph.npz")
         (to / "meta.json").write_text(json.dumps({k: v for k, v in meta.items() if v}), encoding="utf-8")
         return to
 
@@ -172,6 +175,9 @@ class Graph:
         file = at if at.suffix == ".npz" else at / "graph.npz"
         beside = file.parent / "meta.json"
         meta = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+        digest = _digest(file)
+        if digest and digest[0] != digest[1]:
+            raise InputError(f"{file} is damaged or changed: its digest must be {digest[1].decode()} (got {digest[0].decode()})")
         with np.load(file) as archive:
             z = dict(archive)
         y, count, names = z["y"], meta.get("classes"), meta.get("class_names")
@@ -189,6 +195,25 @@ class Graph:
             z.get("edge_weight"), z.get("edge_type"), _edge_attr(z), ids, names, meta.get("client_names"),
             meta.get("relation_names"), meta.get("name", at.stem),
         )  # fmt: skip
+
+
+def _digest(file: pathlib.Path) -> Optional[tuple[bytes, bytes]]:
+    """Returns the digest that an archive has, and the one that it must have; None: it has no comment."""
+    with zipfile.ZipFile(file) as z:
+        comment = z.comment
+    blob = file.read_bytes()
+    sum = hashlib.sha256(blob[:-65] + b"0" * 64 + blob[-1:]).hexdigest().encode()
+    return (comment, b'"digest":"' + sum + b'"') if comment else None
+
+
+def _seal(file: pathlib.Path) -> None:
+    """Writes the digest into an archive, as its comment."""
+    with zipfile.ZipFile(file, "a") as z:
+        z.comment = b'"digest":"' + b"0" * 64 + b'"'
+    digest = _digest(file)
+    with open(file, "r+b") as f:
+        f.seek(-75, os.SEEK_END)
+        f.write(digest[1] if digest else b"")
 
 
 @dataclasses.dataclass

@@ -14,6 +14,7 @@ import tempfile
 import textwrap
 import time
 import unittest
+import zipfile
 
 import numpy as np
 
@@ -352,6 +353,15 @@ class Sources(unittest.TestCase):
             self.same(got)
             self.assertEqual((got.ids, got.class_names), (self.want.ids, self.want.class_names))
             self.same(heddle.Graph.read(pathlib.Path(t) / "graph.npz"))
+            file = pathlib.Path(t) / "graph.npz"
+            good = file.read_bytes()
+            for at in range(40, len(good), len(good) // 40):
+                file.write_bytes(good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :])
+                with self.assertRaises(heddle.InputError):
+                    heddle.train(t, progress=False, **QUICK)
+                with self.assertRaises((heddle.InputError, zipfile.BadZipFile)):
+                    heddle.Graph.read(t)
+            file.write_bytes(good)
             run = heddle.train(t, progress=False, **QUICK)
             self.assertEqual((run.classes, run.ids[3]), (["a", "b", "c"], "n3"))
         with tempfile.TemporaryDirectory() as t:

@@ -3,6 +3,8 @@ package npy
 
 import (
 	"archive/zip"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +17,7 @@ import (
 type Archive struct {
 	path   string
 	size   int64
+	sealed bool                 // it has a digest, which Open compares
 	member map[string]*zip.File // by array name
 	file   *os.File             // nil where the bytes lie in memory
 }
@@ -31,6 +34,11 @@ func Open(path string) (*Archive, error) {
 		return nil, fmt.Errorf("npy: %w", err)
 	}
 	a, err := New(path, f, info.Size())
+	if err == nil && a.sealed {
+		if err = intact(f, info.Size()); err != nil {
+			err = fmt.Errorf("npy: %s: %w", path, err)
+		}
+	}
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -45,7 +53,7 @@ func New(path string, r io.ReaderAt, size int64) (*Archive, error) {
 	if err != nil {
 		return nil, fmt.Errorf("npy: %s: truncated or not a zip archive of arrays: %w", path, err)
 	}
-	a := &Archive{path: path, size: size, member: map[string]*zip.File{}}
+	a := &Archive{path: path, size: size, sealed: z.Comment != "", member: map[string]*zip.File{}}
 	for _, f := range z.File {
 		name, ok := strings.CutSuffix(f.Name, ".npy")
 		if !ok {
@@ -57,6 +65,45 @@ func New(path string, r io.ReaderAt, size int64) (*Archive, error) {
 		a.member[name] = f
 	}
 	return a, nil
+}
+
+// Unsealed is the comment of an archive that Seal completes. NumPy writes none.
+const Unsealed = `"digest":"` + noDigest + `"`
+
+const noDigest = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// digest returns the SHA-256 of an archive with zeros in place of its digest, which is the last but the quote.
+func digest(r io.ReaderAt, size int64) (string, error) {
+	h := sha256.New()
+	_, err := io.Copy(h, io.NewSectionReader(r, 0, size-int64(len(noDigest))-1))
+	h.Write([]byte(noDigest + `"`))
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// Seal writes the digest into an archive with the comment Unsealed.
+func Seal(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	sum, err := digest(f, info.Size())
+	if err == nil {
+		_, err = f.WriteAt([]byte(sum), info.Size()-int64(len(sum))-1)
+	}
+	return err
+}
+
+// intact refuses an archive with a comment unless that is its digest.
+func intact(r io.ReaderAt, size int64) error {
+	comment := make([]byte, len(Unsealed))
+	if _, err := r.ReadAt(comment, max(0, size-int64(len(comment)))); err != nil && err != io.EOF {
+		return err
+	}
+	sum, err := digest(r, size)
+	if want := strings.Replace(Unsealed, noDigest, sum, 1); err == nil && string(comment) != want {
+		err = fmt.Errorf("the file is damaged or changed: it must end with %s (got %q)", want, comment)
+	}
+	return err
 }
 
 // Close closes the file.
