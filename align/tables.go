@@ -317,6 +317,13 @@ func (t *Tables) readNodes(c *nodeTable, e *dataset.Encoding) (*graph.Graph, map
 	return g, index, r, nil
 }
 
+// rows returns what gives the row of columns of each edge.
+func (c *edgeTable) rows(e *dataset.Encoding, t *table.Table) (func(cells []string, line int) ([]float32, error), error) {
+	here := *e
+	here.EdgeColumns = dated(e.EdgeColumns, c.profile)
+	return here.EdgeRows(t)
+}
+
 // dated returns the columns with dates read as this site writes them.
 func dated(columns []column.Column, found []dataset.ColumnProfile) []column.Column {
 	columns = slices.Clone(columns)
@@ -459,9 +466,7 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 		return err
 	}
 	defer t.Close()
-	here := *own.columns
-	here.EdgeColumns = dated(here.EdgeColumns, c.profile)
-	row, err := here.EdgeRows(t)
+	row, err := c.rows(own.columns, t)
 	if err != nil {
 		return err
 	}

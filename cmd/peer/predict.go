@@ -119,9 +119,8 @@ func (q question) answer(stdout, text io.Writer) error {
 	}
 	defer of.done()
 	g := of.Graph
-	if err := modelfile.SameColumns(m.Spec, card.Encoding, g.Encoding); err != nil {
-		return cli.Invalidf("%s: %w (peer import --like %s reads tables as the model does)",
-			cmp.Or(q.data, q.shard, strings.Join(q.nodes, ", ")), err, q.model)
+	if err := q.alike(m, card, g); err != nil {
+		return err
 	}
 	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
 		return err
@@ -153,11 +152,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err := writeEmbeddings(q.embeddings, []guessed{all}); err != nil {
 		return err
 	}
-	written := all.told()
-	if filepath.Ext(q.out) == ".npz" { // arrays are of all nodes, whatever their type
-		written = all.p.Logits.Rows
-	}
-	fmt.Fprintf(text, "%s: %d nodes\n", q.out, written)
+	fmt.Fprintf(text, "%s: %d nodes\n", q.out, q.written(&all))
 	if of.unseen != "" {
 		fmt.Fprintln(text, of.unseen)
 	}
@@ -270,6 +265,23 @@ func (q question) mark(g *graph.Graph, card modelfile.Card, predicted int) (used
 	}
 	return fmt.Sprintf("%d nodes trained or chose the model and are not in the figure: the column split marks them",
 		marked), nil
+}
+
+// alike refuses data whose columns became other features than the model's.
+func (q question) alike(m *nn.Model, card modelfile.Card, g *graph.Graph) error {
+	if err := modelfile.SameColumns(m.Spec, card.Encoding, g.Encoding); err != nil {
+		return cli.Invalidf("%s: %w (peer import --like %s reads tables as the model does)",
+			cmp.Or(q.data, q.shard, strings.Join(q.nodes, ", ")), err, q.model)
+	}
+	return nil
+}
+
+// written returns how many nodes --out has: arrays are of all nodes, whatever their type.
+func (q question) written(all *guessed) int {
+	if filepath.Ext(q.out) == ".npz" {
+		return all.p.Logits.Rows
+	}
+	return all.told()
 }
 
 // embed writes the hidden rows alone.
