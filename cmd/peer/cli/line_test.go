@@ -201,3 +201,15 @@ func TestEventsToStdout(t *testing.T) {
 		t.Error("messages must go to stderr where events go to stdout")
 	}
 }
+
+// TestTimeLeft: a log names early how long a run takes.
+func TestTimeLeft(t *testing.T) {
+	var log bytes.Buffer
+	w := NewWatch(&log, false)
+	w.Event(train.Event{Kind: train.RoundEnd, Done: 21, Total: 100, Val: math.NaN(), Loss: math.NaN()}) // of a run that was resumed
+	w.began, w.last = w.began.Add(-6*time.Second), w.last.Add(-6*time.Second)
+	w.Event(train.Event{Kind: train.RoundEnd, Done: 23, Total: 100, Val: math.NaN(), Loss: math.NaN()})
+	if !strings.Contains(log.String(), " left=3") {
+		t.Errorf("the log is\n%s\nand must have the time that is left", &log)
+	}
+}

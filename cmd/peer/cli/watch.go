@@ -33,6 +33,8 @@ type Watch struct {
 	every   time.Duration  // between two log lines of progress
 	last    time.Time      // of the progress shown last
 	tries   bool           // a candidate of class-means is trained
+	began   time.Time      // when the first round that was seen was done
+	from    int            // rounds done then
 	events  io.WriteCloser // gets every event as a line; nil: events are not written
 }
 
@@ -252,6 +254,9 @@ func (w *Watch) Part(name string) func(train.Event) {
 
 // round shows one round, behind the name of its run.
 func (w *Watch) round(e train.Event, of string) {
+	if w.began.IsZero() || e.Done < w.from {
+		w.began, w.from = time.Now(), e.Done
+	}
 	if !w.Due(e.Total) {
 		return
 	}
@@ -268,7 +273,11 @@ func (w *Watch) round(e train.Event, of string) {
 	if bytes > 0 {
 		parts = append(parts, "sent "+report.Bytes(bytes))
 	}
-	w.Show(e.Done, parts, of+"round", append(attributes, "val", e.Val, "bytes", bytes)...)
+	attributes = append(attributes, "val", e.Val, "bytes", bytes)
+	if n := e.Done - w.from; n > 0 && e.Total >= e.Done && of == "" { // runs side by side have rounds of their own
+		attributes = append(attributes, "left", (time.Since(w.began) / time.Duration(n) * time.Duration(e.Total-e.Done)).Round(time.Second))
+	}
+	w.Show(e.Done, parts, of+"round", attributes...)
 }
 
 // Event shows an event of one peer's run.
