@@ -100,8 +100,8 @@ func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile
 
 // modelled returns an error if m or a site's part is nil, or the part is not sound.
 func modelled(m *nn.Model, own *shard.Shard) error {
-	if m == nil {
-		return errNoModel
+	if err := m.Whole(); err != nil {
+		return err
 	}
 	return sound(own)
 }

@@ -35,8 +35,8 @@ func (i *Initial) check(p Plan, own *shard.Shard) error {
 	case i == nil:
 		return fmt.Errorf("the plan starts from a model file: the file of SHA-256 %s must be given (--init)", p.Init)
 	}
-	if i.Model == nil {
-		return errNoModel
+	if err := i.Model.Whole(); err != nil {
+		return err
 	}
 	print, err := i.Fingerprint()
 	if err != nil {

@@ -1,6 +1,7 @@
 package heddle
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -87,10 +88,7 @@ func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	return shards, nil
 }
 
-var (
-	errNoGraph = errors.New("there must be a graph (got nil)")
-	errNoModel = errors.New("there must be a model (got nil)")
-)
+var errNoGraph = errors.New("there must be a graph (got nil)")
 
 // sound returns what is wrong with the parts of a graph, which a program may have made by itself.
 func sound(shards ...*shard.Shard) error {
@@ -110,11 +108,8 @@ func sound(shards ...*shard.Shard) error {
 
 // applies returns an error if m or g is nil, or g is not sound.
 func applies(m *nn.Model, g *graph.Graph) error {
-	switch {
-	case m == nil:
-		return errNoModel
-	case g == nil:
-		return errNoGraph
+	if err := m.Whole(); err != nil || g == nil {
+		return cmp.Or(err, errNoGraph)
 	}
 	whole := *g
 	if whole.Split == nil { // a graph of which nothing was used for training

@@ -3,6 +3,7 @@ package heddle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,9 +14,68 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/train"
 )
+
+// parts are what a graph and a part of it have in common.
+type parts struct {
+	adj    *graph.CSR
+	x      *graph.Features
+	labels *graph.Labels
+	split  *[]graph.Split
+}
+
+// unsound are ways to spoil a graph and a part of it.
+var unsound = map[string]func(p parts){
+	"no row pointers":         func(p parts) { p.adj.RowPtr = nil },
+	"row pointers that fall":  func(p parts) { p.adj.RowPtr = append([]int64{9}, p.adj.RowPtr[1:]...) },
+	"row pointers too far":    func(p parts) { p.adj.RowPtr = append(slices.Clone(p.adj.RowPtr[:len(p.adj.RowPtr)-1]), 1<<40) },
+	"an edge below 0":         func(p parts) { p.adj.Col = append([]int32{-1}, p.adj.Col[1:]...) },
+	"few edges":               func(p parts) { p.adj.Col = p.adj.Col[:len(p.adj.Col)-1] },
+	"more nodes":              func(p parts) { p.adj.NumDst++ },
+	"nodes below 0":           func(p parts) { p.adj.NumDst = -1 },
+	"other sources":           func(p parts) { p.adj.NumSrc-- },
+	"few weights":             func(p parts) { p.adj.Weight = []float32{1} },
+	"few labels":              func(p parts) { p.labels.Class = p.labels.Class[:1] },
+	"a class too large":       func(p parts) { p.labels.Class = append([]int32{99}, p.labels.Class[1:]...) },
+	"a class below none":      func(p parts) { p.labels.Class = append([]int32{-9}, p.labels.Class[1:]...) },
+	"classes below 0":         func(p parts) { p.labels.Classes = -1 },
+	"few names of classes":    func(p parts) { p.labels.Names = []string{"a"} },
+	"few marks of splits":     func(p parts) { *p.split = (*p.split)[:1] },
+	"another mark of a split": func(p parts) { *p.split = append([]graph.Split{77}, (*p.split)[1:]...) },
+	"few rows":                func(p parts) { p.x.Sparse = &mat.Sparse{Rows: 1, Cols: 3, RowPtr: []int64{0, 0}} },
+	"a column too far": func(p parts) {
+		x := *p.x.Sparse
+		x.Col = append([]int32{int32(x.Cols)}, x.Col[1:]...)
+		p.x.Sparse = &x
+	},
+	"a column below 0": func(p parts) {
+		x := *p.x.Sparse
+		x.Col = append([]int32{-1}, x.Col[1:]...)
+		p.x.Sparse = &x
+	},
+	"few values": func(p parts) {
+		x := *p.x.Sparse
+		x.Val = x.Val[:1]
+		p.x.Sparse = &x
+	},
+	"few dense values": func(p parts) {
+		*p.x = graph.Features{Dense: mat.Dense{Rows: p.adj.NumDst, Cols: 3, Data: []float32{1}}}
+	},
+}
+
+// caught returns what call panics with as an error.
+func caught(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return call()
+}
 
 // TestUnsoundInput: a graph, a model or a shard that a program made by itself, and that is nil or has edges to nodes
 // that it lacks, is an InputError at each door.
@@ -75,9 +135,38 @@ func TestUnsoundInput(t *testing.T) {
 			return err
 		},
 	} {
-		for kind, err := range map[string]error{"nil": call(nil, nil), "a wrong edge": call(&badGraph, &badShard)} {
+		for kind, err := range map[string]error{"nil": call(nil, nil), "nothing": call(&graph.Graph{}, &shard.Shard{}), "a wrong edge": call(&badGraph, &badShard)} {
 			if input := (*InputError)(nil); !errors.As(err, &input) {
 				t.Errorf("%s of %s: %v, must be an InputError", what, kind, err)
+			}
+		}
+		for kind, spoil := range unsound {
+			badGraph, badShard := *sound, *shards[0]
+			spoil(parts{&badGraph.Adj, &badGraph.X, &badGraph.Labels, &badGraph.Split})
+			spoil(parts{&badShard.Adj, &badShard.X, &badShard.Labels, &badShard.Split})
+			if err, input := caught(func() error { return call(&badGraph, &badShard) }), (*InputError)(nil); !errors.As(err, &input) {
+				t.Errorf("%s of %s: %v, must be an InputError", what, kind, err)
+			}
+		}
+	}
+	for kind, spoil := range map[string]func(m *nn.Model){
+		"nothing":          func(m *nn.Model) { *m = nn.Model{} },
+		"no layers":        func(m *nn.Model) { m.Layers = nil },
+		"few layers":       func(m *nn.Model) { m.Layers = m.Layers[1:] },
+		"a nil layer":      func(m *nn.Model) { m.Layers = []*nn.Layer{nil, nil} },
+		"no encoder":       func(m *nn.Model) { m.Encoder = nil },
+		"other columns":    func(m *nn.Model) { m.Spec.Features++ },
+		"no specification": func(m *nn.Model) { m.Spec = nn.Spec{} },
+	} {
+		bad := *r.Model
+		spoil(&bad)
+		for what, call := range map[string]func() error{
+			"Predict": func() error { _, err := Predict(&bad, sound); return err },
+			"Embed":   func() error { _, err := Embed(&bad, sound); return err },
+			"Infer":   func() error { _, err := Infer(ctx, j.plan, j.sites[0], &bad, r.Card); return err },
+		} {
+			if err, input := caught(call), (*InputError)(nil); !errors.As(err, &input) {
+				t.Errorf("%s of a model with %s: %v, must be an InputError", what, kind, err)
 			}
 		}
 	}

@@ -1,7 +1,9 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -49,6 +51,15 @@ func New(spec Spec, key rng.Key) (*Model, error) {
 		}
 	}
 	return m, nil
+}
+
+// Whole returns an error unless m has all parts of its specification, as New makes them.
+func (m *Model) Whole() error {
+	if m == nil || m.Encoder == nil || len(m.Layers) != len(m.Spec.Layers) || slices.Contains(m.Layers, nil) ||
+		(m.Closed == nil) != (m.Spec.Closed == nil) || (m.Decoder == nil) != (m.Spec.Decoder == nil) {
+		return errors.New("there must be a model with all parts of its specification (got nil, or a part is missing)")
+	}
+	return nil
 }
 
 // UpTo returns a model in closed form without the rounds after the first so many; the parameters are
