@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Trial is one of the ways to train that Compare compares. A plan with peers 1 trains on the
@@ -38,6 +39,7 @@ type Outcome struct {
 func Compare(ctx context.Context, g *graph.Graph, shards []*shard.Shard, trials ...Trial) (all []Outcome, err error) {
 	for _, t := range trials {
 		var o Outcome
+		t.Plan = settled(t.Plan, shards)
 		if t.Alone {
 			o, err = t.alone(ctx, shards)
 		} else {
@@ -49,6 +51,23 @@ func Compare(ctx context.Context, g *graph.Graph, shards []*shard.Shard, trials 
 		all = append(all, o)
 	}
 	return all, nil
+}
+
+// settled returns p with the metric and the positive class that follow from the labels of all shards, so that all trials have
+// the same.
+func settled(p Plan, shards []*shard.Shard) Plan {
+	if len(shards) == 0 || sound(shards...) != nil || p.Task.Links() {
+		return p
+	}
+	counts := labels.Local(shards...)
+	if class, _ := counts.Rare(); class >= 0 && p.Positive == "" {
+		p.Positive = shards[0].Labels.Name(class)
+	}
+	if counts.Positive() >= 0 && p.Metric == "" && p.Leaves == 0 {
+		metric, _ := counts.Metric(eval.Auto, nil)
+		p.Metric = string(metric)
+	}
+	return p
 }
 
 // together trains one model, over the sites or on the pooled data.
@@ -80,7 +99,7 @@ func (t Trial) alone(ctx context.Context, shards []*shard.Shard) (Outcome, error
 		return Outcome{}, input(err)
 	}
 	o := Outcome{Name: t.Name, Test: math.NaN(), Runs: make([]*Result, len(shards)), Faults: make([]error, len(shards))}
-	var all *eval.Counts
+	var all []eval.Scored
 	for rank, s := range shards {
 		site := s.Alone()
 		r, err := Local{Plan: t.Plan, Shards: []*shard.Shard{shard.Whole(site)}, OnEvent: t.OnEvent}.Train(ctx)
@@ -90,13 +109,9 @@ func (t Trial) alone(ctx context.Context, shards []*shard.Shard) (Outcome, error
 			}
 			continue
 		}
-		counts := r.Metric.Count(r.Own[0].Logits, site.Labels, site.InSplit(graph.Test))
-		if all == nil {
-			all = &counts
-		} else {
-			all.Add(counts)
-		}
-		o.Test, o.Seconds, o.Runs[rank] = r.Metric.Of(all), o.Seconds+r.Seconds, r
+		site.Labels.First = r.Card.First()
+		all = append(all, eval.Scored{Scores: r.Own[0].Logits, Labels: site.Labels, Rows: site.InSplit(graph.Test)})
+		o.Test, o.Seconds, o.Runs[rank] = r.Metric.Pooled(all...), o.Seconds+r.Seconds, r
 	}
 	if all == nil {
 		return o, errors.Join(o.Faults...)

@@ -227,6 +227,7 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
 	if sum.Link = network; !l.tried {
+		sum.exact()
 		sum.warn(l.OnEvent)
 	}
 	return sum, nil

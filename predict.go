@@ -22,12 +22,13 @@ type Predictions struct {
 	kind         target.Kind
 	temperatures eval.Temperatures // that divide logits for probabilities
 	ordered      bool              // the median of the probabilities is predicted
+	first        bool              // class 0 is the positive one of two
 	cuts         eval.Cuts         // from which on classes are predicted
 }
 
 // By returns p with the temperatures of a model's card, and how it decides between classes.
 func (p Predictions) By(card modelfile.Card) Predictions {
-	p.temperatures, p.cuts, p.ordered = card.Calibration(), card.Cuts(), card.Ordered
+	p.temperatures, p.cuts, p.ordered, p.first = card.Calibration(), card.Cuts(), card.Ordered, card.First()
 	return p
 }
 
@@ -131,7 +132,6 @@ func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes
 		logits = p.cuts.Decided(logits, p.temperatures)
 	}
 	labels := g.Labels
-	labels.Ordered = p.ordered
-	counts := metric.Count(logits, labels, rows)
-	return metric.Of(&counts), len(rows), nil
+	labels.Ordered, labels.First = p.ordered, p.first
+	return metric.Pooled(eval.Scored{Scores: logits, Labels: labels, Rows: rows}), len(rows), nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
@@ -17,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
+	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
@@ -70,12 +72,16 @@ type Result struct {
 
 	Runs []*Result // of a plan with several, by seed, this one among them, the others without hidden rows; nil: there was one
 
-	unmeasured string // why there are no figures; empty: there are, or nobody tried
+	scored     [2][]eval.Scored // nodes that validate, and test nodes, of each peer of this process that has their logits
+	unmeasured string           // why there are no figures; empty: there are, or nobody tried
 }
 
 // add adds what another peer of this process sent, has and measured by itself.
 func (r *Result) add(o *Result) {
 	r.Peers, r.Own, r.Hidden = append(r.Peers, o.Peers...), append(r.Own, o.Own...), append(r.Hidden, o.Hidden...)
+	for k := range r.scored {
+		r.scored[k] = append(r.scored[k], o.scored[k]...)
+	}
 	if r.Figures != nil && o.Figures != nil {
 		r.Figures.Sites = append(r.Figures.Sites, o.Figures.Sites...)
 	}
@@ -132,6 +138,9 @@ func input(err error) error {
 // resultOf completes what a trainer measured to a result.
 func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval.Metric,
 	measured train.Result) (*Result, error) {
+	if metric == eval.Auto { // without figures only own labels say
+		metric, _ = labels.Local(own).Metric(metric, nil)
+	}
 	r := &Result{Plan: p, Result: measured, Model: model, Config: config, Metric: metric, Val: math.NaN(), Test: math.NaN()}
 	for _, s := range measured.Stages {
 		r.Rounds += max(1, len(s.Curve)) // of a stage that was solved at once there is no curve
@@ -159,11 +168,15 @@ func (r *Result) measure(f *Figures) {
 	if r.Figures = f; f == nil {
 		return
 	}
+	r.Metric, r.Card.Metric = f.Metric, string(f.Metric)
+	if f.Positive >= 0 {
+		r.Card.Positive = graph.Labels{Names: r.Card.Classes}.Name(f.Positive)
+	}
 	r.Card.Temperature, r.Card.Temperatures = f.Temperature, f.Temperatures
 	cuts := f.Cuts()
 	switch {
 	case f.Threshold != nil:
-		r.Card.Threshold, r.Card.Goal = &f.Threshold.LogOdds, f.Threshold.Goal
+		r.Card.Threshold, r.Card.Goal = &cuts[0], f.Threshold.Goal
 	case len(f.Thresholds) > 0:
 		r.Card.Thresholds, r.Card.Goal = cuts, f.Thresholds[0].Goal
 	}
@@ -178,14 +191,28 @@ func (r *Result) measure(f *Figures) {
 		case cuts != nil && !r.Metric.Ranks():
 			*one.x = float64(one.set.Metric)
 		case r.Metric.Ranks(): // the trainer's bins are finer
-			if one.set.Metric = figures.Value(*one.x); r.Metric == "auc" {
-				one.set.AUC = one.set.Metric
-			} else {
-				one.set.AP = one.set.Metric
-			}
+			one.set.Rank(r.Metric, f.Positive, *one.x)
 		}
 	}
 	r.Card.Val, r.Card.Test = finite(r.Val), finite(r.Test)
+}
+
+// exact replaces figures from bins by exact ones if this process has the logits of all peers.
+func (r *Result) exact() {
+	if len(r.scored[0]) < r.Card.Peers || r.Figures == nil {
+		return
+	}
+	r.Figures.Val.Exactly(r.Metric, r.scored[0]...)
+	r.Figures.Test.Exactly(r.Metric, r.scored[1]...)
+	if r.Metric.Ranks() {
+		r.Val, r.Test = float64(r.Figures.Val.Metric), float64(r.Figures.Test.Metric)
+		r.Card.Val, r.Card.Test = finite(r.Val), finite(r.Test)
+		for i := range r.Stages {
+			if s := &r.Stages[i]; s.Stage == r.Ends {
+				s.Val, s.Test = r.Val, r.Test
+			}
+		}
+	}
 }
 
 // Warnings returns what whoever reads the result must know first: only one class is predicted, the metric is not better than

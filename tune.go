@@ -39,14 +39,14 @@ func tuned(ctx context.Context, all []plan.Candidate, t tune.Trials[*Result]) (*
 }
 
 // ofCandidates passes on what candidates report: without test figures, which nobody sees before the choice is made, and
-// each warning once, since most candidates have it.
+// each note and warning once, since most candidates have it.
 func ofCandidates(onEvent func(Event)) func(Event) {
 	said := map[string]bool{}
 	return func(e Event) {
 		switch e.Kind {
 		case train.StageEnd:
 			e.Test, e.TestLoss = math.NaN(), math.NaN()
-		case train.Warning:
+		case train.Note, train.Warning:
 			if said[e.Text] {
 				return
 			}
@@ -58,7 +58,11 @@ func ofCandidates(onEvent func(Event)) func(Event) {
 
 // verdict is what became of a candidate whose run gave r and for which all peers sent so many bytes.
 func (r *Result) verdict(sent int64) tune.Verdict {
-	return tune.Verdict{Val: r.Validated(), Sent: sent, Seconds: r.Seconds}
+	v := tune.Verdict{Val: r.Validated(), Sent: sent, Seconds: r.Seconds}
+	if r.Figures != nil && r.Metric.Ranks() {
+		v.Error = r.Figures.Val.StandardError(r.Metric, r.Figures.Positive, v.Val)
+	}
+	return v
 }
 
 // tune trains by the candidates of l's plan.
@@ -97,6 +101,7 @@ func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, erro
 		// A fault of the machine says nothing of a candidate.
 		Lost: func(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENOSPC) }, Load: one})
 	if err == nil {
+		r.exact()
 		r.warn(l.OnEvent)
 	}
 	return r, err

@@ -98,7 +98,7 @@ func (t *Trainer) learnDegrees(ctx context.Context, a *graphView) (err error) {
 
 // countLabels counts the training labels of all workers, class by class.
 func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
-	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.whole, labels.Draw{Seed: t.config.Seed, LastRound: t.config.LastRound()})
+	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.whole, t.config.Draw())
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,12 @@ func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
 		return err
 	}
 	t.learnUnits(all)
-	if all.HeldOut > 0 || all.Units != nil {
+	t.positive = all.PositiveName(t.whole.Labels.Names)
+	var text string
+	if t.config.Metric, text = all.Metric(t.config.Metric, t.whole.Labels.Names); text != "" {
+		t.report(train.Event{Kind: train.Note, Text: text})
+	}
+	if all.HeldOut > 0 || all.Units != nil || all.Positive() == 0 {
 		t.learnFrom(all.HoldOut(t.whole))
 		t.line.sender = train.NewSender(t.line.group, t.shard, t.config.Rows)
 	}

@@ -14,7 +14,9 @@ import (
 
 // participant is this worker as a member of the run.
 func (t *Trainer) participant() recovery.Participant {
-	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: t.config.Fingerprint(), Model: train.Fingerprint(t.config.Spec), Partition: t.shard.Fingerprint,
+	given := t.config
+	given.Metric = t.asked
+	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: given.Fingerprint(), Model: train.Fingerprint(t.config.Spec), Partition: t.shard.Fingerprint,
 		Shape: recovery.Shape{Stages: 1, Rounds: t.config.Rounds, Slab: len(t.slab.Value), Labels: t.counted()}, Checkpoints: t.Checkpoints,
 		Own: t.own != nil}
 }

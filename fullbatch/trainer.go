@@ -31,40 +31,42 @@ type Trainer struct {
 	Checkpoints *checkpoint.Store // nil: none are written
 	KeepHidden  bool              // for Hidden
 
-	config Config
-	shard  *shard.Shard // with the split that this run trains by
-	whole  *shard.Shard // as it was given
-	model  *nn.Model
-	key    rng.Key
-	units  []unit
-	input  graph.Features // of the owned nodes, what the first unit sees
-	rows   graph.Features // the same and, where first says so, of the halo
-	first  first
-	line   *line
-	slab   *tape.FlatParams
-	begins []int // [unit] of the slab's gradients: what is whole when its backward pass is done
-	beside bool  // sums are taken while rows travel
-	bucket int   // the least of gradients that are summed at once
-	opt    *optim.Optimizer
-	tape   *tape.Tape // of steps
-	infer  *tape.Tape // of validation
-	merged int        // sums of statistics that this step has taken
-	best   []float32
-	at     train.Position          // Round is the epoch
-	split  map[graph.Split][]int32 // owned nodes
-	full   *graphView              // the whole graph
-	seen   *graphView              // what training may see of it
-	train  *view                   // what a step computes
-	given  *labelInputs            // labels among its input; nil: none
-	own    *ownRows                // of nodes without features; nil: the encoder has none
-	val    *view                   // what is validated
-	weight []float32               // of each class, or nil
-	count  float64                 // training labels of all workers, by weight
-	result train.Result
-	logits mat.Dense   // of own nodes; empty until they are computed by the best state
-	hidden mat.Dense   // of own nodes, with KeepHidden
-	before comm.Counts // sent before an interruption
-	done   bool        // the model is final
+	config   Config
+	asked    eval.Metric  // before the labels are counted
+	positive string       // class of two, once the labels are counted
+	shard    *shard.Shard // with the split that this run trains by
+	whole    *shard.Shard // as it was given
+	model    *nn.Model
+	key      rng.Key
+	units    []unit
+	input    graph.Features // of the owned nodes, what the first unit sees
+	rows     graph.Features // the same and, where first says so, of the halo
+	first    first
+	line     *line
+	slab     *tape.FlatParams
+	begins   []int // [unit] of the slab's gradients: what is whole when its backward pass is done
+	beside   bool  // sums are taken while rows travel
+	bucket   int   // the least of gradients that are summed at once
+	opt      *optim.Optimizer
+	tape     *tape.Tape // of steps
+	infer    *tape.Tape // of validation
+	merged   int        // sums of statistics that this step has taken
+	best     []float32
+	at       train.Position          // Round is the epoch
+	split    map[graph.Split][]int32 // owned nodes
+	full     *graphView              // the whole graph
+	seen     *graphView              // what training may see of it
+	train    *view                   // what a step computes
+	given    *labelInputs            // labels among its input; nil: none
+	own      *ownRows                // of nodes without features; nil: the encoder has none
+	val      *view                   // what is validated
+	weight   []float32               // of each class, or nil
+	count    float64                 // training labels of all workers, by weight
+	result   train.Result
+	logits   mat.Dense   // of own nodes; empty until they are computed by the best state
+	hidden   mat.Dense   // of own nodes, with KeepHidden
+	before   comm.Counts // sent before an interruption
+	done     bool        // the model is final
 
 	links  *links.Task // nil: nodes have labels
 	labels []float64   // labels.Counts.Sums, where they say in which units the model learns numbers; nil: labels are classes
@@ -90,7 +92,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	steps := tape.New()
-	t := &Trainer{config: c, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}}
+	t := &Trainer{config: c, asked: c.Metric, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}}
 	if c.Links != nil {
 		var err error
 		if t.links, err = links.New(*c.Links, c.Seed, s); err != nil {
@@ -380,7 +382,7 @@ const allLayers = "all layers"
 
 // report records an event and passes it on.
 func (t *Trainer) report(e train.Event) {
-	e.StageName = allLayers
+	e.StageName, e.Positive = allLayers, t.positive
 	t.result.Record(e)
 	if t.OnEvent != nil {
 		t.OnEvent(e)

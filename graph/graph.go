@@ -3,6 +3,7 @@ package graph
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
@@ -59,11 +60,31 @@ type Labels struct {
 	Units   []target.Unit // [C] of Values that are standardised; nil: these are as they were given
 	Names   []string      // [C], or nil
 	Ordered bool          // classes are in order: the median of the probabilities is predicted; no file says so, a plan does
+	First   bool          // class 0 is the positive one of two classes; else class 1 is
+}
+
+// Positive returns which class of two is the positive one; −1: a node has not one of two classes.
+func (l Labels) Positive() int {
+	switch {
+	case l.Kind() != target.Single || l.Classes != 2:
+		return -1
+	case l.First:
+		return 0
+	}
+	return 1
+}
+
+// Name returns the name of class k, or its number.
+func (l Labels) Name(k int) string {
+	if k < len(l.Names) {
+		return l.Names[k]
+	}
+	return strconv.Itoa(k)
 }
 
 // None returns labels of that kind, of as many classes as l, for n nodes none of which has one.
 func (l Labels) None(k target.Kind, n int) Labels {
-	none := Labels{Classes: l.Classes, Ordered: l.Ordered}
+	none := Labels{Classes: l.Classes, Ordered: l.Ordered, First: l.First}
 	switch k {
 	case target.Several:
 		none.Bits = make([]uint8, n*l.Classes)
@@ -113,7 +134,7 @@ func (l Labels) nodes() int {
 
 // Select returns the labels of the given nodes.
 func (l Labels) Select(nodes []int32) Labels {
-	out := Labels{Classes: l.Classes, Names: l.Names, Units: l.Units, Ordered: l.Ordered}
+	out := Labels{Classes: l.Classes, Names: l.Names, Units: l.Units, Ordered: l.Ordered, First: l.First}
 	if l.Class != nil {
 		out.Class = make([]int32, len(nodes))
 		for k, i := range nodes {

@@ -35,6 +35,7 @@ type Config struct {
 	Calibration eval.Temperatures // by which logits are divided before Cuts
 	Cuts        eval.Cuts         // from which on classes are predicted
 	Ordered     bool              // classes are in order: the median of the probabilities is predicted
+	First       bool              // class 0 is the positive one of two
 }
 
 // Answer is what a peer learns.
@@ -211,7 +212,7 @@ func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metri
 	if labelled(p.model.Spec, s) {
 		rows := s.NodesIn(graph.Test)
 		of := s.Labels.Select(rows).Standardised(p.model.Spec.Units)
-		of.Ordered = p.Ordered
+		of.Ordered, of.First = p.Ordered, p.First
 		scores := logits.Select(rows)
 		if !p.Metric.Ranks() {
 			scores = p.Cuts.Decided(scores, p.Calibration)

@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/smooth"
 )
@@ -210,7 +211,7 @@ func TestAsOnTheWholeGraph(t *testing.T) {
 				if err := errors.Join(errs...); err != nil {
 					t.Fatalf("%s, %d peers: %v", name, peers, err)
 				}
-				counts := c.Metric.Count(want, g.Labels, g.InSplit(graph.Test))
+				score := c.Metric.Pooled(eval.Scored{Scores: want, Labels: g.Labels, Rows: g.InSplit(graph.Test)})
 				for rank, a := range all {
 					for i, node := range shards[rank].Global[:shards[rank].Owned] {
 						for k, v := range a.Logits.Row(i) {
@@ -219,8 +220,8 @@ func TestAsOnTheWholeGraph(t *testing.T) {
 							}
 						}
 					}
-					if a.Test != c.Metric.Of(&counts) || a.Tested != int64(len(g.InSplit(graph.Test))) {
-						t.Errorf("%s, %d peers: accuracy %v of %d nodes, on the whole graph %v", name, peers, a.Test, a.Tested, c.Metric.Of(&counts))
+					if a.Test != score || a.Tested != int64(len(g.InSplit(graph.Test))) {
+						t.Errorf("%s, %d peers: accuracy %v of %d nodes, on the whole graph %v", name, peers, a.Test, a.Tested, score)
 					}
 				}
 			}

@@ -160,7 +160,7 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 
 // countLabels counts the training labels of all peers, class by class.
 func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
-	all, err := labels.Count(ctx, r, t.ID(ofLabels, 0), t.Whole, labels.Draw{Seed: t.config.Seed, LastRound: t.config.LastRound()})
+	all, err := labels.Count(ctx, r, t.ID(ofLabels, 0), t.Whole, t.config.Draw())
 	if err != nil {
 		return err
 	}
@@ -174,6 +174,10 @@ func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
 		return err
 	}
 	t.Learn(all)
+	var text string
+	if t.config.Metric, text = all.Metric(t.config.Metric, t.Whole.Labels.Names); text != "" {
+		t.Report(train.Event{Kind: train.Note, Text: text})
+	}
 	t.shard = all.HoldOut(t.Whole)
 	t.weight = task.Weights(all.Classes, t.config.Balanced, t.config.ClassWeights)
 	return nil
@@ -446,7 +450,7 @@ func (t *Trainer) evaluate(ctx context.Context, g *comm.Group, r comm.Reducer) e
 	if t.KeepHidden {
 		t.Rows = hidden
 	}
-	return t.Evaluate(func(split graph.Split) (metric, loss float64, err error) {
+	return t.Evaluate(t.config.Metric, func(split graph.Split) (metric, loss float64, err error) {
 		if t.links == nil {
 			return t.compare(ctx, r, t.ID(ofResult, int(split)), logits, split, eval.DefaultBins)
 		}

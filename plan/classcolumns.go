@@ -38,6 +38,7 @@ func (p Plan) classColumns(t task) (c *closedform.Config, why string) {
 		Lambdas: closedform.Lambdas(), Exchange: Auto,
 		Sums: p.Sums, Rows: p.coding()}
 	c.ClassWeights, c.Balanced = p.classWeights(t, &faults{})
+	c.Positive = p.positive(t, &faults{})
 	if p.Sums == Auto {
 		c.Sums = "int16" // as the sums of components
 	}

@@ -200,6 +200,7 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 		q.fitLeaves(&c, &errs)
 	}
 	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
+	c.Positive = q.positive(t, &errs)
 	c.Rows = q.coding()
 	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
@@ -218,8 +219,30 @@ func (p Plan) metric(t task) eval.Metric {
 		return "mrr"
 	case t.Kind == target.Several:
 		return "micro-f1"
+	case t.Classes == 2 && p.Leaves == 0: // a phone knows how many numbers it sends before labels are counted
+		return eval.Auto
 	}
 	return "accuracy"
+}
+
+// positive returns which class of t is the positive one, counted from 1 (0 = the rarer one). Faults go to errs.
+func (p Plan) positive(t task, errs *faults) int {
+	class := slices.Index(t.Names, p.Positive)
+	if n, err := strconv.Atoi(p.Positive); t.Names == nil && err == nil && n < t.Classes {
+		class = n
+	}
+	switch {
+	case p.Positive == "":
+	case t.Kind != target.Single || t.Classes != 2:
+		errs.add("positive must be empty unless each node has one of two classes (got %s)", p.Positive)
+	case class < 0 && t.Names == nil:
+		errs.add("positive must be class 0 or 1 (got %q)", p.Positive)
+	case class < 0:
+		errs.add("positive must be %q, the classes of the data (got %q)", t.Names, p.Positive)
+	default:
+		return class + 1
+	}
+	return 0
 }
 
 // Ordered reports whether p takes classes for ranks: its metric does.
@@ -349,6 +372,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	c.Optimizer = optim.Config{} // betas are those that the optimiser takes for zero
 	q.fill(&c)
 	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
+	c.Positive = q.positive(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds*q.LocalSteps
 	c.Rows = q.coding()
 	if c.Classes, c.WithoutClasses = columns, without; columns != nil && q.Decay == Defaults(Plan{}).Decay {
@@ -372,6 +396,7 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	c := fullbatch.Defaults(spec)
 	q.fill(&c)
 	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
+	c.Positive = q.positive(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
 	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), int64(q.Memory)<<20, q.coding()
 	c.Links = q.links(t, &errs)
@@ -387,6 +412,7 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	c := minibatch.Config{Config: train.Config{Spec: spec}}
 	q.fill(&c)
 	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
+	c.Positive = q.positive(t, &errs)
 	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
 	c.Cache, c.Memory = int64(q.FeatureCache)<<20, int64(q.Memory)<<20
 	c.Links = q.links(t, &errs)

@@ -57,7 +57,7 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 	}
 	c := infer.Config{Draw: setting.draw(layerwise), Rows: setting.Rows, Exchange: setting.Exchange,
 		Layerwise: layerwise, Metric: eval.Metric(card.Metric),
-		Calibration: card.Calibration(), Cuts: card.Cuts(), Ordered: card.Ordered}
+		Calibration: card.Calibration(), Cuts: card.Cuts(), Ordered: card.Ordered, First: card.First()}
 	if card.Metric == "" {
 		c.Metric = p.metric(task{Kind: m.Spec.Kind()})
 	}

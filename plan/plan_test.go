@@ -406,6 +406,11 @@ func TestEveryFieldHasASetting(t *testing.T) {
 					q.Epsilon = 4
 				}
 				data, from := data, before
+				if s.Name == "positive" {
+					data.Classes, from = 2, map[string]string{}
+					one, _ := config(p, data)
+					leaves("", one, from)
+				}
 				if s.Group == "links" || s.Name == "task" {
 					p := p
 					if p.Task.Kind = "links"; s.Name != "task" {

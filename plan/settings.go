@@ -329,6 +329,9 @@ func (p Plan) Validate() error {
 			any.Names = append(any.Names, name)
 		}
 	}
+	if p.Positive != "" && !slices.Contains(any.Names, p.Positive) {
+		any.Names = append(any.Names, p.Positive)
+	}
 	any.Classes = max(any.Classes, len(any.Names))
 	_, err := p.identify(any)
 	return errors.Join(err, p.CheckMembers(), p.CheckRuns())

@@ -30,6 +30,9 @@ func (t *Trainer) countLabels(ctx context.Context, w work) (float64, error) {
 	if err := all.Fault(t.whole.Labels.Names); err != nil {
 		return 0, err
 	}
+	if _, text := all.Metric(t.config.Metric, t.whole.Labels.Names); text != "" {
+		t.report(train.Event{Kind: train.Note, Text: text})
+	}
 	t.learnFrom(all)
 	if text := all.Warning(); text != "" && all.Labelled > 0 {
 		t.report(train.Event{Kind: train.Warning, Text: text})
@@ -40,6 +43,7 @@ func (t *Trainer) countLabels(ctx context.Context, w work) (float64, error) {
 // learnFrom takes up what the label counts say of the nodes that train and validate.
 func (t *Trainer) learnFrom(all labels.Counts) {
 	t.labels, t.shard, t.model.Spec.Units = all, all.HoldOut(t.whole), all.Units
+	t.config.Metric, _ = all.Metric(t.config.Metric, nil)
 	t.metric = eval.NewAccumulator(t.config.Metric, t.shard.Labels, train.SelectionBins)
 	if t.group != nil {
 		t.sender = train.NewSender(t.group, t.shard, t.config.Rows)

@@ -97,8 +97,10 @@ func (c Config) LastRound() bool {
 	return c.Config.LastRound() && c.KeepLast
 }
 
-// Draw says which nodes validate if none are marked for it.
-func (c Config) Draw() labels.Draw { return labels.Draw{Seed: c.Seed, LastRound: c.LastRound()} }
+// Draw says which nodes validate if none are marked for it, and which class is positive.
+func (c Config) Draw() labels.Draw {
+	return labels.Draw{Seed: c.Seed, LastRound: c.LastRound(), Positive: c.Positive}
+}
 
 // headsBefore is how many values the heads have of the stages before k whose hidden rows travel. The model goes without
 // them unless it ends there.

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
@@ -197,8 +198,7 @@ func TestModelIsWhatWasReported(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counts := c.Metric.Count(scores, g.Labels, g.InSplit(graph.Test))
-		if got, want := c.Metric.Of(&counts), r.result[0].Final().Test; got != want {
+		if got, want := c.Metric.Pooled(eval.Scored{Scores: scores, Labels: g.Labels, Rows: g.InSplit(graph.Test)}), r.result[0].Final().Test; got != want {
 			t.Errorf("the model has test accuracy %v, the run reported %v", got, want)
 		}
 	})

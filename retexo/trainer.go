@@ -194,6 +194,7 @@ func (t *Trainer) Result() train.Result { return t.result }
 
 // report records an event and passes it on.
 func (t *Trainer) report(e train.Event) {
+	e.Positive = t.labels.PositiveName(t.whole.Labels.Names)
 	if e.Stage < len(t.names) { // a finished run stands behind the last stage
 		e.StageName = t.names[e.Stage]
 	}

@@ -37,6 +37,7 @@ type Event struct {
 
 	Done, Total    int // rounds of the whole run: completed, and at most
 	Metric         string
+	Positive       string  // of two classes, the one that Metric is of (empty = there are not two)
 	Loss           float64 // mean over the training labels, before the round's step; NaN of a round that is solved
 	Val, ValLoss   float64 // metric and mean loss over the validation labels
 	Test, TestLoss float64
@@ -89,9 +90,11 @@ func (e Event) fields() []field {
 	all := []field{{"stage", e.Stage}, {"stage_name", e.StageName}, {"round", e.Round}}
 	switch e.Kind {
 	case RoundEnd:
+		all = e.ofClass(all)
 		return append(all, field{"done", e.Done}, field{"total", e.Total}, field{"metric", e.Metric},
 			field{"loss", finiteOrNil(e.Loss)}, field{"val", finiteOrNil(e.Val)}, field{"val_loss", finiteOrNil(e.ValLoss)}, field{"sent", e.Sent})
 	case StageEnd:
+		all = e.ofClass(all)
 		return append(all, field{"metric", e.Metric}, field{"best_round", e.BestRound},
 			field{"val", finiteOrNil(e.Val)}, field{"val_loss", finiteOrNil(e.ValLoss)},
 			field{"test", finiteOrNil(e.Test)}, field{"test_loss", finiteOrNil(e.TestLoss)}, field{"sent", e.Sent})
@@ -111,6 +114,14 @@ func (e Event) fields() []field {
 		return append(all, field{"peer", e.Peer})
 	}
 	return append(all, field{"text", e.Text})
+}
+
+// ofClass adds the positive class of two.
+func (e Event) ofClass(all []field) []field {
+	if e.Positive == "" {
+		return all
+	}
+	return append(all, field{"positive", e.Positive})
 }
 
 // finiteOrNil returns x for JSON, which has neither NaN nor infinities.

@@ -47,6 +47,7 @@ func TestFingerprintCoversEveryField(t *testing.T) {
 		"balanced": func(c *Config) { c.Balanced = true }, "inductive": func(c *Config) { c.Inductive = true },
 		"rows": func(c *Config) { c.Rows.Values = "int8" }, "exchange": func(c *Config) { c.Exchange = "halo" },
 		"init":          func(c *Config) { c.Init = "5e" },
+		"positive":      func(c *Config) { c.Positive = 1 },
 		"class_weights": func(c *Config) { c.ClassWeights = []float32{1, 2} },
 	} {
 		c := base

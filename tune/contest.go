@@ -128,7 +128,7 @@ func (c *Contest) instead(one Entrant) string {
 		}
 	}
 	for i, e := range c.candidates {
-		if v := c.Verdicts[i]; e.Target == "" || !e.Own || v.Ended != "" || v.Val != v.Val {
+		if v := c.Verdicts[i]; e.Target == "" || !e.Own || v.Ended != "" { // others were tried before
 			continue
 		} else if e.Target == can {
 			usual = i
@@ -149,16 +149,13 @@ func (c *Contest) instead(one Entrant) string {
 	return c.candidates[taken].Name
 }
 
-// End notes what became of candidate i: its v, of which Error and Limit are set here.
+// End notes what became of candidate i: its v. Limit is set here, and Error unless v has it.
 func (c *Contest) End(i int, v Verdict) {
-	v.Error, v.Limit = c.standardError(v.Val), c.candidates[i].Limit
+	if v.Limit = c.candidates[i].Limit; !(v.Error > 0) {
+		v.Error = c.metric.StandardError(v.Val, float64(c.labels))
+	}
 	c.Verdicts[i] = v
 	c.spent += v.Sent
-}
-
-// standardError is that of a metric over the validation labels.
-func (c *Contest) standardError(val float64) float64 {
-	return c.metric.StandardError(val, float64(c.labels))
 }
 
 // best returns the candidate with the best metric of those that were trained to their end, and that metric; −1: there is
@@ -173,6 +170,18 @@ func (c *Contest) best() (at int, val float64) {
 	return at, val
 }
 
+// untold returns the candidate that is taken if no metric is defined, as of a ranking of nodes of one class: a usual one, else
+// the simplest; −1: none was trained to its end.
+func (c *Contest) untold() (at int) {
+	at = -1
+	for i, a := range c.Verdicts {
+		if a.Ended == "" && (at < 0 || c.candidates[i].Usual && !c.candidates[at].Usual) {
+			at = i
+		}
+	}
+	return at
+}
+
 // Choice returns the candidate that is chosen: a usual one within a standard error of the best, which the validation
 // nodes cannot tell from it (the one-standard-error rule, Breiman et al., 1984, §3.4.3). Where there is none, it is, of
 // those within half a standard error of the best and within forBytes of it, the one that sent the fewest bytes, then the
@@ -180,6 +189,9 @@ func (c *Contest) best() (at int, val float64) {
 func (c *Contest) Choice() (int, error) {
 	at, val := c.best()
 	if at < 0 {
+		if i := c.untold(); i >= 0 {
+			return i, nil
+		}
 		var all []error
 		for i, a := range c.Verdicts {
 			all = append(all, fmt.Errorf("%s: %s", c.candidates[i].Name, cmp.Or(a.Ended, "nothing was validated")))

@@ -87,7 +87,8 @@ const verdictNote = "verdict"
 // keptVerdict is the note.
 type keptVerdict struct {
 	Plan    string   `json:"plan"`
-	Val     *float64 `json:"val"` // null: nothing was validated
+	Val     *float64 `json:"val"`                      // null: nothing was validated
+	Error   float64  `json:"standard_error,omitempty"` // 0 = as Contest.End computes it
 	Sent    int64    `json:"sent"`
 	Seconds float64  `json:"seconds"`
 	Ended   string   `json:"ended"`
@@ -113,7 +114,7 @@ func (e Entrant) Recall(state string) (v Verdict, ok bool, err error) {
 	}
 	v = Verdict{Val: math.NaN(), Sent: k.Sent, Seconds: k.Seconds, Ended: k.Ended}
 	if k.Val != nil {
-		v.Val = *k.Val
+		v.Val, v.Error = *k.Val, k.Error
 	}
 	return v, true, nil
 }
@@ -124,7 +125,7 @@ func (e Entrant) keep(state string, v Verdict) error {
 	}
 	k := keptVerdict{Plan: e.Plan, Sent: v.Sent, Seconds: v.Seconds, Ended: v.Ended}
 	if v.Val == v.Val {
-		k.Val = &v.Val
+		k.Val, k.Error = &v.Val, v.Error
 	}
 	b, err := json.Marshal(k)
 	if err != nil {

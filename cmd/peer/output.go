@@ -43,10 +43,11 @@ type result struct {
 	PeakRSS  []int64    `json:"peak_rss_bytes"`  // of this process
 	Loss     []*float64 `json:"loss"`            // of each round, stage by stage
 
-	Metric  string        `json:"metric"`
-	Stages  []stageResult `json:"stages"`
-	Kernels string        `json:"kernels"`
-	Links   []prediction  `json:"predicted,omitempty"` // duration of the run over other connections
+	Metric   string        `json:"metric"`
+	Positive string        `json:"positive,omitempty"` // of two classes, the one that AUC, AP and the threshold are of
+	Stages   []stageResult `json:"stages"`
+	Kernels  string        `json:"kernels"`
+	Links    []prediction  `json:"predicted,omitempty"` // duration of the run over other connections
 
 	Messages int64   `json:"messages"`       // sent by the peers of this process together
 	Trips    int64   `json:"trips"`          // messages that followed one another
@@ -98,7 +99,7 @@ func number(x float64) *float64 {
 func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 	r := result{Method: p.Method, Model: o.Plan.Model, Encoder: o.Plan.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
 		Seed: p.Seed, Test: number(o.Test), Val: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
-		Metric: string(o.Metric), Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
+		Metric: string(o.Metric), Positive: o.Card.Positive, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
 	r.Tried, r.Sums, r.Privacy = triedOf(o), o.Sums, o.Privacy
 	r.Ranks = o.Links
 	r.Figures, r.Warnings, r.Versions, r.Date = o.Figures, append([]string{}, o.Warnings()...), thisVersion(), time.Now().UTC().Truncate(time.Second)

@@ -69,7 +69,11 @@ func worth(o *heddle.Result) string {
 		return ""
 	}
 	set := o.Figures.Test
-	line := "baseline " + report.Measure(o.Metric, float64(set.Baseline))
+	line := ""
+	if class := o.Figures.PositiveName(); class != "" && o.Metric.Ranks() {
+		line = "of class " + class + ": "
+	}
+	line += "baseline " + report.Measure(o.Metric, float64(set.Baseline))
 	if o.Metric.OfNumbers() {
 		line += " (always the mean of the training nodes)"
 	}
@@ -86,7 +90,7 @@ func worth(o *heddle.Result) string {
 		line += fmt.Sprintf("\n%s: R² %.4f, MAE %.4g, RMSE %.4g (by the mean: MAE %.4g, RMSE %.4g)", t.Name, t.R2, t.MAE, t.RMSE, t.BaselineMAE, t.BaselineRMSE)
 	}
 	if t := o.Figures.Threshold; t != nil {
-		line += fmt.Sprintf("; class %s from probability %.3f on (%s)", set.Classes[1].Name, t.Probability, t.Goal)
+		line += fmt.Sprintf("; class %s from probability %.3f on (%s)", t.Class, t.Probability, t.Goal)
 	}
 	if all := o.Figures.Thresholds; len(all) > 0 {
 		line += fmt.Sprintf("; each class from a probability of its own on (%s)", all[0].Goal)

@@ -88,6 +88,23 @@ func (a Accumulator) Read(v []int64) (metric, loss float64, labels int64, err er
 	return a.metric.Of(&c), loss, labels, nil
 }
 
+// Sides returns how many positives and negatives each ranking has in a sum (nil = the metric ranks nothing).
+func (a Accumulator) Sides(v []int64) (all [][2]float64) {
+	if a.bins == 0 {
+		return nil
+	}
+	if c, err := a.counts(v); err == nil {
+		for k := range c.curves {
+			var n [2]float64
+			for i, x := range c.curve(k) {
+				n[i%2] += float64(x)
+			}
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
 // labels returns the number of labels in a sum; of a metric alone that of rows.
 func (a Accumulator) labels(v []int64) int64 {
 	if a.head > 0 {

@@ -11,8 +11,8 @@ import (
 const resamples = 1000
 
 // Interval returns the bounds between which the middle 95 % of m lie over sets of as many rows, drawn anew from those that
-// were counted (percentile bootstrap; Efron and Tibshirani 1993, §13.3): the cells of the confusion matrix, or the bins of a
-// ranking, are drawn from a multinomial distribution by key. It says how far chance in the choice of these rows goes, not in
+// were counted (percentile bootstrap; Efron and Tibshirani 1993, §13.3): the cells of the confusion matrix are drawn from a
+// multinomial distribution by key. Rankings have Metric.StandardError instead. It says how far chance in the choice of these rows goes, not in
 // training. Numbers are not drawn anew: their sums give the standard error. NaN: there are no rows, or counts by class do not say which errors belong to one row.
 func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	if t.numbers != nil {
@@ -22,10 +22,8 @@ func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	drawn := Table{counts: Counts{classes: t.counts.classes, curves: t.counts.curves, bins: t.counts.bins, ordered: t.counts.ordered, n: slices.Clone(t.counts.n)}}
 	var set func([]int64)
 	switch {
-	case t.Rows() == 0 || t.multi && m != "accuracy" || t.cut || m.Ranks() && t.counts.bins == 0:
+	case t.Rows() == 0 || t.multi && m != "accuracy" || t.cut || m.Ranks():
 		return math.NaN(), math.NaN()
-	case m.Ranks():
-		cells, set = t.counts.curve(0), func(x []int64) { copy(drawn.counts.curve(0), x) }
 	case t.Matrix != nil:
 		cells = slices.Concat(t.Matrix...)
 		set = func(x []int64) {

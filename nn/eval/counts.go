@@ -20,6 +20,7 @@ type Counts struct {
 	n       []int64 // rows, right, [C×3] TP, FP, FN, then [curves×bins×2] positives, negatives; of numbers rows, 0, their sums
 
 	ordered bool // n ends with how many ranks predictions are off, and their squares
+	first   bool // class 0 is the positive one of two
 
 	each int       // sums of each of C columns of numbers; 0: labels are classes
 	unit []float64 // of these
@@ -62,7 +63,7 @@ func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, scales
 			c.countBits(bits, row)
 		}
 		if bins > 0 {
-			logOdds(odds, row, labels.Multi())
+			c.logOdds(odds, row, labels.Multi())
 			for k, x := range odds {
 				scale := Scale{}
 				if scales != nil {
@@ -111,7 +112,7 @@ func (c *Counts) positive(k, class int, bits []uint8) bool {
 	case bits != nil:
 		return bits[k] != 0
 	case c.curves == 1 && c.classes == 2:
-		return class == 1
+		return (class == 1) != c.first
 	}
 	return class == k
 }
@@ -120,7 +121,7 @@ func newCounts(labels graph.Labels, bins int, ordered bool) Counts {
 	if labels.Kind() == target.Numbers {
 		return Counts{each: shortSums, unit: unitsOf(labels), n: make([]int64, perRow+labels.Classes*shortSums*RealLen)}
 	}
-	c := Counts{classes: labels.Classes, bins: bins, curves: curvesOf(labels)}
+	c := Counts{classes: labels.Classes, bins: bins, curves: curvesOf(labels), first: labels.First}
 	size := perRow + 3*c.classes + 2*c.curves*bins
 	if c.ordered = ordered; ordered {
 		size += ranksOff

@@ -8,7 +8,7 @@ import (
 
 // Goal is what the threshold of two classes, or that of each of several a node, is chosen for.
 type Goal struct {
-	Best  string  // f1, precision or recall of class 1, or of each of several
+	Best  string  // f1, precision or recall of the positive class, or of each of several
 	Under string  // precision or recall, which must be at least Least; empty: nothing
 	Least float64 // in (0, 1)
 }
@@ -28,7 +28,7 @@ func ParseGoal(text string) (g Goal, err error) {
 	return Goal{best, name, least}, nil
 }
 
-// Choose returns the bin of each ranking, of class 1 of two or of each of several a node, from which on the class is
+// Choose returns the bin of each ranking, of the positive class of two or of each of several a node, from which on the class is
 // predicted that serves g best on these rows, the highest of several. ok is false where none has what g asks for at least:
 // then it is the one that comes nearest, and that of even odds for a class that no row has.
 func (t *Table) Choose(g Goal) (bins []int, ok []bool) {

@@ -1,9 +1,12 @@
 package eval
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // DefaultBins is how many bins a ranking has by default.
@@ -23,6 +26,14 @@ func side(positive bool) int {
 		return 0
 	}
 	return 1
+}
+
+// logOdds writes the log-odds of each ranking's positive class.
+func (c *Counts) logOdds(dst []float64, row []float32, multi bool) {
+	logOdds(dst, row, multi)
+	if c.first && c.curves == 1 {
+		dst[0] = -dst[0]
+	}
 }
 
 // logOdds writes log(p/(1−p)) for the probability p of each ranking's positive class: sigmoid of
@@ -84,65 +95,116 @@ func (s Scale) binOf(x float64, bins int) int {
 	return min(int(u*float64(bins)), bins-1)
 }
 
-// AUC returns the area under the ROC curve, of class 1 where there are two, else the mean over
-// classes of one against the rest; a class without positives or without negatives is left out. Rows
-// of one bin count as equal: the area over all rows' own scores lies within AUCBound of it. It is 0
-// where nothing was binned.
-func (c *Counts) AUC() float64 { auc, _ := c.auc(); return auc }
+// AUC returns the area under the ROC curve, of the positive class of two, else the mean over classes of one against the rest; a
+// class without positives or without negatives is left out. Rows of one bin count as equal: the area over all rows' own
+// scores lies within AUCBound of it. It is NaN if it is undefined: no class has both, or nothing was binned.
+func (c *Counts) AUC() float64 { auc, _ := c.mean(curveArea); return auc }
 
 // AUCBound returns how far AUC is at most from the area over the rows' own scores: half the share
 // of pairs of a positive and a negative that lie in one bin.
-func (c *Counts) AUCBound() float64 { _, bound := c.auc(); return bound }
+func (c *Counts) AUCBound() float64 { _, bound := c.mean(curveArea); return bound }
 
-func (c *Counts) auc() (mean, bound float64) {
-	var n float64
-	for k := range c.curves {
-		var above, pos, neg, area, tied float64 // above: positives in higher bins
-		curve := c.curve(k)
-		for b := len(curve) - 2; b >= 0; b -= 2 {
-			p, q := float64(curve[b]), float64(curve[b+1])
-			area += q * (above + p/2)
-			tied += p * q / 2
-			above, pos, neg = above+p, pos+p, neg+q
-		}
-		if pos > 0 && neg > 0 {
-			mean += area / (pos * neg)
-			bound += tied / (pos * neg)
-			n++
-		}
-	}
-	return ratio(mean, n), ratio(bound, n)
-}
-
-// AP returns the average precision, Σ (Rₙ−Rₙ₋₁)·Pₙ over falling thresholds, one a bin, of class 1
-// where there are two, else the mean over classes; a class without positives is left out. The value
-// over all rows' own scores lies within APBound of it. It is 0 where nothing was binned.
-func (c *Counts) AP() float64 { ap, _ := c.ap(); return ap }
+// AP returns the average precision, Σ (Rₙ−Rₙ₋₁)·Pₙ over falling thresholds, one a bin, of the positive class of two, else the
+// mean over classes; a class without positives is left out. The value over all rows' own scores lies within APBound of it. It
+// is NaN if no class has positives, or nothing was binned.
+func (c *Counts) AP() float64 { ap, _ := c.mean(curvePrecision); return ap }
 
 // APBound returns how far AP is at most from the value over the rows' own scores: in a bin of p
 // positives and q negatives below T positives and F negatives, a positive's precision is at least
 // (T+1)/(T+1+F+q) and at most (T+p)/(T+p+F).
-func (c *Counts) APBound() float64 { _, bound := c.ap(); return bound }
+func (c *Counts) APBound() float64 { _, bound := c.mean(curvePrecision); return bound }
 
-func (c *Counts) ap() (mean, bound float64) {
+// mean returns the mean of a measure over the rankings that have one, and of its bound.
+func (c *Counts) mean(of func(curve []int64) (x, bound float64)) (mean, bound float64) {
 	var n float64
 	for k := range c.curves {
-		var t, f, sum, off float64
-		curve := c.curve(k)
-		for b := len(curve) - 2; b >= 0; b -= 2 {
-			p, q := float64(curve[b]), float64(curve[b+1])
-			if p > 0 {
-				precision := (t + p) / (t + p + f + q)
-				sum += p * precision
-				off += p * max((t+p)/(t+p+f)-precision, precision-(t+1)/(t+1+f+q))
-			}
-			t, f = t+p, f+q
-		}
-		if t > 0 {
-			mean += sum / t
-			bound += off / t
-			n++
+		if x, off := of(c.curve(k)); x == x {
+			mean, bound, n = mean+x, bound+off, n+1
 		}
 	}
-	return ratio(mean, n), ratio(bound, n)
+	return mean / n, bound / n
+}
+
+// curveArea returns the AUC of a curve, and its bound; NaN without positives or without negatives.
+func curveArea(curve []int64) (area, bound float64) {
+	var above, neg, tied float64 // above: positives in higher bins
+	for b := len(curve) - 2; b >= 0; b -= 2 {
+		p, q := float64(curve[b]), float64(curve[b+1])
+		area += q * (above + p/2)
+		tied += p * q / 2
+		above, neg = above+p, neg+q
+	}
+	return area / (above * neg), tied / (above * neg)
+}
+
+// curvePrecision returns the AP of a curve, and its bound; NaN without positives.
+func curvePrecision(curve []int64) (sum, bound float64) {
+	var t, f, off float64
+	for b := len(curve) - 2; b >= 0; b -= 2 {
+		p, q := float64(curve[b]), float64(curve[b+1])
+		if p > 0 {
+			precision := (t + p) / (t + p + f + q)
+			sum += p * precision
+			off += p * max((t+p)/(t+p+f)-precision, precision-(t+1)/(t+1+f+q))
+		}
+		t, f = t+p, f+q
+	}
+	return sum / t, off / t
+}
+
+// Scored are rows of scores with their labels, as Count takes them.
+type Scored struct {
+	Scores mat.Dense
+	Labels graph.Labels
+	Rows   []int32
+}
+
+// Pooled returns m of all rows together; AUC and AP by their own scores, not from bins.
+func (m Metric) Pooled(all ...Scored) float64 {
+	sum := newCounts(all[0].Labels, 0, m.OfOrder())
+	ranked := make([][]scoredRow, sum.curves)
+	odds := make([]float64, sum.curves)
+	for _, one := range all {
+		if !m.Ranks() {
+			sum.Add(count(one.Scores, one.Labels, one.Rows, 0, nil, m.OfOrder()))
+			continue
+		}
+		eachRow(one.Scores, one.Labels, one.Rows, func(row []float32, class int, bits []uint8) {
+			sum.logOdds(odds, row, bits != nil)
+			for k, x := range odds {
+				ranked[k] = append(ranked[k], scoredRow{x, sum.positive(k, class, bits)})
+			}
+		})
+	}
+	if !m.Ranks() {
+		return m.Of(&sum)
+	}
+	exact := Counts{curves: 1}
+	var mean, n float64
+	for _, rows := range ranked {
+		exact.fromRows(rows)
+		if x := m.Of(&exact); x == x {
+			mean, n = mean+x, n+1
+		}
+	}
+	return mean / n
+}
+
+// scoredRow is the log-odds of a row, and whether it is a positive.
+type scoredRow struct {
+	odds     float64
+	positive bool
+}
+
+// fromRows makes c the counts of one ranking that has a bin for each score.
+func (c *Counts) fromRows(rows []scoredRow) {
+	slices.SortFunc(rows, func(a, b scoredRow) int { return cmp.Compare(a.odds, b.odds) })
+	c.n = make([]int64, perRow)
+	for i, r := range rows {
+		if i == 0 || cmp.Compare(rows[i-1].odds, r.odds) != 0 {
+			c.n = append(c.n, 0, 0)
+		}
+		c.n[len(c.n)-2+side(r.positive)]++
+	}
+	c.bins = len(c.n)/2 - 1
 }

@@ -7,9 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/target"
-	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Metric names what to measure. Of classes: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC curve) or "ap"
@@ -19,6 +17,10 @@ import (
 // better; of several columns their mean. Of links: "mrr" (mean reciprocal rank of a known link among drawn pairs), "hits@10" (share of the known
 // links of at most that rank) or "auc"; all lie in [0, 1].
 type Metric string
+
+// Auto is AUC if the rarer of two classes has under a quarter of the training labels, else accuracy (labels.Counts.Metric). What
+// is sent for AUC is an upper bound.
+const Auto Metric = "auto"
 
 // Validate returns an error where m is none of the metrics.
 func (m Metric) Validate() error {
@@ -37,6 +39,9 @@ func (m Metric) OfNumbers() bool { return m == "r2" || m == "mae" || m == "rmse"
 
 // Fits returns an error unless m measures labels of kind k.
 func (m Metric) Fits(k target.Kind) error {
+	if m == Auto && k == target.Single {
+		return nil
+	}
 	if err := m.Validate(); err != nil {
 		return err
 	}
@@ -77,8 +82,28 @@ func (m Metric) Gain(a, b float64) float64 {
 	return a - b
 }
 
-// StandardError returns about that of m over so many rows, where m is x.
-func (m Metric) StandardError(x, rows float64) float64 {
+// StandardError returns about that of m over so many rows, where m is x. AUC and AP need the positives and negatives of each
+// ranking: that of AUC follows Hanley and McNeil (Radiology 143, 1982), of AP it is as of a fraction of the positives. The
+// rankings of several classes count as independent.
+func (m Metric) StandardError(x, rows float64, sides ...[2]float64) float64 {
+	if m.Ranks() && len(sides) > 0 {
+		sum, n := 0.0, 0.0
+		for _, s := range sides {
+			p, q := s[0], s[1]
+			x := x
+			if x == 0 || x == 1 { // as if one positive more ranked by chance: a few right ones are no proof
+				x = (x*p + 0.5) / (p + 1)
+			}
+			v := x * (1 - x)
+			if m == "auc" {
+				v = (v + (p-1)*(x/(2-x)-x*x) + (q-1)*(2*x*x/(1+x)-x*x)) / q
+			}
+			if v /= p; p > 0 && q > 0 {
+				sum, n = sum+max(v, 0), n+1
+			}
+		}
+		return math.Sqrt(sum) / n
+	}
 	switch {
 	case m == "r2": // of jointly normal numbers and predictions (Olkin and Finn, Psychological Bulletin 1995)
 		return math.Sqrt(max(4*x*(1-x)*(1-x)/rows, 0))
@@ -92,32 +117,12 @@ func (m Metric) StandardError(x, rows float64) float64 {
 	return math.Sqrt(max(x*(1-x), 0) / rows)
 }
 
-// Strongest returns the last of the penalties, which ascend, whose metric is within half a standard error of the best:
-// a difference that n labels cannot tell is better spent on a simpler model (after the one-standard-error rule of
-// Breiman, Friedman, Olshen and Stone 1984, §3.4.3). Without validation labels (NaN) it is the one in the middle.
-func (m Metric) Strongest(vals []float64, n float64) int {
-	best := vals[0]
-	for _, v := range vals {
-		if best == best && !(m.Gain(v, best) < 0) { // NaN where one is
-			best = v
-		}
-	}
-	if best != best {
-		return len(vals) / 2
-	}
-	margin := m.StandardError(best, n) / 2
-	choice := 0
-	for i, v := range vals {
-		if m.Gain(v, best) >= -margin {
-			choice = i
-		}
-	}
-	return choice
-}
-
-// Text returns x as it is shown: a percentage of classes, else a number; "–" where there is nothing to measure.
+// Text returns x as it is shown: a percentage of classes, else a number; "undefined" of a ranking of nodes that have one class
+// only, or "–" where there is nothing to measure.
 func (m Metric) Text(x float64) string {
 	switch {
+	case x != x && m.Ranks():
+		return "undefined"
 	case x != x:
 		return "–"
 	case !m.Plain():
@@ -129,21 +134,12 @@ func (m Metric) Text(x float64) string {
 }
 
 // Ranks reports whether m depends on the order of the scores, and so on bins.
-func (m Metric) Ranks() bool { return m == "auc" || m == "ap" }
-
-// Count counts what m needs: with DefaultBins where it ranks, without bins elsewhere. Arguments are
-// those of Count.
-func (m Metric) Count(scores mat.Dense, labels graph.Labels, rows []int32) Counts {
-	if m.Ranks() {
-		return CountBins(scores, labels, rows, DefaultBins)
-	}
-	return count(scores, labels, rows, 0, nil, m.OfOrder())
-}
+func (m Metric) Ranks() bool { return m == "auc" || m == "ap" || m == Auto }
 
 // Of returns m of what was counted.
 func (m Metric) Of(c *Counts) float64 {
 	switch m {
-	case "accuracy":
+	case "accuracy", Auto:
 		return c.Accuracy()
 	case "micro-f1":
 		return c.MicroF1()

@@ -102,7 +102,11 @@ func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, temperatu
 			v[1]++
 		}
 		for k := range s.curves {
-			at := CurveBin(logOddsOf(row, k, temperatures, bits != nil))
+			x := logOddsOf(row, k, temperatures, bits != nil)
+			if c.first && bits == nil {
+				x = -x
+			}
+			at := CurveBin(x)
 			v[s.curveAt+2*(CurveBins*k+at)+side(c.positive(k, class, bits))]++
 		}
 		for k, t := range []Temperatures{{}, temperatures} {
@@ -165,6 +169,11 @@ func (c Cuts) Of(row []float32, k int, temperatures Temperatures) bool {
 		return (logOddsOf(row, 0, temperatures, false) >= c[0]) == (k == 1)
 	}
 	return logOddsOf(row, k, temperatures, true) >= c[k]
+}
+
+// Mirrored returns the cut by which the other of two classes is predicted for the same rows.
+func Mirrored(cut float64) float64 {
+	return min(math.Nextafter(-cut, math.Inf(1)), math.MaxFloat64)
 }
 
 // Decided returns logits (N×C) by which, without cuts, those classes are predicted that these cuts say of logits. Without
@@ -355,14 +364,11 @@ func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 	major, rows := slices.Index(train, slices.Max(train)), t.Rows()
 	c := newCounts(graph.Labels{Classes: t.counts.classes}, 0, false)
 	c.n[0] = rows
-	first, positives, n := 0, 0.0, 0.0
-	if t.counts.curves == 1 && t.counts.classes == 2 {
-		first = 1 // the only ranking is that of class 1
-	}
+	positives, n := 0.0, 0.0
 	for k := range c.classes {
 		right, _, missed := t.Class(k)
 		all := right + missed
-		if k >= first && all > 0 {
+		if all > 0 && (t.counts.curves > 1 || t.counts.positive(0, k, nil)) {
 			positives, n = positives+float64(all)/float64(rows), n+1
 		}
 		if t.multi && 2*train[k] > labelled || !t.multi && k == major {
@@ -380,7 +386,7 @@ func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 	case "qwk":
 		return 0
 	case "ap":
-		return ratio(positives, n)
+		return positives / n
 	}
 	return m.Of(&c)
 }
@@ -419,8 +425,15 @@ func (t *Table) Cut(at Cuts) *Table {
 		}
 		return &cut
 	}
-	right, wrong, missed := t.from(0, CurveBin(at[0]))
+	edge := at[0]
+	if t.counts.first {
+		edge = Mirrored(edge)
+	}
+	right, wrong, missed := t.from(0, CurveBin(edge))
 	cut.Matrix = [][]int64{{t.Rows() - right - wrong - missed, wrong}, {missed, right}}
+	if t.counts.first {
+		cut.Matrix = [][]int64{{right, missed}, {wrong, t.Rows() - right - wrong - missed}}
+	}
 	cut.fromMatrix()
 	return &cut
 }

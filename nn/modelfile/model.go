@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -40,6 +41,7 @@ type Card struct {
 
 	Temperature  float64   `json:"temperature,omitempty"`  // by which logits are divided for probabilities; 0: 1
 	Temperatures []float64 `json:"temperatures,omitempty"` // of several classes a node, [C]: those of each; nil: Temperature
+	Positive     string    `json:"positive,omitempty"`     // of two classes, the one that figures of one class are of (empty = the second)
 	Threshold    *float64  `json:"threshold,omitempty"`    // log-odds, at the temperature, from which on class 1, of two, is predicted; nil: 0
 	Thresholds   []float64 `json:"thresholds,omitempty"`   // of several classes a node, [C]: those of each; nil: 0
 	Goal         string    `json:"goal,omitempty"`         // what thresholds were chosen for
@@ -55,6 +57,11 @@ type Card struct {
 // Calibration returns the card's temperatures.
 func (c Card) Calibration() eval.Temperatures {
 	return eval.Temperatures{Shared: c.Temperature, Classes: c.Temperatures}
+}
+
+// First reports whether the first of two classes is the positive one.
+func (c Card) First() bool {
+	return c.Positive != "" && c.Positive == graph.Labels{Names: c.Classes}.Name(0)
 }
 
 // Cuts returns the card's thresholds.

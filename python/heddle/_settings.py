@@ -169,14 +169,22 @@ class Settings(TypedDict, total=False):
     trained end to end for a numeric target of nodes with features, 0 takes the place of the default.
     """
 
+    positive: str
+    """Class of two that figures are of (default: the rarer).
+
+    The class of two that average precision, the threshold and all other figures of one class are of.
+    Empty: the class that fewer training nodes of all sites have, or the second one if both have as
+    many.
+    """
+
     threshold: str
     """Goal of the threshold of two, or of several classes.
 
     What the threshold between two classes is chosen for, on the validation nodes: f1,
-    recall@precision=P or precision@recall=R, all of class 1, with P or R as the least that is
-    accepted. Where nodes have several classes, each class has its own threshold, chosen in the same
-    way. Empty: the more probable class is predicted, or each of several that is more probable than
-    not.
+    recall@precision=P or precision@recall=R, all of the positive class, with P or R as the least
+    that is accepted. Where nodes have several classes, each class has its own threshold, chosen in
+    the same way. Empty: the more probable class is predicted, or each of several that is more
+    probable than not.
     """
 
     class_weights: list[float]
@@ -212,11 +220,13 @@ class Settings(TypedDict, total=False):
     metric: Literal["accuracy", "micro-f1", "macro-f1", "auc", "ap", "rank-mae", "qwk", "r2", "mae", "rmse", "mrr", "hits@10"]
     """Validation metric.
 
-    Metric by which the validation nodes choose the best model; empty: accuracy, or micro-f1 if a
-    node may have several classes. Of classes in order it is rank-mae, by how many ranks a prediction
-    is off, or qwk, the quadratic weighted kappa; the median of the probabilities is then predicted.
-    Of a numeric target it is r2, mae or rmse; empty: r2. Of links it is mrr, hits@10 or auc; empty:
-    mrr.
+    Metric by which the validation nodes choose the best model. Empty: accuracy, or micro-f1 if a
+    node may have several classes, or auc if the rarer of two classes has under a quarter of the
+    training labels. With phones it is then accuracy. An AUC is undefined, and chooses nothing, if
+    the validation nodes have one class only: the plan then ends as it does without validation nodes.
+    Of classes in order it is rank-mae, by how many ranks a prediction is off, or qwk, the quadratic
+    weighted kappa; the median of the probabilities is then predicted. Of a numeric target it is r2,
+    mae or rmse; empty: r2. Of links it is mrr, hits@10 or auc; empty: mrr.
     """
 
     batch_size: int

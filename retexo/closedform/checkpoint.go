@@ -34,7 +34,7 @@ type header struct {
 
 // participant is this peer as a member of the run.
 func (t *Trainer) participant() recovery.Participant {
-	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: t.config.Fingerprint(), Partition: t.shard.Fingerprint, Own: true,
+	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: t.fingerprint, Partition: t.shard.Fingerprint, Own: true,
 		Shape: recovery.Shape{Stages: 1, Rounds: maxRounds, Labels: labels.Len(t.whole.Labels.Kind(), t.config.Classes)}, Checkpoints: t.Checkpoints}
 }
 
@@ -115,7 +115,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 	if err := json.Unmarshal(c.Header, &h); err != nil {
 		return err
 	}
-	if err := t.resolve(labels.Read(c.Labels, t.whole.Labels.Kind(), labels.Draw{Seed: t.config.Seed})); err != nil {
+	if err := t.resolve(labels.Read(c.Labels, t.whole.Labels.Kind(), t.config.Draw())); err != nil {
 		return err
 	}
 	t.at, t.nodes, t.before, t.scales = c.At, h.Nodes, c.Sent, h.Scales

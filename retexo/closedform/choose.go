@@ -78,7 +78,7 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 		for i, w := range solved {
 			one := candidate{columns: set.columns, random: set.random, penalty: lambdas[i], weights: w}
 			if t.config.Metric == "auc" {
-				one.scales = t.config.scales(equations.Predicted(one.columns, w))
+				one.scales = t.scalesOf(equations.Predicted(one.columns, w))
 			}
 			all = append(all, one)
 		}
@@ -92,7 +92,7 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 		w := mat.New(head.Weight.Value.Rows+1, t.config.Classes)
 		copy(w.Data, head.Weight.Value.Clone().Data)
 		copy(w.Row(w.Rows-1), head.Bias.Value.Data)
-		best.scales = t.config.scales(equations.Predicted(span(1, w.Rows), w))
+		best.scales = t.scalesOf(equations.Predicted(span(1, w.Rows), w))
 	}
 	if t.model.Closed.Spec.Multi {
 		for k := range head.Bias.Value.Data {
@@ -217,7 +217,7 @@ const (
 
 // accumulator returns what AP is counted by in so many bins, AUC in so many scaled ones, and any other metric without bins.
 func (c Config) accumulator(labels graph.Labels, bins, scaled int) eval.Accumulator {
-	if c.Metric == "auc" {
+	if c.Metric == "auc" || c.Metric == eval.Auto {
 		bins = scaled
 	}
 	return eval.NewAccumulator(c.Metric, labels, bins)
@@ -256,11 +256,11 @@ func sized(a eval.Accumulator) (counts, wide int) {
 	return a.Size(), wide
 }
 
-// scales returns where the log-odds of each ranking lie, by mean and deviation of the outputs of a regression on each class. Outputs
+// scalesOf returns where the log-odds of each ranking lie, by mean and deviation of the outputs of a regression on each class. Outputs
 // of exclusive classes add up to 1. So log-odds of two are 2s − 1 for an output of s; of more classes, whose outputs are near
 // one another, they follow about the same line in s as if all others were equal.
-func (c Config) scales(mean, deviation []float64) (all []eval.Scale) {
-	if c.Task == target.Several.String() {
+func (t *Trainer) scalesOf(mean, deviation []float64) (all []eval.Scale) {
+	if t.config.Task == target.Several.String() {
 		for k, m := range mean {
 			all = append(all, eval.Scale{Centre: m - closed.Half, Width: deviation[k]})
 		}
@@ -272,7 +272,8 @@ func (c Config) scales(mean, deviation []float64) (all []eval.Scale) {
 		all = append(all, eval.Scale{Centre: float64(factor*m) - 1/others - math.Log(others), Width: factor * deviation[k]})
 	}
 	if len(all) == 2 {
-		return all[1:]
+		positive := t.labels.Positive()
+		return all[positive:][:1]
 	}
 	return all
 }
@@ -323,9 +324,7 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 	}
 	n := float64(c.Counts[len(all)*size])
 	if n == 0 {
-		same := all[len(all)-1].columns
-		first := slices.IndexFunc(all, func(one candidate) bool { return len(one.columns) == len(same) })
-		return choice{all: all[(first+len(all))/2:][:1], counts: []float64{1}, val: math.NaN(), loss: math.NaN()}, nil
+		return inTheMiddle(all), nil
 	}
 	vals := make([]float64, len(all))
 	for k := range all {
@@ -340,25 +339,36 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 			return choice{}, err
 		}
 	}
-	return chosen(t.config.Metric, all, vals, n)
+	return chosen(t.config.Metric, all, vals, n, a.Sides(c.Counts)...)
 }
 
-// chosen returns the choice between candidates that validate so, by n nodes; NaN: one gives no numbers. Candidates count to the mean by
+// inTheMiddle is the choice if nothing validates.
+func inTheMiddle(all []candidate) choice {
+	same := all[len(all)-1].columns
+	first := slices.IndexFunc(all, func(one candidate) bool { return len(one.columns) == len(same) })
+	return choice{all: all[(first+len(all))/2:][:1], counts: []float64{1}, val: math.NaN(), loss: math.NaN()}
+}
+
+// chosen returns the choice between candidates that validate so, by n nodes; sides are the positives and negatives of each
+// ranking; NaN: one gives no numbers, or a ranking is undefined, and then of all. Candidates count to the mean by
 // exponential weights (Dalalyan and Tsybakov, Machine Learning 72, 2008) of that rate. Where few nodes validate, the best is often the
 // luckiest, and the mean of many steadier; where many do, the best counts nearly alone. Of numbers, whose metric has their unit,
 // the best is taken.
-func chosen(m eval.Metric, all []candidate, vals []float64, n float64) (c choice, err error) {
+func chosen(m eval.Metric, all []candidate, vals []float64, n float64, sides ...[2]float64) (c choice, err error) {
 	at := -1 // the best one, with the largest penalty of those that are
 	for k, v := range vals {
 		if v == v && (at < 0 || m.Gain(v, vals[at]) > 0 || v == vals[at] && all[k].penalty > all[at].penalty) {
 			at = k
 		}
 	}
-	if at < 0 {
+	switch {
+	case at < 0 && m.Ranks(): // no validation node of one of the classes
+		return inTheMiddle(all), nil
+	case at < 0:
 		return c, errors.New("no candidate validates: training has diverged; scale the features")
 	}
 	best := vals[at]
-	c = choice{all: all, counts: make([]float64, len(all)), margin: m.StandardError(best, n) / 2}
+	c = choice{all: all, counts: make([]float64, len(all)), margin: m.StandardError(best, n, sides...) / 2}
 	sum := 0.0
 	for k, v := range vals {
 		if gap := m.Gain(best, v); k == at || gap >= 0 && !m.OfNumbers() && all[k].penalty >= leastPenalty {

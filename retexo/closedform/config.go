@@ -24,6 +24,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
@@ -53,6 +54,7 @@ type Config struct {
 
 	Lambdas   []float64 `json:"lambdas"` // penalties to choose from, ascending
 	Balanced  bool      `json:"balanced"`
+	Positive  int       `json:"positive,omitempty"` // as in train.Config
 	Inductive bool      `json:"inductive"`
 	// [C] what a label of each class counts in the regressions; nil: all alike, or as Balanced says.
 	ClassWeights []float32 `json:"class_weights,omitempty"`
@@ -356,6 +358,9 @@ func (c Config) Cost() linear.Cost {
 	}
 	return linear.RidgeCost(most, c.Classes, sets*len(c.Lambdas))
 }
+
+// Draw returns which training nodes validate where none are marked for it, and which class is positive.
+func (c Config) Draw() labels.Draw { return labels.Draw{Seed: c.Seed, Positive: c.Positive} }
 
 // Fingerprint names everything that decides the result.
 func (c Config) Fingerprint() [32]byte { return train.Fingerprint(c) }

@@ -36,7 +36,7 @@ func (t *Trainer) fitsLeaves() error {
 
 // countLabels counts the labels of all peers.
 func (t *Trainer) countLabels(ctx context.Context) (labels.Counts, error) {
-	id, draw := t.id("label counts", 0, 0), labels.Draw{Seed: t.config.Seed}
+	id, draw := t.id("label counts", 0, 0), t.config.Draw()
 	if !t.Leaves {
 		return labels.Count(ctx, t.reducer, id, t.whole, draw)
 	}

@@ -49,29 +49,30 @@ type Trainer struct {
 	result     train.Result
 	done       bool
 
-	at       train.Position // Round is the next one
-	residual bool
-	model    *nn.Model // nil until the labels are counted
-	x        graph.Features
-	labels   labels.Counts // of all peers
-	weight   []float32     // of each class; nil: 1
-	train    []int32       // own training nodes that have a label
-	others   []int32       // other own nodes that training sees
-	nodes    float64       // those of all peers
-	means    *linear.Means
-	stats    mat.Dense   // that means was told
-	apart    []float64   // how far they are from the exact sums at most
-	rest     linear.Rest // what is known of the features of others
-	allowed  []float64   // by round: how large a row of its columns may be in a regression, squared
-	full     *sight
-	base     *sight // what training sees: full or, inductive, the graph without held-out nodes
-	normal   linear.Normal
-	own      linear.Normal
-	scales   []eval.Scale // of the bins of the best round's AUC
-	parts    []float32    // what normal was extended by, for checkpoints
-	final    mat.Dense    // [Owned × C] logits of the best round; empty until the rounds have ended
-	hidden   mat.Dense    // [Owned × D] the columns that they are made of, with KeepHidden
-	within   bool         // of another run, which takes the last round: each goes on from the one before
+	at          train.Position // Round is the next one
+	residual    bool
+	model       *nn.Model // nil until the labels are counted
+	x           graph.Features
+	labels      labels.Counts // of all peers
+	fingerprint [32]byte      // of the configuration as it was given
+	weight      []float32     // of each class; nil: 1
+	train       []int32       // own training nodes that have a label
+	others      []int32       // other own nodes that training sees
+	nodes       float64       // those of all peers
+	means       *linear.Means
+	stats       mat.Dense   // that means was told
+	apart       []float64   // how far they are from the exact sums at most
+	rest        linear.Rest // what is known of the features of others
+	allowed     []float64   // by round: how large a row of its columns may be in a regression, squared
+	full        *sight
+	base        *sight // what training sees: full or, inductive, the graph without held-out nodes
+	normal      linear.Normal
+	own         linear.Normal
+	scales      []eval.Scale // of the bins of the best round's AUC
+	parts       []float32    // what normal was extended by, for checkpoints
+	final       mat.Dense    // [Owned × C] logits of the best round; empty until the rounds have ended
+	hidden      mat.Dense    // [Owned × D] the columns that they are made of, with KeepHidden
+	within      bool         // of another run, which takes the last round: each goes on from the one before
 }
 
 // sight is what one purpose sees of the graph, with what was computed from it of own nodes.
@@ -94,7 +95,7 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 	if err := c.Cost().Err(); err != nil {
 		return nil, err
 	}
-	return &Trainer{config: c, whole: s, shard: s, key: rng.New(c.Seed), at: train.Position{BestRound: -1}}, nil
+	return &Trainer{config: c, fingerprint: c.Fingerprint(), whole: s, shard: s, key: rng.New(c.Seed), at: train.Position{BestRound: -1}}, nil
 }
 
 // Run trains until the model is done, ctx ends or a peer fails; then the error says why, and the run
@@ -197,7 +198,7 @@ const stageName = "closed form"
 
 // report records an event and passes it on.
 func (t *Trainer) report(e train.Event) {
-	e.StageName = stageName
+	e.StageName, e.Positive = stageName, t.labels.PositiveName(t.whole.Labels.Names)
 	t.result.Record(e)
 	if t.OnEvent != nil {
 		t.OnEvent(e)
@@ -228,6 +229,9 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	if text := counts.Warning(); text != "" {
 		t.note(train.Warning, "%s", text)
 	}
+	if _, text := counts.Metric(t.config.Metric, t.whole.Labels.Names); text != "" {
+		t.note(train.Note, "%s", text)
+	}
 	if err := t.resolve(counts); err != nil {
 		return err
 	}
@@ -237,6 +241,7 @@ func (t *Trainer) prepare(ctx context.Context) error {
 // resolve makes the model once the labels of all peers are counted.
 func (t *Trainer) resolve(counts labels.Counts) error {
 	t.labels, t.shard = counts, counts.HoldOut(t.whole)
+	t.config.Metric, _ = counts.Metric(t.config.Metric, nil)
 	if t.group != nil {
 		t.sender = train.NewSender(t.group, t.shard, t.config.Rows)
 	}

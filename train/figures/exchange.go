@@ -207,13 +207,14 @@ func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) erro
 	return e.keep()
 }
 
-// split returns this peer's part with the nodes that validate, and the label counts of all.
+// split returns this peer's part with the nodes that validate, and the label counts of all. They settle the metric.
 func (e *Exchange) split(s *sums) (*shard.Shard, labels.Counts) {
 	numbers := make([]float64, labels.Len(e.Shard.Labels.Kind(), e.Shard.Labels.Classes))
 	for i := range numbers {
 		numbers[i] = float64(s.Labels[i])
 	}
 	counts := labels.Read(numbers, e.Shard.Labels.Kind(), e.Draw)
+	e.Metric, _ = counts.Metric(e.Metric, nil)
 	return counts.HoldOut(e.Shard), counts
 }
 

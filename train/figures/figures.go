@@ -41,6 +41,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 // the logits of predictions.csv, and do not depend on how the nodes are divided among peers.
 type Figures struct {
 	Metric       eval.Metric   `json:"metric"`                 // by which the run chose
+	Positive     int           `json:"positive"`               // of two classes, the one that AUC, AP and Threshold are of; −1: there are not two
 	Majority     int           `json:"majority"`               // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
 	Untrained    []string      `json:"untrained,omitempty"`    // classes that no training node has
 	Temperature  float64       `json:"temperature"`            // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
@@ -58,8 +59,9 @@ type Figures struct {
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
 }
 
-// Threshold is the probability of class 1, of two, or of one of several, from which on it is predicted.
+// Threshold is the probability of the positive class, of two, or of one of several, from which on it is predicted.
 type Threshold struct {
+	Class       string  `json:"class"`
 	Goal        string  `json:"goal"`
 	LogOdds     float64 `json:"log_odds"`    // calibrated: the class is predicted from here on
 	Probability float64 `json:"probability"` // the same as a probability
@@ -138,8 +140,17 @@ func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Sites = []Site{{name, e.set(val, f, counts), e.set(test, f, counts)}}
+	one := Site{name, e.set(val, f, counts), e.set(test, f, counts)}
+	one.Val.Exactly(e.Metric, e.Scored(graph.Val))
+	one.Test.Exactly(e.Metric, e.Scored(graph.Test))
+	f.Sites = []Site{one}
 	return f, nil
+}
+
+// Scored returns the logits and labels of own nodes of a split, once there are figures; this process must have the logits.
+func (e *Exchange) Scored(split graph.Split) eval.Scored {
+	own, _ := e.split(e.sums)
+	return eval.Scored{Scores: e.logits, Labels: own.Labels, Rows: append([]int32{}, own.NodesIn(split)...)}
 }
 
 // Logits returns those of own nodes; empty: this process has not computed them.
@@ -171,7 +182,7 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 	own, counts := e.split(s)
 	sent := s.Labels[labels.Len(own.Labels.Kind(), own.Labels.Classes):]
 	temperatures := eval.FitTemperatures(s.Likelihoods, own.Labels.Kind(), own.Labels.Classes)
-	f := &Figures{Metric: e.Metric, Majority: -1, Temperature: temperatures.Shared, Temperatures: temperatures.Classes,
+	f := &Figures{Metric: e.Metric, Positive: counts.Positive(), Majority: -1, Temperature: temperatures.Shared, Temperatures: temperatures.Classes,
 		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}, Edges: sent[3]}
 	if own.Labels.Kind() == target.Single {
 		f.Majority = slices.Index(counts.Classes, slices.Max(counts.Classes))
@@ -179,13 +190,16 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 	if own.Labels.Kind() != target.Numbers {
 		for c, n := range counts.Classes {
 			if n == 0 {
-				f.Untrained = append(f.Untrained, className(own.Labels, c))
+				f.Untrained = append(f.Untrained, own.Labels.Name(c))
 			}
 		}
 	}
 	f.Units = counts.Units
 	if e.Goal != (eval.Goal{}) && val.Rows() > 0 {
 		f.Thresholds = thresholds(val, e.Goal)
+		for k := range f.Thresholds {
+			f.Thresholds[k].Class = own.Labels.Name(max(k, f.Positive))
+		}
 		if own.Labels.Kind() == target.Single {
 			f.Threshold, f.Thresholds = &f.Thresholds[0], nil
 		}
@@ -206,9 +220,17 @@ func thresholds(val *eval.Table, g eval.Goal) (all []Threshold) {
 	bins, ok := val.Choose(g)
 	for k, bin := range bins {
 		edge := max(eval.CurveEdge(bin), -math.MaxFloat64) // JSON has no infinity
-		all = append(all, Threshold{g.String(), edge, 1 / (1 + math.Exp(-edge)), ok[k]})
+		all = append(all, Threshold{Goal: g.String(), LogOdds: edge, Probability: 1 / (1 + math.Exp(-edge)), Reached: ok[k]})
 	}
 	return all
+}
+
+// PositiveName is the class of two that AUC, AP and Threshold are of (empty = there are not two).
+func (f *Figures) PositiveName() string {
+	if f.Positive < 0 {
+		return ""
+	}
+	return f.Test.Classes[f.Positive].Name
 }
 
 // Calibration returns what logits are divided by for probabilities.
@@ -216,8 +238,11 @@ func (f *Figures) Calibration() eval.Temperatures {
 	return eval.Temperatures{Shared: f.Temperature, Classes: f.Temperatures}
 }
 
-// Cuts returns the log-odds from which on classes are predicted; nil: the more probable class is predicted.
+// Cuts returns the log-odds from which on classes are predicted, of two class 1; nil: the more probable class is predicted.
 func (f *Figures) Cuts() (all eval.Cuts) {
+	if f.Threshold != nil && f.Positive == 0 {
+		return eval.Cuts{eval.Mirrored(f.Threshold.LogOdds)}
+	}
 	if f.Threshold != nil {
 		return eval.Cuts{f.Threshold.LogOdds}
 	}
@@ -268,7 +293,53 @@ func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperatures eval.
 	if err != nil {
 		return Set{}, err
 	}
-	return measured(t.Cut(cuts), metric, l, 0), nil
+	s := measured(t.Cut(cuts), metric, l, 0)
+	s.Exactly(metric, eval.Scored{Scores: logits, Labels: l})
+	return s, nil
+}
+
+// StandardError returns about the standard error of metric m, if it is x, over the nodes of s; positive is the positive class
+// of two, else −1.
+func (s *Set) StandardError(m eval.Metric, positive int, x float64) float64 {
+	var sides [][2]float64
+	for k, c := range s.Classes {
+		if positive < 0 || k == positive {
+			sides = append(sides, [2]float64{float64(c.Labelled), float64(s.Rows - c.Labelled)})
+		}
+	}
+	return m.StandardError(x, float64(s.Rows), sides...)
+}
+
+// Rank makes x the metric m of s, AUC or AP, with its interval; positive is the positive class of two, else −1.
+func (s *Set) Rank(m eval.Metric, positive int, x float64) {
+	s.Metric, s.Low, s.High = Value(x), Value(math.NaN()), Value(math.NaN())
+	if positive < 0 {
+		return
+	}
+	half := 1.96 * s.StandardError(m, positive, x)
+	s.Low, s.High = Value(max(x-half, 0)), Value(min(x+half, 1))
+	if m == "auc" {
+		s.AUC = s.Metric
+	} else {
+		s.AP = s.Metric
+	}
+}
+
+// mostRanked is the most scores of which AUC and AP are exact: more take much memory, and bins are then close.
+const mostRanked = 1 << 25
+
+// Exactly replaces what s has from bins by what the scores of all its rows give.
+func (s *Set) Exactly(m eval.Metric, all ...eval.Scored) {
+	positive := all[0].Labels.Positive()
+	if s.Rows*int64(all[0].Labels.Classes) > mostRanked {
+		return
+	}
+	if positive >= 0 {
+		s.AUC, s.AP = Value(eval.Metric("auc").Pooled(all...)), Value(eval.Metric("ap").Pooled(all...))
+	}
+	if m.Ranks() {
+		s.Rank(m, positive, m.Pooled(all...))
+	}
 }
 
 // measured returns the figures of a table but for the baseline.
@@ -288,7 +359,7 @@ func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Se
 	precision, recall, n := 0.0, 0.0, 0.0
 	for k := range l.Classes {
 		right, wrong, missed := t.Class(k)
-		c := Class{Name: className(l, k), Labelled: right + missed, Predicted: right + wrong,
+		c := Class{Name: l.Name(k), Labelled: right + missed, Predicted: right + wrong,
 			Precision: share(right, right+wrong), Recall: share(right, right+missed), F1: share(2*right, 2*right+wrong+missed)}
 		s.Classes = append(s.Classes, c)
 		if right+wrong+missed > 0 { // as in macro-F1; what is never predicted counts 0
@@ -296,6 +367,9 @@ func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Se
 		}
 	}
 	s.Precision, s.Recall = Value(precision/n), Value(recall/n)
+	if metric.Ranks() {
+		s.Rank(metric, l.Positive(), float64(s.Metric))
+	}
 	return s
 }
 
@@ -307,7 +381,7 @@ func numbers(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Set
 	low, high := t.Interval(metric, rng.New(seed))
 	s.Low, s.High = Value(low), Value(high)
 	for c := range l.Classes {
-		one := Target{Name: className(l, c), BaselineR2: none, BaselineMAE: none, BaselineRMSE: none}
+		one := Target{Name: l.Name(c), BaselineR2: none, BaselineMAE: none, BaselineRMSE: none}
 		for m, at := range map[eval.Metric]*Value{"r2": &one.R2, "mae": &one.MAE, "rmse": &one.RMSE} {
 			x, _ := t.Column(m, c)
 			*at = Value(x)
@@ -315,14 +389,6 @@ func numbers(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Set
 		s.Targets = append(s.Targets, one)
 	}
 	return s
-}
-
-// className is the name of class k, or its number.
-func className(l graph.Labels, k int) string {
-	if k < len(l.Names) {
-		return l.Names[k]
-	}
-	return fmt.Sprint(k)
 }
 
 func share(a, b int64) Value {
@@ -339,6 +405,49 @@ func orZero(v Value) float64 {
 	return float64(v)
 }
 
+// fewOfClass is how many nodes of a class a set must have for figures of it to be more than chance.
+const fewOfClass = 10
+
+// tryInstead is what may do better than the baseline.
+func (f *Figures) tryInstead() string {
+	switch {
+	case f.Metric == "accuracy" && f.Positive >= 0:
+		return "try --metric auc, --class-weights balanced or --threshold f1"
+	case f.Metric == "accuracy":
+		return "try --metric macro-f1 or --class-weights balanced"
+	case f.Metric == "micro-f1" && f.Threshold == nil && f.Thresholds == nil:
+		return "try --threshold f1, more labels or other columns"
+	}
+	return "try more labels, other columns or another --method"
+}
+
+// rare returns the warnings that the rarer of two classes calls for.
+func (f *Figures) rare() (all []string) {
+	var few []string
+	for _, one := range []struct {
+		name string
+		set  Set
+	}{{"validation", f.Val}, {"test", f.Test}} {
+		for _, c := range one.set.Classes {
+			if one.set.Rows > 0 && c.Labelled < fewOfClass {
+				few = append(few, fmt.Sprintf("%d of the %d %s nodes are of class %s", c.Labelled, one.set.Rows, one.name, c.Name))
+			}
+			if one.set.Rows > 0 && c.Labelled == one.set.Rows && f.Metric.Ranks() {
+				text := fmt.Sprintf("%s %s is undefined, since all %d nodes are of class %s", one.name, f.Metric, one.set.Rows, c.Name)
+				if one.name == "validation" {
+					text += ": it chose nothing, and training ended as it does without validation nodes"
+				}
+				all = append(all, text)
+			}
+		}
+	}
+	if len(few) > 0 {
+		all = append(all, fmt.Sprintf("%s: too few to choose a model by, or to say how good it is. Label more of them, or mark more for validation and test",
+			strings.Join(few, ", ")))
+	}
+	return all
+}
+
 // Warnings returns what whoever reads the figures must know first.
 func (f *Figures) Warnings() (all []string) {
 	if len(f.Untrained) > 0 {
@@ -353,14 +462,16 @@ func (f *Figures) Warnings() (all []string) {
 		return all
 	}
 	said := 0
-	only := ""
+	only := Class{}
 	for _, c := range set.Classes {
 		if c.Predicted > 0 {
-			said, only = said+1, c.Name
+			said, only = said+1, c
 		}
 	}
 	if said == 1 && f.Majority >= 0 {
-		all = append(all, fmt.Sprintf("the model predicts one class only, %s, for all %d %s nodes", only, set.Rows, name))
+		all = append(all, fmt.Sprintf("the model predicts one class only, %s, for all %d %s nodes, which is right for %.1f %% of them: try --class-weights balanced%s",
+			only.Name, set.Rows, name, 100*float64(only.Labelled)/float64(set.Rows),
+			map[bool]string{true: " or --threshold f1"}[f.Positive >= 0 && f.Threshold == nil]))
 	}
 	worst, how := set.Low, "its 95 % interval begins at "
 	if f.Metric.Gain(1, 0) < 0 {
@@ -370,12 +481,11 @@ func (f *Figures) Warnings() (all []string) {
 		worst, how = set.Metric, "it is "
 	}
 	if f.Metric.Gain(float64(worst), float64(set.Baseline)) <= 0 {
-		all = append(all, fmt.Sprintf("%s %s is not better than the baseline of %s: %s%s", name, f.Metric, f.Metric.Text(float64(set.Baseline)),
-			how, f.Metric.Text(float64(worst))))
+		all = append(all, fmt.Sprintf("%s %s is not better than the baseline of %s: %s%s; %s", name, f.Metric, f.Metric.Text(float64(set.Baseline)),
+			how, f.Metric.Text(float64(worst)), f.tryInstead()))
 	}
-	if t := f.Threshold; t != nil && f.Majority == 1 && len(set.Classes) == 2 {
-		all = append(all, fmt.Sprintf("%s is of class %s, which most nodes have: if it is meant of class %s, give the classes names whose order is the other way round",
-			t.Goal, set.Classes[1].Name, set.Classes[0].Name))
+	if f.Positive >= 0 {
+		all = append(all, f.rare()...)
 	}
 	if t := f.Threshold; t != nil && !t.Reached {
 		all = append(all, fmt.Sprintf("no threshold has what %s asks for on the validation nodes; the nearest is taken", t.Goal))

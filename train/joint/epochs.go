@@ -45,14 +45,15 @@ type Epochs struct {
 	// Generation is the last that this process had a part in: a part of the name of every reduction.
 	Number uint64
 
-	config [32]byte // fingerprint of the trainer's configuration
-	metric eval.Metric
-	labels []float64 // labels.Counts.Sums, where they say in which units the model learns numbers; nil: labels are classes
-	rounds int
-	agreed uint64 // the generation in which what this peer holds was agreed on
-	before comm.Counts
-	done   bool // the model is final
-	group  *comm.Group
+	config   [32]byte // fingerprint of the trainer's configuration
+	metric   eval.Metric
+	positive string    // class of two, once the labels are counted
+	labels   []float64 // labels.Counts.Sums, where they say in which units the model learns numbers; nil: labels are classes
+	rounds   int
+	agreed   uint64 // the generation in which what this peer holds was agreed on
+	before   comm.Counts
+	done     bool // the model is final
+	group    *comm.Group
 }
 
 // New returns a run of m from its beginning, by a configuration of that fingerprint. m is changed in place.
@@ -82,8 +83,9 @@ func (r *Epochs) kept() int {
 	return labels.Len(l.Kind(), l.Classes)
 }
 
-// Learn takes the units that the labels of all peers give the model.
+// Learn takes the positive class, and the units that the labels of all peers give the model.
 func (r *Epochs) Learn(all labels.Counts) {
+	r.positive = all.PositiveName(r.Whole.Labels.Names)
 	if all.Units != nil {
 		r.labels, r.Model.Spec.Units = all.Sums, all.Units
 	}
@@ -170,9 +172,9 @@ func (r *Epochs) ID(kind string, step int) comm.ReduceID {
 	return comm.ReduceID{Generation: r.Number, Round: r.At.Round, Step: step, Kind: kind}
 }
 
-// Evaluate reports what the final model measures on the splits that are held out.
-func (r *Epochs) Evaluate(of func(graph.Split) (metric, loss float64, err error)) (err error) {
-	e := train.Event{Kind: train.StageEnd, Round: len(r.Measured.Curve()), Metric: string(r.metric), BestRound: r.At.BestRound}
+// Evaluate reports what the final model measures, by that metric, on the splits that are held out.
+func (r *Epochs) Evaluate(metric eval.Metric, of func(graph.Split) (metric, loss float64, err error)) (err error) {
+	e := train.Event{Kind: train.StageEnd, Round: len(r.Measured.Curve()), Metric: string(metric), BestRound: r.At.BestRound}
 	if e.Val, e.ValLoss, err = of(graph.Val); err != nil {
 		return err
 	}
@@ -242,7 +244,7 @@ const allLayers = "all layers"
 
 // Report records an event and passes it on.
 func (r *Epochs) Report(e train.Event) {
-	e.StageName = allLayers
+	e.StageName, e.Positive = allLayers, r.positive
 	r.Measured.Record(e)
 	if r.OnEvent != nil {
 		r.OnEvent(e)

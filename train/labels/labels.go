@@ -4,6 +4,7 @@ package labels
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -11,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 // Counts are the labels of all peers, by which a run learns and validates. Where no peer has a validation node with
@@ -32,10 +34,11 @@ type Counts struct {
 	draw      Draw
 }
 
-// A Draw says which training nodes validate where there are no validation nodes.
+// A Draw says which training nodes validate where there are no validation nodes, and which class is positive.
 type Draw struct {
 	Seed      uint64
 	LastRound bool // none of them: the plan takes the last round, so that they would choose nothing
+	Positive  int  // of two classes, counted from 1 (0 = the rarer one)
 }
 
 // heldOutShare is the share of training nodes that validate where there are no validation nodes.
@@ -76,6 +79,17 @@ func Count(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard
 		all[k] = float64(n)
 	}
 	return Read(all, s.Labels.Kind(), draw), nil
+}
+
+// Local returns the counts of the labels of these shards, one or more, only.
+func Local(shards ...*shard.Shard) Counts {
+	kind, sums := shards[0].Labels.Kind(), make([]float64, Len(shards[0].Labels.Kind(), shards[0].Labels.Classes))
+	for _, s := range shards {
+		for k, n := range Numbers(s, Draw{}) {
+			sums[k] += float64(n)
+		}
+	}
+	return Read(sums, kind, Draw{})
 }
 
 // Numbers returns the Len numbers that the holder of s adds to Sums.
@@ -148,9 +162,62 @@ func (c Counts) spares(k int) bool {
 	return c.validated || c.Sums[k] == 0
 }
 
-// HoldOut returns s with the split and the labels to train by: numbers are standardised, and nothing else is changed unless
-// training nodes validate.
+// Rare returns which of two classes fewer training nodes of all peers have, those that validate among them, and their
+// fraction; of equally frequent ones the second. class is −1 unless each node has one of two classes.
+func (c Counts) Rare() (class int, share float64) {
+	if c.kind != target.Single || len(c.Classes) != 2 {
+		return -1, math.NaN()
+	}
+	first, second := c.Sums[0]+c.Sums[2], c.Sums[1]+c.Sums[3]
+	if first < second {
+		return 0, first / (first + second)
+	}
+	return 1, second / (first + second)
+}
+
+// Positive returns the class of two that figures of one class are of; −1: there are not two.
+func (c Counts) Positive() int {
+	class, _ := c.Rare()
+	if class >= 0 && c.draw.Positive > 0 {
+		return c.draw.Positive - 1
+	}
+	return class
+}
+
+// PositiveName returns the positive class among these names (empty = there are not two classes).
+func (c Counts) PositiveName(names []string) string {
+	if k := c.Positive(); k >= 0 {
+		return graph.Labels{Names: names}.Name(k)
+	}
+	return ""
+}
+
+// rareShare is the share of the training labels below which a class of two is rare: always naming the other one is then right
+// for more than three of four nodes.
+const rareShare = 0.25
+
+// Metric returns m, or what eval.Auto is with these labels, of classes of these names; text says why it is not accuracy.
+func (c Counts) Metric(m eval.Metric, names []string) (chosen eval.Metric, text string) {
+	if m != eval.Auto {
+		return m, ""
+	}
+	if class, share := c.Rare(); share < rareShare {
+		l := graph.Labels{Names: names}
+		return "auc", fmt.Sprintf("the metric is AUC, not accuracy: always naming %s is right for %.1f %% of the training nodes, "+
+			"since %s is rare (--metric sets another)",
+			l.Name(1-class), 100*(1-share), l.Name(class))
+	}
+	return "accuracy", ""
+}
+
+// HoldOut returns s with the split and the labels to train by: numbers are standardised, the positive class of two is set, and
+// nothing else is changed unless training nodes validate.
 func (c Counts) HoldOut(s *shard.Shard) *shard.Shard {
+	if c.Positive() == 0 {
+		in := *s
+		in.Labels.First = true
+		s = &in
+	}
 	if c.Units != nil {
 		in := *s
 		in.Labels = s.Labels.Standardised(c.Units)

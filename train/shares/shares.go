@@ -38,7 +38,7 @@ var (
 // (comm.Contribution); 0: logits of such labels are never moved. The first two are of all sites together, the last
 // one is of several sites' own shares. fitted says that the temperature of logits is.
 func Counts(k target.Kind, metric eval.Metric, classes int, fitted bool) (first, second, sites, wide int) {
-	if k != target.Single || metric != "accuracy" || classes < 2 || classes > mostClasses {
+	if k != target.Single || metric != "accuracy" && metric != eval.Auto || classes < 2 || classes > mostClasses {
 		return 0, 0, 0, 0
 	}
 	if fitted {

@@ -249,15 +249,15 @@ func TestPoints(t *testing.T) {
 // and −1 over nodes.
 func TestBootstrap(t *testing.T) {
 	const n = 400
-	a, b := part{logits: mat.New(n, 2), labels: graph.Labels{Classes: 2, Class: make([]int32, n)}}, part{logits: mat.New(n, 2)}
-	b.labels = a.labels
+	a, b := part{Scores: mat.New(n, 2), Labels: graph.Labels{Classes: 2, Class: make([]int32, n)}}, part{Scores: mat.New(n, 2)}
+	b.Labels = a.Labels
 	sum, squares := 0.0, 0.0
 	for i := range n {
-		a.rows, b.rows = append(a.rows, int32(i)), append(b.rows, int32(i))
+		a.Rows, b.Rows = append(a.Rows, int32(i)), append(b.Rows, int32(i))
 		x, y := i%5 != 0, i%3 != 0 // right, wrong
 		for p, right := range map[*part]bool{&a: x, &b: y} {
 			if !right {
-				p.logits.Row(i)[1] = 1
+				p.Scores.Row(i)[1] = 1
 			}
 		}
 		d := 0.0

@@ -2,13 +2,12 @@ package compare
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
@@ -64,30 +63,21 @@ func gainOf(all []difference, sameNodes bool) gain {
 // student is the 97.5 % quantile of Student's t for the mean of n runs.
 func student(n int) float64 { return distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975) }
 
-// part is what one model says of the test nodes of one site.
-type part struct {
-	logits mat.Dense
-	labels graph.Labels
-	rows   []int32 // of logits and labels: the site's test nodes, the same ones in the same order in every way
-}
+// part is what one model says of the test nodes of one site, the same ones in the same order in every way.
+type part = eval.Scored
 
 // countOf counts the rows of some parts that at returns.
 func countOf(metric eval.Metric, all []part, at func(site int) []int32) float64 {
-	var sum *eval.Counts
-	for k, p := range all {
-		c := metric.Count(p.logits, p.labels, at(k))
-		if sum == nil {
-			sum = &c
-		} else {
-			sum.Add(c)
-		}
+	some := slices.Clone(all)
+	for k := range some {
+		some[k].Rows = at(k)
 	}
-	return metric.Of(sum)
+	return metric.Pooled(some...)
 }
 
 // metricOf is the metric over all rows of some parts.
 func metricOf(metric eval.Metric, all []part) float64 {
-	return countOf(metric, all, func(k int) []int32 { return all[k].rows })
+	return metric.Pooled(all...)
 }
 
 // Of the bootstrap: most samples, and about how many logits are read for all of them at most.
@@ -103,7 +93,7 @@ func differenceOf(metric eval.Metric, a, b []part, key rng.Key) difference {
 	d := difference{value: metricOf(metric, a) - metricOf(metric, b)}
 	size := 0
 	for _, p := range a {
-		size += len(p.rows) * max(1, p.logits.Cols)
+		size += len(p.Rows) * max(1, p.Scores.Cols)
 	}
 	n := min(samples, max(25, int(effort/float64(2*max(1, size)))))
 	drawn := make([]float64, 0, n)
@@ -112,9 +102,9 @@ func differenceOf(metric eval.Metric, a, b []part, key rng.Key) difference {
 		for site, p := range a {
 			var one, other []int32
 			key := key.Fold(uint64(k)).Fold(uint64(site))
-			for i := range p.rows {
-				j := int(key.Uint64(uint64(i)) % uint64(len(p.rows)))
-				one, other = append(one, p.rows[j]), append(other, b[site].rows[j])
+			for i := range p.Rows {
+				j := int(key.Uint64(uint64(i)) % uint64(len(p.Rows)))
+				one, other = append(one, p.Rows[j]), append(other, b[site].Rows[j])
 			}
 			rowsA, rowsB = append(rowsA, one), append(rowsB, other)
 		}

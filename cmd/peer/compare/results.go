@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -123,20 +122,26 @@ func rowsOf(s *shard.Shard, split graph.Split) []int32 {
 // no such model.
 func (in input) part(f figures, rank int, rows []int32) part {
 	s, runs := in.shards[rank], f.outcome.Runs
+	of, whole := s.Labels, in.graph.Labels
+	for _, r := range runs {
+		if r != nil { // all have the same positive class
+			of.First, whole.First = r.Card.First(), r.Card.First()
+		}
+	}
 	switch f.key {
 	case together:
-		return part{runs[0].Own[rank].Logits, s.Labels, rows}
+		return part{Scores: runs[0].Own[rank].Logits, Labels: of, Rows: rows}
 	case alone:
 		if runs[rank] == nil {
-			return part{mat.Dense{}, s.Labels, []int32{}}
+			return part{Labels: of, Rows: []int32{}}
 		}
-		return part{runs[rank].Own[0].Logits, s.Labels, rows}
+		return part{Scores: runs[rank].Own[0].Logits, Labels: of, Rows: rows}
 	}
-	whole := make([]int32, len(rows))
+	global := make([]int32, len(rows))
 	for k, i := range rows {
-		whole[k] = in.row(s, i)
+		global[k] = in.row(s, i)
 	}
-	return part{runs[0].Own[0].Logits, in.graph.Labels, whole}
+	return part{Scores: runs[0].Own[0].Logits, Labels: whole, Rows: global}
 }
 
 // begin makes a place for each way and site.
@@ -187,10 +192,10 @@ func (r *results) record(in input, all []figures) error {
 				s.Fault = f.outcome.Faults[rank].Error()
 			}
 			ours, theirs := joined.test[rank:rank+1], f.test[rank:rank+1]
-			if len(ours[0].rows) > 0 {
+			if len(ours[0].Rows) > 0 {
 				s.together = append(s.together, metricOf(r.Metric, ours))
 			}
-			if len(theirs[0].rows) > 0 {
+			if len(theirs[0].Rows) > 0 {
 				s.alone = append(s.alone, metricOf(r.Metric, theirs))
 				s.ahead = append(s.ahead, differenceOf(r.Metric, ours, theirs, key.FoldString("site").Fold(uint64(rank))))
 			}
@@ -202,7 +207,7 @@ func (r *results) record(in input, all []figures) error {
 // common returns the parts of the sites at which both have a model.
 func common(a, b []part) (inA, inB []part) {
 	for k := range a {
-		if len(a[k].rows) > 0 && len(b[k].rows) > 0 {
+		if len(a[k].Rows) > 0 && len(b[k].Rows) > 0 {
 			inA, inB = append(inA, a[k]), append(inB, b[k])
 		}
 	}

@@ -58,6 +58,9 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 		return nil, fmt.Errorf("%s: comparing needs labelled test nodes at this site (got none)", own.Name)
 	}
 	p.Members, p.Relays = nil, nil
+	p.Metric, p.Positive = string(o.Metric), o.Card.Positive
+	of := own.Labels
+	of.First = o.Card.First()
 	plans := p.Repeats()
 	for k := range plans {
 		plans[k].Runs = 1
@@ -72,24 +75,24 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 		if r.Own[0].Logits.Empty() {
 			return nil, fmt.Errorf("%s: comparing needs predictions of every run: this peer received a model from another", own.Name)
 		}
-		joined[k] = part{r.Own[0].Logits, own.Labels, rowsOf(own, graph.Test)}
+		joined[k] = part{Scores: r.Own[0].Logits, Labels: of, Rows: rowsOf(own, graph.Test)}
 		whole += metricOf(s.Metric, joined[k:k+1]) / float64(len(runs))
 	}
 	for _, key := range []string{alone, features} {
-		of := &SiteWay{Way: key, title: map[string]string{alone: "this site alone", features: "features only, this site"}[key], seen: "nobody else"}
+		way := &SiteWay{Way: key, title: map[string]string{alone: "this site alone", features: "features only, this site"}[key], seen: "nobody else"}
 		if key == features && own.X.Cols() == 0 {
 			continue
 		}
-		s.Ways = append(s.Ways, of)
-		g, err := s.aheadOf(ctx, of, plans, own, joined, w)
+		s.Ways = append(s.Ways, way)
+		g, err := s.aheadOf(ctx, way, plans, own, joined, w)
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		if err != nil {
-			of.Fault = err.Error()
+			way.Fault = err.Error()
 			continue
 		}
-		if of.Ahead = &g; key == alone {
+		if way.Ahead = &g; key == alone {
 			s.Sentence = sentenceOf(g, " for this site", "this site alone", false)
 		}
 	}
@@ -113,7 +116,7 @@ func (s *Site) aheadOf(ctx context.Context, of *SiteWay, plans []heddle.Plan, ow
 		if err != nil {
 			return gain{}, err
 		}
-		theirs := []part{{all[0].Runs[0].Own[0].Logits, own.Labels, joined[k].rows}}
+		theirs := []part{{Scores: all[0].Runs[0].Own[0].Logits, Labels: joined[k].Labels, Rows: joined[k].Rows}}
 		key := rng.New(p.Seed).FoldString("compare").FoldString(of.Way)
 		ahead = append(ahead, differenceOf(s.Metric, joined[k:k+1], theirs, key))
 		sum += metricOf(s.Metric, theirs)

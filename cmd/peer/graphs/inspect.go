@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -221,6 +222,15 @@ func inspectModel(w io.Writer, path string) error {
 	n := 0
 	for _, p := range m.Params() {
 		n += p.Value.Rows * p.Value.Cols
+	}
+	if card.Positive != "" {
+		fmt.Fprintf(w, "  figures of one class: %s\n", card.Positive)
+	}
+	if card.Val == 0 { // as in a card without validation nodes, or whose AUC is undefined
+		card.Val = math.NaN()
+	}
+	if card.Test == 0 {
+		card.Test = math.NaN()
 	}
 	fmt.Fprintf(w, "  %d parameters\n  trained on %s (%d nodes) by %d peers, method %s, seed %d\n  %s: validation %s, test %s\n",
 		n, card.Dataset, card.Nodes, card.Peers, card.Method, card.Seed, card.Metric, report.Measure(metric, card.Val), report.Measure(metric, card.Test))

@@ -118,7 +118,7 @@ func (d *drawing) facts() error {
 			all = append([]report.Fact{{Name: "training loss", Value: fmt.Sprintf("%.4f", s.round.Loss)}}, all...)
 		}
 		all = append([]report.Fact{
-			{Name: "validation " + s.metric, Value: report.Measure(eval.Metric(s.metric), s.lastVal())},
+			{Name: "validation " + s.measure(), Value: report.Measure(eval.Metric(s.metric), s.lastVal())},
 			{Name: "bytes sent by " + d.about.site(d.about.Rank), Value: report.Bytes(s.round.Sent.Total())},
 		}, all...)
 	}

@@ -30,6 +30,7 @@ type state struct {
 	sites     []report.Place
 	result    train.Result // of the run, or of the candidate that goes on
 	metric    string
+	positive  string      // class that the metric is of, as AP is
 	round     train.Event // the last of its kind; its Kind is empty before the first
 	candidate string      // that class-means tries now
 	tried     []heddle.Attempt
@@ -93,11 +94,11 @@ func (s *state) note(e train.Event, now time.Time) {
 	s.result.Record(e)
 	switch e.Kind {
 	case train.RoundEnd:
-		s.round, s.metric = e, e.Metric
+		s.round, s.metric, s.positive = e, e.Metric, e.Positive
 	case train.StageEnd:
-		s.metric, s.result.Ends = e.Metric, e.Stage
+		s.metric, s.positive, s.result.Ends = e.Metric, e.Positive, e.Stage
 		if s.candidate == "" { // else the plan's own line follows
-			s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, e.Metric, report.Measure(eval.Metric(e.Metric), e.Val)))
+			s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, s.measure(), report.Measure(eval.Metric(e.Metric), e.Val)))
 		}
 	case train.Connection:
 		if e.Members != nil {
@@ -128,13 +129,16 @@ func (s *state) note(e train.Event, now time.Time) {
 		if e.Text != "" {
 			text += e.Text
 		} else {
-			text += fmt.Sprintf("validation %s %s, %s sent by all", s.metric, report.Measure(eval.Metric(s.metric), e.Val), report.Bytes(e.SentByAll))
+			text += fmt.Sprintf("validation %s %s, %s sent by all", s.measure(), report.Measure(eval.Metric(s.metric), e.Val), report.Bytes(e.SentByAll))
 		}
 		s.say(now, false, text)
 	case train.Note, train.Warning:
 		s.say(now, e.Kind == train.Warning, e.Text)
 	}
 }
+
+// measure is the metric, with the class that it is of.
+func (s *state) measure() string { return report.OfClass(s.metric, eval.Metric(s.metric), s.positive) }
 
 // rewind forgets what the run will measure again.
 func (s *state) rewind(e train.Event) {

@@ -52,6 +52,9 @@ func (r Run) what() string {
 // how says how good the model is, beside the baseline.
 func (r Run) how() string {
 	o, f := r.Result, r.Result.Figures
+	if math.IsNaN(o.Test) && f != nil && f.Test.Rows > 0 && o.Metric.Ranks() {
+		return fmt.Sprintf("Its %s is undefined, since the %d test nodes have one class only.", metricName(o.Metric), f.Test.Rows)
+	}
 	if math.IsNaN(o.Test) {
 		return "There are no test nodes, so nothing says how well it does on nodes that it has not seen."
 	}
@@ -64,7 +67,9 @@ func (r Run) how() string {
 		if f.Test.Low == f.Test.Low && f.Test.High == f.Test.High {
 			within = fmt.Sprintf(" (95 %% interval %s)", interval(o.Metric, f.Test))
 		}
-		if f.Test.Baseline == f.Test.Baseline && f.Majority >= 0 && !o.Metric.OfOrder() {
+		if f.Test.Baseline == f.Test.Baseline && f.Majority >= 0 && o.Metric.Ranks() {
+			baseline = fmt.Sprintf(" A ranking by chance would give %.1f %%.", 100*f.Test.Baseline)
+		} else if f.Test.Baseline == f.Test.Baseline && f.Majority >= 0 && !o.Metric.OfOrder() {
 			baseline = fmt.Sprintf(" Naming class %s for every node would give %.1f %%.", f.Test.Classes[f.Majority].Name, 100*f.Test.Baseline)
 		}
 	}
@@ -74,7 +79,7 @@ func (r Run) how() string {
 		}
 		return fmt.Sprintf("Its %s is %s%s on %s, which training did not use.%s", metricName(o.Metric), Measure(o.Metric, o.Test), within, over, baseline)
 	}
-	said := fmt.Sprintf("Its %s is %.1f %%%s on", metricName(o.Metric), 100*o.Test, within)
+	said := fmt.Sprintf("Its %s is %.1f %%%s on", OfClass(metricName(o.Metric), o.Metric, o.Card.Positive), 100*o.Test, within)
 	if o.Metric.OfOrder() {
 		said = fmt.Sprintf("Its %s is %s%s on", metricName(o.Metric), Measure(o.Metric, o.Test), within)
 	}

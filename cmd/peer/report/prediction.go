@@ -82,7 +82,7 @@ func (p Prediction) lead() []string {
 	if math.IsNaN(p.Score) {
 		return []string{said, "None of these nodes has a label, so nothing says how good the predictions are." + p.inTraining()}
 	}
-	right := fmt.Sprintf("Of %d %s, whose labels are known, the %s is %s.", len(p.Known), p.KnownAs, metricName(p.metric()), Percent(p.Score))
+	right := fmt.Sprintf("Of %d %s, whose labels are known, the %s is %s.", len(p.Known), p.KnownAs, OfClass(metricName(p.metric()), p.metric(), p.Card.Positive), Percent(p.Score))
 	if p.metric() == "accuracy" {
 		right = fmt.Sprintf("It names the right class of %.1f %% of %d %s.", 100*p.Score, len(p.Known), p.KnownAs)
 	}
@@ -145,8 +145,12 @@ func (p Prediction) named() (s section, warning string) {
 	chart := barsOf("Nodes that were given each class", "of all nodes", bars, math.NaN(), "")
 	s = section{Title: "What was predicted", Chart: charts(chart), Tables: []Table{t}}
 	if h := p.Card.Threshold; h != nil && classes == 2 {
+		class, cut := 1, *h
+		if p.Card.First() {
+			class, cut = 0, eval.Mirrored(cut)
+		}
 		s.Notes = append(s.Notes, fmt.Sprintf("Class %s is named from a probability of %.1f %% on, which was chosen on validation nodes for %s.",
-			p.class(1), 100/(1+math.Exp(-*h)), p.Card.Goal))
+			p.class(class), 100/(1+math.Exp(-cut)), p.Card.Goal))
 	}
 	if len(p.Card.Thresholds) > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from a probability of its own on, which was chosen on validation nodes for %s.", p.Card.Goal))
@@ -212,7 +216,7 @@ func (p Prediction) proved() ([]section, error) {
 		return nil, nil
 	}
 	known := p.Labels.Select(p.Known)
-	known.Ordered = p.Card.Ordered
+	known.Ordered, known.First = p.Card.Ordered, p.Card.First()
 	set, err := figures.Of(p.metric(), known, p.Predictions.Logits.Select(p.Known), p.Card.Calibration(), p.Card.Cuts())
 	if err != nil {
 		return nil, err

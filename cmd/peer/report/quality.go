@@ -195,8 +195,8 @@ func measures(f *figures.Figures) section {
 		{"accuracy", func(s figures.Set) figures.Value { return s.Accuracy }},
 		{"F1, all nodes alike (micro)", func(s figures.Set) figures.Value { return s.MicroF1 }},
 		{"F1, all classes alike (macro)", func(s figures.Set) figures.Value { return s.MacroF1 }},
-		{"area under the ROC curve", func(s figures.Set) figures.Value { return s.AUC }},
-		{"average precision", func(s figures.Set) figures.Value { return s.AP }},
+		{OfClass("area under the ROC curve", "auc", f.PositiveName()), func(s figures.Set) figures.Value { return s.AUC }},
+		{OfClass("average precision", "ap", f.PositiveName()), func(s figures.Set) figures.Value { return s.AP }},
 		{"calibration error before", func(s figures.Set) figures.Value { return s.ECE }},
 		{"calibration error after", func(s figures.Set) figures.Value { return s.Calibrated }},
 	} {
@@ -215,7 +215,7 @@ func measures(f *figures.Figures) section {
 		s.Notes = append(s.Notes, text)
 	}
 	if h := f.Threshold; h != nil {
-		text := fmt.Sprintf("Class %s is named from a probability of %.1f %% on: chosen on validation nodes for %s.", f.Test.Classes[1].Name, 100*h.Probability, h.Goal)
+		text := fmt.Sprintf("Class %s is named from a probability of %.1f %% on: chosen on validation nodes for %s.", h.Class, 100*h.Probability, h.Goal)
 		if !h.Reached {
 			text += " They do not reach that goal; this is as near as they come."
 		}

@@ -140,6 +140,14 @@ func metricName(m eval.Metric) string {
 	return string(m)
 }
 
+// OfClass adds to the name of a ranking metric the positive class of two (empty = there are not two).
+func OfClass(name string, m eval.Metric, class string) string {
+	if class == "" || !m.Ranks() {
+		return name
+	}
+	return name + " of class " + class
+}
+
 // layers is what each stage ended with.
 func layers(o *heddle.Result) Table {
 	t := Table{Name: "Layers", Head: []string{"layer", "rounds", "chosen round", "validation " + metricName(o.Metric), "test " + metricName(o.Metric), "remark"}}
@@ -185,9 +193,9 @@ func Sent(peers []heddle.Traffic) (Table, Chart) {
 	return t, sentBars(peers)
 }
 
-// Measure writes a metric: that of classes in percent, that of numbers as it is. NaN is "none".
+// Measure writes a metric: that of classes in percent, that of numbers as it is. NaN is "none", of a ranking "undefined".
 func Measure(m eval.Metric, x float64) string {
-	if m.Plain() && !math.IsNaN(x) {
+	if m.Plain() && !math.IsNaN(x) || m.Ranks() {
 		return m.Text(x)
 	}
 	return Percent(x)
