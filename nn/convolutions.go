@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -172,6 +173,22 @@ func (r Recipe) normalised() Recipe {
 func (r Recipe) propagation(hops int, alpha float32) Recipe {
 	r.Hops, r.Alpha = hops, alpha
 	return r
+}
+
+// Key is what the initial values of a layer follow from.
+type Key = rng.Key
+
+// Register adds a convolution of one's own to the table, from init or before any plan is read: plans name it, each
+// method trains it by its traits, and model files have its name and parameters, whose names begin with that of the layer. All
+// members of a run, and all who read its model, register it. Without a Recipe it has gcn's. A name must be new.
+func Register(c Convolution, build func(name string, s LayerSpec, key Key) Conv) {
+	if _, taken := ConvolutionNamed(c.Name); taken || c.Name == "" {
+		panic(fmt.Sprintf("nn: the name of a convolution must be new (got %q)", c.Name))
+	}
+	if c.build = build; c.Recipe == (Recipe{}) {
+		c.Recipe = recipe
+	}
+	table = append(table, c)
 }
 
 // ConvolutionNamed returns the row of the table that has the name.

@@ -3,10 +3,12 @@ package nn
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
@@ -23,7 +25,8 @@ type Layer struct {
 	Residual *rows.Linear     // of a residual layer whose widths differ, else nil
 	Head     rows.Operator    // nil: none
 
-	batch        *BatchNorm // Norm, where that is one
+	agg          aggregate.Aggregator // Conv's as it was built
+	batch        *BatchNorm           // Norm, where that is one
 	dropX, dropZ rows.Dropout
 }
 
@@ -47,7 +50,10 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 	c := spec.convolution()
 	in, out := spec.In, spec.Out
 	l.Conv, l.Edges = c.build(name, spec, key), c.Edges
-	l.Conv.Hops = spec.Hops
+	l.Conv.Hops, l.agg = spec.Hops, l.Conv.Agg
+	if err := l.faults(c); err != nil {
+		return nil, fmt.Errorf("nn: %s: convolution %s %w", name, c.Name, err)
+	}
 	switch {
 	case spec.Norm:
 		l.Norm = NewLayerNorm(name+".norm", out)
@@ -63,6 +69,45 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 		l.Head = rows.NewHead(name+".head", out, spec.Head, spec.Dropout, key)
 	}
 	return l, nil
+}
+
+// faults returns an error if the convolution is not as the table says.
+func (l *Layer) faults(c Convolution) error {
+	for _, p := range l.Conv.Params() {
+		if !strings.HasPrefix(p.Name, l.Name+".") {
+			return fmt.Errorf("must have parameters whose names begin with the layer's (got %q)", p.Name)
+		}
+	}
+	var is aggregate.Properties
+	if l.agg != nil {
+		is = l.agg.Properties()
+	}
+	if (l.agg != nil) != c.Aggregates || is.Sum != c.Sum || is.NeedsSource != c.NeedsSource {
+		return fmt.Errorf("must aggregate, sum and need sources as its traits have it (got %t, %t, %t)",
+			l.agg != nil, is.Sum, is.NeedsSource)
+	}
+	if _, sparse := l.agg.(aggregate.SparseAggregator); l.agg != nil && !sparse && !is.Sum && l.Conv.Pre == nil {
+		return errors.New("must have Pre, or an aggregator that sums or reads sparse rows: features may be sparse")
+	}
+	if l.agg != l.Conv.Agg { // also panics at once if aggregators cannot be compared
+		return errors.New("must keep its aggregator: register another convolution (nn.Register)")
+	}
+	return nil
+}
+
+// Registered returns an error if a layer is not what the table makes of its spec: no file can describe it.
+func (m *Model) Registered() error {
+	for _, l := range m.Layers {
+		c := l.Spec.convolution()
+		err := l.faults(c)
+		if l.Edges != c.Edges {
+			err = errors.New("must keep its edge weights: register another convolution (nn.Register)")
+		}
+		if err != nil {
+			return fmt.Errorf("nn: %s: convolution %s %w", l.Name, c.Name, err)
+		}
+	}
+	return nil
 }
 
 // Typed returns the stacked relations of a graph of so many destinations as the layer takes them:

@@ -411,8 +411,12 @@ func (p *Plan) fault(s Setting, usual string) error {
 			return fmt.Errorf("%s applies only %s (got %s %s)", s.Name, c.need(), by.Name, cmp.Or(value, "none"))
 		}
 	}
-	if len(s.Choices) > 0 && !slices.Contains(s.Choices, given) {
-		return fmt.Errorf("%s must be %s (got %q)", s.Name, either(s.Choices), given)
+	choices := s.Choices
+	if s.Name == "model" {
+		choices = nn.Convolutions(nil) // with those that were registered since
+	}
+	if len(choices) > 0 && !slices.Contains(choices, given) {
+		return fmt.Errorf("%s must be %s (got %q)", s.Name, either(choices), given)
 	}
 	if s.Name == "init" {
 		if b, err := hex.DecodeString(given); err != nil || len(b) != sha256.Size {

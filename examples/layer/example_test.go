@@ -2,21 +2,19 @@ package layer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/fullbatch"
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -56,55 +54,45 @@ func joint(name string, width int) *aggregate.Messages {
 	}
 }
 
-// model is GraphSAGE whose second layer aggregates joint messages in place of the mean.
-func model(c fullbatch.Config) (*nn.Model, error) {
-	m, err := c.NewModel()
-	if err == nil {
-		l := m.Layers[1]
-		l.Conv.Agg, l.Edges = joint(l.Name, l.Spec.In), graph.Mean
-	}
-	return m, err
+// init registers GraphSAGE that aggregates joint messages instead of the mean: from then on it is a model by that name.
+func init() {
+	nn.Register(nn.Convolution{
+		Name: "joint", Edges: graph.Mean, Traits: nn.Traits{Aggregates: true, NeedsSource: true, LayerWise: true},
+	}, func(name string, s nn.LayerSpec, key nn.Key) nn.Conv {
+		return nn.Conv{
+			Pre: rows.NewLinear(name+".pre", s.In, s.Out, false, key), Self: rows.NewLinear(name+".self", s.In, s.Out, true, key),
+			Agg: joint(name, s.Out),
+		}
+	})
 }
 
-// train returns the test accuracy that so many workers reach.
-func train(ctx context.Context, g *graph.Graph, workers int) (float64, error) {
-	shards, err := partition.Partition(g, partition.Random{}, workers, 1)
+// plan returns the plan of some settings, each name=value.
+func plan(settings string) heddle.Plan {
+	given := map[string]string{"model": "joint", "hidden": "16", "encoder": "raw", "transport": "memory"}
+	for one := range strings.FieldsSeq(settings) {
+		name, value, _ := strings.Cut(one, "=")
+		given[name] = value
+	}
+	p, err := heddle.ReadPlan(nil, given, nil)
 	if err != nil {
-		return 0, err
+		panic(err)
 	}
-	spec, err := nn.Preset("sage", "single", g.X.Cols(), g.Labels.Classes, 16, 2)
-	if err != nil {
-		return 0, err
-	}
-	config := fullbatch.Defaults(spec)
-	config.Rounds = 30
-	network, accuracy := netsim.New(workers, netsim.Config{}), make([]float64, workers)
-	run, ctx := errgroup.WithContext(ctx)
-	for rank, shard := range shards {
-		run.Go(func() error {
-			m, err := model(config)
-			if err != nil {
-				return err
-			}
-			trainer, err := fullbatch.New(config, shard, m)
-			if err != nil {
-				return err
-			}
-			group := comm.NewGroup(network.Transport(rank), rank, workers)
-			defer group.Close()
-			err = trainer.Run(ctx, group, group)
-			accuracy[rank] = trainer.Result().Final().Test
-			return err
-		})
-	}
-	err = run.Wait()
-	return accuracy[0], err
+	return *p
+}
+
+// data returns a graph that no file has.
+func data() *graph.Graph {
+	return dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 30, Train: 0.2, Val: 0.2}, rng.New(1))
 }
 
 func Example() {
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 30, Train: 0.2, Val: 0.2}, rng.New(1))
-	one, err1 := train(context.Background(), g, 1)
-	three, err3 := train(context.Background(), g, 3)
-	fmt.Println(err1, err3, "better than chance:", one > 0.5, "as good over three workers:", math.Abs(one-three) < 0.01)
-	// Output: <nil> <nil> better than chance: true as good over three workers: true
+	g := data()
+	one, err1 := heddle.Train(context.Background(), g, plan("method=full-batch rounds=30 peers=1"))
+	three, err3 := heddle.Train(context.Background(), g, plan("method=full-batch rounds=30 peers=3"))
+	if err := errors.Join(err1, err3); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("better than chance:", one.Test > 0.5, "as good over three peers:", math.Abs(one.Test-three.Test) < 0.01)
+	// Output: better than chance: true as good over three peers: true
 }

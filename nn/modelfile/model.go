@@ -80,7 +80,7 @@ const formatVersion = "1"
 // file, or what it held before. The tensors are m.Params by name; the metadata has "heddle" (the
 // version), "digest", "spec", "card", "classes" and "encoding". A value that is not finite is refused.
 func Write(path string, m *nn.Model, card Card) error {
-	b, err := encodeModel(m.Spec, m.Params(), card)
+	b, err := encodeModel(m, card)
 	if err != nil {
 		return fmt.Errorf("modelfile: write %s: %w", path, err)
 	}
@@ -90,7 +90,7 @@ func Write(path string, m *nn.Model, card Card) error {
 // Fingerprint returns the SHA-256 of the file that Write writes of m and its card, by which peers know that they have the
 // same one.
 func Fingerprint(m *nn.Model, card Card) ([32]byte, error) {
-	b, err := encodeModel(m.Spec, m.Params(), card)
+	b, err := encodeModel(m, card)
 	if err != nil {
 		return [32]byte{}, fmt.Errorf("modelfile: %w", err)
 	}
@@ -111,9 +111,12 @@ func Read(path string) (*nn.Model, Card, error) {
 	return m, card, nil
 }
 
-func encodeModel(spec nn.Spec, params []*tape.Param, card Card) ([]byte, error) {
+func encodeModel(m *nn.Model, card Card) ([]byte, error) {
+	if err := m.Registered(); err != nil {
+		return nil, err
+	}
 	a := archive{meta: map[string]string{"heddle": formatVersion, "digest": noDigest}}
-	for key, v := range map[string]any{"spec": spec, "card": card} {
+	for key, v := range map[string]any{"spec": m.Spec, "card": card} {
 		b, err := json.Marshal(v)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
@@ -130,7 +133,7 @@ func encodeModel(spec nn.Spec, params []*tape.Param, card Card) ([]byte, error) 
 	if card.Encoding != nil {
 		a.meta["encoding"] = string(card.Encoding)
 	}
-	for _, p := range params {
+	for _, p := range m.Params() {
 		t := tensor{name: p.Name, shape: []int{p.Value.Rows, p.Value.Cols}, data: p.Value.Clone().Data}
 		if err := finite(t); err != nil {
 			return nil, err

@@ -136,7 +136,7 @@ func TestReadModelRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good, err := encodeModel(m.Spec, m.Params(), exampleCard())
+	good, err := encodeModel(m, exampleCard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good, err := encodeModel(m.Spec, m.Params(), exampleCard())
+	good, err := encodeModel(m, exampleCard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,13 +311,13 @@ func FuzzDecodeModel(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	b, err := encodeModel(m.Spec, m.Params(), exampleCard())
+	b, err := encodeModel(m, exampleCard())
 	if err != nil {
 		f.Fatal(err)
 	}
 	card := exampleCard()
 	card.Classes = card.Classes[:2]
-	good, err := encodeModel(m.Spec, m.Params(), card)
+	good, err := encodeModel(m, card)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func FuzzDecodeModel(f *testing.F) {
 		if err != nil {
 			return
 		}
-		out, err := encodeModel(m.Spec, m.Params(), card)
+		out, err := encodeModel(m, card)
 		if err != nil {
 			t.Fatalf("decoded, but does not encode: %v", err)
 		}
