@@ -196,7 +196,7 @@ func (r *rendezvous) absent(cause error) error {
 		case len(p.Addrs) == 0:
 			last = "did not connect, and the roster has no address to reach it"
 		case r.host.cfg.Transport == "quic":
-			last = node.NoAnswer
+			last = fmt.Sprintf("%s: %s", p.Addrs[0], node.NoAnswer)
 		}
 		why[i] = fmt.Sprintf("peer %d (%s, %s): %s", p.rank, p.Name, p.ID, last)
 	}

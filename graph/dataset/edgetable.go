@@ -168,6 +168,9 @@ func (l *Edges) read(t *table.Table, source, target Ends, format table.Format) (
 			case !ok && lost[k]:
 				return nil
 			case !ok:
+				if line == 1 {
+					must += "; if the first line names columns, take it out"
+				}
 				return t.Fault(line, at[k], "node must be a name in %s%s (got %.40q)", of.File, must, cells[at[k]])
 			}
 			ends[k] = i

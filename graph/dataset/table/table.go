@@ -101,7 +101,11 @@ func (t *Table) onlyUTF8() {
 				return cells, line, t.Fault(line, k, "a cell must have at most %d bytes (got %d)", maxCell, len(c))
 			}
 			if !utf8.ValidString(c) {
-				return cells, line, t.Fault(line, k, "text must be UTF-8 (got %.40q); --encoding names another", c)
+				remedy := "--encoding names another"
+				if t.Unit == "row" { // of Parquet, which has text in UTF-8 and bytes
+					remedy = "drop the column from the file, or write it as text or numbers"
+				}
+				return cells, line, t.Fault(line, k, "text must be UTF-8 (got %.40q); %s", c, remedy)
 			}
 			if t.Charset == "utf-16" && strings.ContainsRune(c, utf8.RuneError) {
 				return cells, line, t.Fault(line, k, "text must be UTF-16 (got %.40q)", c)
