@@ -58,7 +58,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	spend, err := spending(s.Ledger, p, s.Shard, len(left) > 0)
+	spend, err := spending(s.Ledger, p, []*shard.Shard{s.Shard}, len(left) > 0)
 	if err != nil {
 		return nil, err
 	}

@@ -126,7 +126,7 @@ type Local struct {
 	Embed   bool           // whether the result has hidden rows
 	State   string         // directory of checkpoints, from which the run continues; empty: none are kept
 	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
-	Ledger  dp.Ledger      // of what runs spent of the data set, whose name is the shards'; without Path none is kept
+	Ledger  dp.Ledger      // of what runs spent of the shards' edges; without Path none is kept
 
 	tried bool // by class-means: what is to be warned of is said of the chosen plan
 }
@@ -242,7 +242,7 @@ func (l Local) spending() (func(dp.Statement) error, error) {
 			return nil, err
 		}
 	}
-	return spending(l.Ledger, l.Plan, l.Shards[0], left)
+	return spending(l.Ledger, l.Plan, l.Shards, left)
 }
 
 func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Sprintf("peer-%d", rank)) }

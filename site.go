@@ -39,7 +39,7 @@ type Site struct {
 	Link         *netsim.Table   // simulated slower network; nil: none
 	Evidence     []byte          // what JoinGraph shows the sites where the plan does not list this peer; at most leaf.MostEvidence bytes
 	Phones       *leaves.Service // for leaves whose shares this site collects; nil where the plan has none, or others collect
-	Ledger       dp.Ledger       // of what runs spent of this site's data set, whose name is the shard's; without Path none is kept
+	Ledger       dp.Ledger       // of what runs spent of this site's edges; without Path none is kept
 
 	Gate    Gate
 	OnEvent func(Event)         // receives the events one at a time; may be nil

@@ -8,10 +8,11 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
-// spending returns what records in l that a run by p over own spends, nil if nothing does. A run that l
+// spending returns what records in l that a run by p over parts spends, nil if nothing does. A run that l
 // cannot afford is refused now, unless it continues from checkpoints: then it may have spent already, and
 // is refused where it has not.
-func spending(l dp.Ledger, p Plan, own *shard.Shard, continues bool) (func(dp.Statement) error, error) {
+func spending(l dp.Ledger, p Plan, parts []*shard.Shard, continues bool) (func(dp.Statement) error, error) {
+	own := parts[0]
 	if l.Path == "" {
 		if l.Budget != (dp.Guarantee{}) {
 			return nil, input(errors.New("a privacy budget must have a ledger"))
@@ -28,7 +29,7 @@ func spending(l dp.Ledger, p Plan, own *shard.Shard, continues bool) (func(dp.St
 	if err != nil {
 		return nil, input(err)
 	}
-	if l.Data = own.Name; !continues {
+	if l.Data = shard.Edges(parts...); !continues {
 		c, err := p.ClosedForm(own)
 		if err != nil {
 			return nil, input(err)

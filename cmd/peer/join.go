@@ -154,7 +154,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	if err := s.out.print(text, o, []*shard.Shard{own}); err != nil {
 		return err
 	}
-	if err := cli.PrintLedger(text, s.Site.Ledger, own.Name); err != nil {
+	if err := cli.PrintLedger(text, s.Site.Ledger, own); err != nil {
 		return err
 	}
 	if s.alone {

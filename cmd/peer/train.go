@@ -290,5 +290,5 @@ func (j *job) finish(out output, best *trained, all []oneRun, state string, text
 	if err := out.print(text, o, best.shards); err != nil {
 		return err
 	}
-	return cli.PrintLedger(text, j.ledger, best.shards[0].Name)
+	return cli.PrintLedger(text, j.ledger, best.shards...)
 }

@@ -18,7 +18,7 @@ import (
 // together. Entries are added only, each with the hash of the one before (package chain).
 type Ledger struct {
 	Path   string
-	Data   string    // name of the data set: the ledger of another one is refused
+	Data   string    // digest of the edges: the ledger of other edges is refused
 	Budget Guarantee // that all entries together must keep; zero: none, entries are only kept
 
 	on disk.FS // nil: the machine's
@@ -129,7 +129,7 @@ func (l Ledger) open(do func(f *chain.File, spent Sum) error) (err error) {
 			return err
 		}
 		if e.Data != l.Data {
-			return fmt.Errorf("entry %d is of the data set %q, expected %q: each data set has a ledger of its own", e.Seq, e.Data, l.Data)
+			return fmt.Errorf("entry %d is of other edges, %.16s (got %.16s): use the ledger of these, or a new one if no run has read any of them", e.Seq, e.Data, l.Data)
 		}
 		spent = Sum{compose(spent.Gaussian, Gaussian(e.Mu)), spent.Entries + 1}
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
@@ -159,12 +160,12 @@ func BindLedger(f *pflag.FlagSet, l *dp.Ledger) {
 	f.TextVar(&l.Budget, "privacy-budget", dp.Guarantee{}, "epsilon, or epsilon,delta, of all runs in the ledger")
 }
 
-// PrintLedger prints what the runs so far have spent of a data set, if a ledger says.
-func PrintLedger(w io.Writer, l dp.Ledger, data string) error {
+// PrintLedger prints what the runs so far have spent of the edges of parts, if there is a ledger.
+func PrintLedger(w io.Writer, l dp.Ledger, parts ...*shard.Shard) error {
 	if l.Path == "" {
 		return nil
 	}
-	l.Data = data
+	l.Data = shard.Edges(parts...)
 	spent, err := l.Spent()
 	if err != nil {
 		return err
