@@ -106,7 +106,7 @@ var graphCases = []fieldCase{
 				if x["outcome"] == "worse" && x["split"] != "test" {
 					x["split"] = "none"
 				}
-			}, nil, []string{"class worse[^\n]*(no|without|0) training node", tested}},
+			}, nil, []string{"no training node has a class[^\n]*: worse", tested}},
 			"notest": {func(k int, x row) {
 				if x["split"] == "test" {
 					x["split"] = "none"
@@ -191,7 +191,7 @@ var graphCases = []fieldCase{
 				return fmt.Sprintf("timeout 40 $PEER train --data %s --task links --rounds 5 -q --out %s-%s --method %s", g, g,
 					how, flags)
 			}
-			c.run(either, train("complete"), "no (pair|node)[^\n]*|negative|every (pair|node)")
+			c.run(either, train("complete"), "pairs that are none")
 			for _, g := range []string{"path", "empty"} {
 				c.run(either, train(g), "links to learn from and to validate by")
 			}
@@ -333,9 +333,9 @@ var graphCases = []fieldCase{
 		c.write("n2.csv", asCSV("name|graph_id|age|dose|ward|outcome|split", rows))
 		c.write("e2.csv", asCSV("from|to", edges))
 		c.run(2, "peer import --nodes n.csv --edges e.csv --id-column node_id"+byOutcome+"a",
-			`line 14, column node_id: node "1" occurs on line 2 already`, "228 of 240")
+			"many graphs", "228 of 240")
 		c.run(2, "peer import --nodes n.csv --edges e.csv --id-column node_id --on-error skip"+byOutcome+"b",
-			"rows at fault must be under 90 %.*228 of 240")
+			"228 of 240")
 		c.run(0, "peer import --nodes n2.csv --edges e2.csv --id-column name --split-column "+
 			"split --ignore graph_id"+byOutcome+"d && peer train --data d"+oneMachine+"--rounds 20 --out r",
 			"240 nodes.*0 isolated", tested)

