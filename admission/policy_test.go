@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,6 +240,11 @@ func TestApproved(t *testing.T) {
 			c.change(&a)
 		}
 		rule(t, c.what, c.p.Approved(signed(t, a, c.by...), plan, north.id, c.at), c.want, c.says)
+	}
+	for k := range plan { // the whole fingerprint counts
+		other := []byte(plan)
+		other[k] ^= 1
+		rule(t, fmt.Sprint("digit ", k), own.Approved(signed(t, consent(), north), string(other), north.id, now), "approval.plan", "")
 	}
 	if got := PlanFingerprint([]byte("test")); got != plan {
 		t.Errorf("fingerprint %s, want what sha256sum prints, %s", got, plan)

@@ -87,6 +87,36 @@ func TestCoarsen(t *testing.T) {
 	}
 }
 
+// TestFiveValuesAreFew: with WithholdFew nothing is left of a node with five values, with or without Coarse.
+func TestFiveValuesAreFew(t *testing.T) {
+	for _, s := range []Layout{{WithholdFew: true}, {WithholdFew: true, Coarse: 21}} {
+		if five, six := s.Grid(1433, 5), s.Grid(1433, 6); five != beyond || six == beyond {
+			t.Errorf("%+v: grids of 5 and 6 values %g and %g, must be beyond all numbers for 5 only", s, five, six)
+		}
+	}
+}
+
+// TestCoarseRounds: the columns of a round are rounded if they are sent, or logits of them.
+func TestCoarseRounds(t *testing.T) {
+	x := &mat.Sparse{Rows: 1, Cols: 500, RowPtr: []int64{0, 2}, Col: []int32{1, 2}, Val: []float32{1, 1}}
+	for _, c := range []struct {
+		s       Layout
+		round   int
+		rounded bool
+	}{
+		{Layout{Coarse: 6, Alone: 2}, 1, false},
+		{Layout{Coarse: 6, Alone: 2}, 2, true},
+		{Layout{Coarse: 6, Alone: 2, LogitHops: 1}, 0, true},
+		{Layout{WithholdFew: true, Alone: 2, LogitHops: 1}, 1, true},
+		{Layout{Coarse: 6, Own: 1, LogitHops: 1}, 0, false},
+	} {
+		z := c.s.Coarsen(c.round, graph.Features{Sparse: x}, mat.View(1, 1, []float32{0.123}))
+		if got := z.At(0, 0) != 0.123; got != c.rounded {
+			t.Errorf("%+v: round %d is rounded: %t, must be %t", c.s, c.round, got, c.rounded)
+		}
+	}
+}
+
 // TestClassRows: class rows have length 1 and no mean. With Coarse those of few values become multiples of a
 // wide grid, and all others of the finest; the columns, which do not cross, stay.
 func TestClassRows(t *testing.T) {

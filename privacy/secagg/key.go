@@ -168,12 +168,17 @@ func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, firs
 			}
 			secrets[q] = append(secrets[q], shared...)
 		}
-		info := binary.LittleEndian.AppendUint32([]byte("pair"), uint32(min(q, g.Rank())))
-		secret, err := hkdf.Key(sha256.New, secrets[q], seen, string(binary.LittleEndian.AppendUint32(info, uint32(max(q, g.Rank())))), 32)
+		secret, err := pairSecret(secrets[q], seen, min(q, g.Rank()), max(q, g.Rank()))
 		if err != nil {
 			return nil, fmt.Errorf("secagg: %w", err)
 		}
 		pairs = append(pairs, pair{secret, lower})
 	}
 	return pairs, nil
+}
+
+// pairSecret returns the secret of members low and high. Two members that show one key share another with each third.
+func pairSecret(shared, seen []byte, low, high int) ([]byte, error) {
+	info := binary.LittleEndian.AppendUint32([]byte("pair"), uint32(low))
+	return hkdf.Key(sha256.New, shared, seen, string(binary.LittleEndian.AppendUint32(info, uint32(high))), 32)
 }

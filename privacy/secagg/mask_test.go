@@ -82,3 +82,15 @@ func TestLabels(t *testing.T) {
 		seen[l] = k
 	}
 }
+
+// TestPairSecrets: pairs have different secrets even if two of their members show the same keys.
+func TestPairSecrets(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range [][2]int{{0, 1}, {0, 2}, {1, 2}} {
+		secret, err := pairSecret([]byte("shared"), []byte("seen"), p[0], p[1])
+		if err != nil || seen[string(secret)] {
+			t.Errorf("members %v have the secret of another pair, %v", p, err)
+		}
+		seen[string(secret)] = true
+	}
+}

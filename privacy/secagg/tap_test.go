@@ -157,3 +157,29 @@ func TestEqualMasksDifferByInput(t *testing.T) {
 		t.Error("the masks of two vectors are the same")
 	}
 }
+
+// TestSumsOfOneIDHaveOtherMasks: a sum that is repeated under its ID is masked anew, else the difference of two messages
+// is the difference of the numbers.
+func TestSumsOfOneIDHaveOtherMasks(t *testing.T) {
+	var wire *tap
+	errs := together(t, 3, func(rank int, under comm.Transport) comm.Transport {
+		one := &tap{Transport: under, sent: map[int][]byte{}}
+		if rank == 2 {
+			wire = one
+		}
+		return one
+	}, func(g *comm.Group) error {
+		r, err := New(context.Background(), Terms{Least: 3}, g)
+		for k := 0; k < 2 && err == nil; k++ {
+			_, err = r.Reduce(context.Background(), &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Counts: make([]int64, 9)})
+		}
+		return err
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	sent := wire.sent[0]
+	if half := len(sent) / 2; half == 0 || slices.Equal(sent[:half], sent[half:]) {
+		t.Errorf("two sums of zeros send %x, must be other bytes each time", sent)
+	}
+}
