@@ -182,10 +182,16 @@ func (a arrays) extents(m meta) error {
 		return a.Fault("y", fmt.Errorf("%d nodes, %s says %d", n, metaFile, *m.Nodes))
 	}
 	for _, name := range maskNames[1:] {
-		if h, err := a.Header(name); a.Has(name) && err == nil && len(h.Shape) == 2 {
+		if !a.Has(name) {
+			continue
+		}
+		h, err := a.Header(name)
+		switch {
+		case err != nil:
+		case len(h.Shape) == 2:
 			err = a.Check(name, n, -1)
-		} else if a.Has(name) {
-			err = cmp.Or(err, a.Check(name, n))
+		default:
+			err = a.Check(name, n)
 		}
 		if err != nil {
 			return err
