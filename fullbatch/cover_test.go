@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
+	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -102,7 +102,7 @@ func TestCoverTraffic(t *testing.T) {
 	for _, s := range shards {
 		halo += s.Halo()
 	}
-	plan := quality.Plans(shards)
+	plan := partition.LeastMessages(shards)
 	if plan.Total >= int64(halo) {
 		t.Fatalf("%d messages in place of %d rows", plan.Total, halo)
 	}

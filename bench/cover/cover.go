@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
+	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
 )
@@ -65,7 +65,7 @@ func measure(ctx context.Context, p *page.Page, g *graph.Graph, name, policy str
 	for _, s := range shards {
 		rows += s.Halo()
 	}
-	cells := []any{name, policy, rows, quality.Plans(shards).Total}
+	cells := []any{name, policy, rows, partition.LeastMessages(shards).Total}
 	for _, plan := range []heddle.Plan{layerwise, endToEnd} {
 		var outcomes []outcome
 		for _, exchange := range []string{"halo", "cover"} {

@@ -19,7 +19,6 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels/measure"
@@ -243,7 +242,7 @@ func measureNodes(g *graph.Graph, by partition.Policy, policy string, k, repeat 
 	if err != nil {
 		return result{}, err
 	}
-	r := quality.Measure(shard.Describe(shards, shard.Meta{}))
+	r := partition.Measure(shard.Describe(shards, shard.Meta{}))
 	return result{policy, int64(r.Cut / 2), int64(r.Halo), r.NodeBalance, r.EdgeBalance, seconds, peak}, nil
 }
 

@@ -16,13 +16,13 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
+	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels/measure"
 )
 
 // stream stores drawn graphs, if they are not there, and partitions them from there in bounded
-// memory: a row for each phase, then one for all of them, then the quality.
+// memory: a row for each phase, then one for all of them, then the partition.
 func (o options) stream(p *page.Page) error {
 	debug.SetMemoryLimit(o.memory * 3 / 4)
 	var rows [][]any
@@ -70,7 +70,7 @@ func (o options) stream(p *page.Page) error {
 // peak is the most memory that this process has held, in MB.
 func peak() int64 { return measure.Resident("VmHWM", false) >> 20 }
 
-func (o options) streamOne(p *page.Page, name, path, out, policy string, k int, memory int64) (r quality.Report, err error) {
+func (o options) streamOne(p *page.Page, name, path, out, policy string, k int, memory int64) (r partition.Quality, err error) {
 	by, err := o.policy(policy)
 	if err != nil {
 		return r, err
@@ -104,6 +104,6 @@ func (o options) streamOne(p *page.Page, name, path, out, policy string, k int, 
 		p.Row(name, policy, k, t.Phase, t.Seconds, took[t.Phase].Seconds(), float64(t.Edges)/1e6, peak())
 	}
 	p.Row(name, policy, k, "all", all.Wall.Seconds(), all.Processor.Seconds(),
-		float64(quality.Measure(m).Edges)/1e6, peak())
-	return quality.Measure(m), nil
+		float64(partition.Measure(m).Edges)/1e6, peak())
+	return partition.Measure(m), nil
 }

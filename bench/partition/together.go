@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -61,7 +60,7 @@ func (o options) teams(ctx context.Context, p *page.Page, name string) error {
 			if err != nil {
 				return err
 			}
-			alone := quality.Measure(shard.Describe(shards, shard.Meta{})).CutShare
+			alone := partition.Measure(shard.Describe(shards, shard.Meta{})).CutShare
 			for _, list := range strings.Split(o.rounds, ",") {
 				rounds, err := strconv.Atoi(list)
 				if err != nil {
@@ -112,5 +111,5 @@ func team(ctx context.Context, dir string, job external.Job, peers, rounds int) 
 	for _, n := range sent {
 		bytes += float64(n)
 	}
-	return quality.Measure(all[0]).CutShare, bytes, nil
+	return partition.Measure(all[0]).CutShare, bytes, nil
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
 )
 
 // What wall trains: GraphSAGE of three layers of 256 columns with the whole graph, by two processes of one thread, so many
@@ -128,7 +127,7 @@ func workBalance(parts string) (float64, error) {
 	for q, part := range m.Parts {
 		work[q] = part.Edges + partition.NodeWork*part.Owned
 	}
-	return quality.Balance(work), nil
+	return partition.Balance(work), nil
 }
 
 // trained runs both workers and returns the seconds of their fastest epoch after the first, and what a mean one takes.

@@ -7,7 +7,6 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
 )
 
 // What the model of a layer takes: a row of 256 float32 values is read per edge of a sum, and a
@@ -44,7 +43,7 @@ func slowest(p *page.Page, g *graph.Graph, name, policy string, goal partition.G
 	if err != nil {
 		return err
 	}
-	plan := quality.Plans(shards)
+	plan := partition.LeastMessages(shards)
 	nodes, work := make([]int64, k), make([]int64, k)
 	var at1, at10 float64
 	for q, s := range shards {
@@ -62,6 +61,6 @@ func slowest(p *page.Page, g *graph.Graph, name, policy string, goal partition.G
 	if goal.Work > 0 {
 		even = "work"
 	}
-	p.Row(name, k, policy, even, plan.Total, quality.Balance(work), quality.Balance(nodes), 1e3*at1, 1e3*at10)
+	p.Row(name, k, policy, even, plan.Total, partition.Balance(work), partition.Balance(nodes), 1e3*at1, 1e3*at10)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // writeNPZ writes NumPy arrays with a row a node, N of them in C classes; docs/reference/result.md lists them.
 func writeNPZ(w io.Writer, names []string, all []guessed) error {
 	if len(all) > 0 && all[0].p.Kind() == target.Numbers {
-		return numbersOf(names, all, true).NPZ(w)
+		return numbersOf(names, all, true).npz(w)
 	}
 	n, classes := 0, 0
 	for _, g := range all {

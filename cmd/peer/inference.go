@@ -10,7 +10,6 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
-	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
 	"github.com/heddle-gnn/heddle/cmd/peer/launch"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/disclosure"
@@ -113,7 +112,7 @@ func writeEmbeddings(path string, all []guessed) error {
 	if path == "" {
 		return nil
 	}
-	var rows []embeddings.Rows
+	var rows []hiddenRows
 	for _, g := range all {
 		if g.hidden.Empty() && g.p.Logits.Rows > 0 {
 			return fmt.Errorf("%s: there are no hidden rows: the model has one layer and no head, or this process resumed a finished run; peer predict --embeddings may have them", path)
@@ -122,7 +121,7 @@ func writeEmbeddings(path string, all []guessed) error {
 		for i := range ids {
 			ids[i] = g.name(i)
 		}
-		rows = append(rows, embeddings.Rows{IDs: ids, X: g.hidden})
+		rows = append(rows, hiddenRows{IDs: ids, X: g.hidden})
 	}
-	return embeddings.Write(path, rows)
+	return writeHidden(path, rows)
 }

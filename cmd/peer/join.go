@@ -23,7 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/phones"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
+	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
@@ -254,7 +254,7 @@ func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, clo
 		s.out.dir = filepath.Join("runs", fmt.Sprintf("%s-peer-%d", name, rank))
 	}
 	if m, fault := shard.ReadManifest(whole); err == nil && fault == nil && !p.Federated() {
-		w.Log.Info(quality.Slowest(m, len(p.Members)).String()) // of the partition that a scheduler's ranks share
+		w.Log.Info(partition.Slowest(m, len(p.Members)).String()) // of the partition that a scheduler's ranks share
 	}
 	if err == nil {
 		s.Site.Init, err = cli.ReadInitial(s.init)

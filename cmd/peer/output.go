@@ -11,7 +11,6 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
-	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
 	"github.com/heddle-gnn/heddle/cmd/peer/links"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -151,7 +150,7 @@ func (out output) own() error {
 // check makes the directories and checks that they are writable, so that a run does not fail at its
 // end.
 func (out output) check() error {
-	return errors.Join(cli.WritableDir(out.dir), out.own(), cli.Writable(out.json), embeddings.Check(out.rows))
+	return errors.Join(cli.WritableDir(out.dir), out.own(), cli.Writable(out.json), checkEmbeddings(out.rows))
 }
 
 // name gives the parts of a local run the names of the sites that they are of.

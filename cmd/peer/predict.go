@@ -17,7 +17,6 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
-	"github.com/heddle-gnn/heddle/cmd/peer/embeddings"
 	"github.com/heddle-gnn/heddle/cmd/peer/graphs"
 	"github.com/heddle-gnn/heddle/cmd/peer/launch"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
@@ -304,7 +303,7 @@ func (q question) embed(m *nn.Model, g *graph.Graph, text io.Writer) error {
 
 // writable checks that all files can be written before anything is computed.
 func (q question) writable() error {
-	return errors.Join(cli.Writable(q.out), cli.Writable(q.report), embeddings.Check(q.embeddings))
+	return errors.Join(cli.Writable(q.out), cli.Writable(q.report), checkEmbeddings(q.embeddings))
 }
 
 // pageable refuses --report for a model whose predictions have no page.

@@ -12,7 +12,6 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/cmd/peer/numbers"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -145,7 +144,7 @@ func each(names []string, all []guessed, do func(row nodePrediction, probability
 }
 
 // numbersOf returns predictions of numbers, for nodes of every type or of that which has any.
-func numbersOf(names []string, all []guessed, every bool) (t numbers.Table) {
+func numbersOf(names []string, all []guessed, every bool) (t numberTable) {
 	for k := range all[0].p.Logits.Cols {
 		t.Targets = append(t.Targets, className(names, k))
 	}
@@ -153,7 +152,7 @@ func numbersOf(names []string, all []guessed, every bool) (t numbers.Table) {
 		if !every && !g.tells(i) {
 			continue
 		}
-		row := numbers.Row{ID: g.name(i), Site: g.site, Node: g.number(i)}
+		row := numberRow{ID: g.name(i), Site: g.site, Node: g.number(i)}
 		for _, v := range g.p.Logits.Row(i) {
 			row.Prediction = append(row.Prediction, float64(v))
 		}
@@ -201,7 +200,7 @@ func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
 // all with a probability above one half.
 func writeCSV(w io.Writer, names []string, all []guessed) error {
 	if len(all) > 0 && all[0].p.Kind() == target.Numbers {
-		return numbersOf(names, all, false).CSV(w, plainCell)
+		return numbersOf(names, all, false).csv(w, plainCell)
 	}
 	c := csv.NewWriter(w)
 	head := []string{"id", "class", "probability", "split", "label"}
@@ -253,7 +252,7 @@ func plainCell(text string) string {
 // writeParquet writes one row per node.
 func writeParquet(w io.Writer, names []string, all []guessed) error {
 	if len(all) > 0 && all[0].p.Kind() == target.Numbers {
-		return numbersOf(names, all, false).Parquet(w)
+		return numbersOf(names, all, false).parquet(w)
 	}
 	classes := 0
 	if len(all) > 0 {

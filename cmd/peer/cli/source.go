@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/facts"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
+	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -33,7 +33,7 @@ func (s *Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard,
 	shards, closer, err := s.read(p, event)
 	if err == nil && len(shards) > 1 && !p.Federated() {
 		m := shard.Describe(shards, shard.Meta{})
-		event(heddle.Event{Kind: train.Note, Text: quality.Slowest(m, len(shards)).String()})
+		event(heddle.Event{Kind: train.Note, Text: partition.Slowest(m, len(shards)).String()})
 	}
 	return shards, closer, err
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
+	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/plan"
@@ -209,7 +209,7 @@ func (r *results) sign(p heddle.Plan, c *comparing, command string) error {
 func describe(w io.Writer, in input) {
 	g := in.graph
 	fmt.Fprintf(w, "%s: %d nodes and %d edges in %d classes lie on %d sites; %d of the edges join two sites.\n", g.Name,
-		g.N(), g.Adj.NumEdges()/2, g.Labels.Classes, len(in.shards), quality.Measure(shard.Describe(in.shards, shard.Meta{})).Cut/2)
+		g.N(), g.Adj.NumEdges()/2, g.Labels.Classes, len(in.shards), partition.Measure(shard.Describe(in.shards, shard.Meta{})).Cut/2)
 	fmt.Fprintf(w, "%d nodes have a label to learn from; the metric is over %d test nodes.\n\n",
 		len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test)))
 }

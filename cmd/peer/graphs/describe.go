@@ -6,8 +6,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
+	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -22,7 +22,7 @@ func writeParts(w io.Writer, out string, shards []*shard.Shard, meta shard.Meta)
 
 // describe prints the quality of a partition.
 func describe(w io.Writer, dir string, m *shard.Manifest) {
-	r := quality.Measure(m)
+	r := partition.Measure(m)
 	fmt.Fprintf(w, "%s: %s in %d parts by %s, seed %d\n", dir, m.Name, r.Parts, m.Policy, m.Seed)
 	fmt.Fprintf(w, "  %d nodes, %d edges, of which %.1f %% are cut; replication factor %.2f\n", r.Nodes, r.Edges/2,
 		100*r.CutShare, r.Replication)

@@ -6,8 +6,8 @@ import (
 	"html/template"
 	"io"
 
+	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
-	"github.com/heddle-gnn/heddle/graph/partition/quality"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/svg"
 )
@@ -25,7 +25,7 @@ var partitionLayout = template.Must(template.Must(template.New("partition").Pars
 // a picture and in numbers, and, if known, the times of the phases and the peak of the memory (0:
 // unknown).
 func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes, memory int64) error {
-	r := quality.Measure(m)
+	r := partition.Measure(m)
 	facts := []Fact{
 		{"nodes", fmt.Sprint(r.Nodes)}, {"edges", fmt.Sprint(r.Edges / 2)}, {"edges cut", Percent(r.CutShare)},
 		{"replication factor", fmt.Sprintf("%.2f", r.Replication)}, {"rows of an exchange", fmt.Sprint(r.Halo)},

@@ -1,5 +1,4 @@
-// Package numbers writes predictions of numbers as CSV, Parquet and NumPy arrays.
-package numbers
+package main
 
 import (
 	"archive/zip"
@@ -15,8 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 )
 
-// Row is the prediction of one node, as a row of predictions.parquet.
-type Row struct {
+// numberRow is the prediction of one node, as a row of predictions.parquet.
+type numberRow struct {
 	ID         string    `parquet:"id"`
 	Prediction []float64 `parquet:"prediction,list"` // by target, whose names are the value of key targets in the file
 	Split      string    `parquet:"split"`           // train, val, test, or empty
@@ -25,14 +24,14 @@ type Row struct {
 	Node       int64     `parquet:"-"` // number in the whole graph
 }
 
-// Table is the predictions of some nodes.
-type Table struct {
+// numberTable is the predictions of some nodes.
+type numberTable struct {
 	Targets []string // names, one at least
-	Rows    []Row
+	Rows    []numberRow
 }
 
 // columns returns the column heads of each target: what alone where there is one target.
-func (t Table) columns(what string, plain func(string) string) (all []string) {
+func (t numberTable) columns(what string, plain func(string) string) (all []string) {
 	if len(t.Targets) == 1 {
 		return []string{what}
 	}
@@ -42,11 +41,11 @@ func (t Table) columns(what string, plain func(string) string) (all []string) {
 	return all
 }
 
-func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 32) }
+func shortNumber(x float64) string { return strconv.FormatFloat(x, 'g', -1, 32) }
 
-// CSV writes one line per node: ID, predicted numbers, split, the true numbers as far as they are known, and the site if
+// csv writes one line per node: ID, predicted numbers, split, the true numbers as far as they are known, and the site if
 // there are several. plain makes a text one that a spreadsheet does not take for a formula.
-func (t Table) CSV(w io.Writer, plain func(string) string) error {
+func (t numberTable) csv(w io.Writer, plain func(string) string) error {
 	c := csv.NewWriter(w)
 	sites := len(t.Rows) > 0 && t.Rows[0].Site != ""
 	head := append([]string{"id"}, t.columns("prediction", plain)...)
@@ -59,13 +58,13 @@ func (t Table) CSV(w io.Writer, plain func(string) string) error {
 	for _, row := range t.Rows {
 		line := []string{plain(row.ID)}
 		for _, v := range row.Prediction {
-			line = append(line, number(v))
+			line = append(line, shortNumber(v))
 		}
 		line = append(line, row.Split)
 		for k := range t.Targets {
 			text := ""
 			if row.Target != nil {
-				text = number(row.Target[k])
+				text = shortNumber(row.Target[k])
 			}
 			line = append(line, text)
 		}
@@ -80,23 +79,23 @@ func (t Table) CSV(w io.Writer, plain func(string) string) error {
 	return c.Error()
 }
 
-// Parquet writes one row per node.
-func (t Table) Parquet(w io.Writer) error {
+// parquet writes one row per node.
+func (t numberTable) parquet(w io.Writer) error {
 	var list strings.Builder
 	c := csv.NewWriter(&list)
 	if err := c.Write(t.Targets); err != nil {
 		return err
 	}
 	c.Flush()
-	f := parquet.NewGenericWriter[Row](w, parquet.Compression(&parquet.Zstd), parquet.KeyValueMetadata("targets", strings.TrimSpace(list.String())))
+	f := parquet.NewGenericWriter[numberRow](w, parquet.Compression(&parquet.Zstd), parquet.KeyValueMetadata("targets", strings.TrimSpace(list.String())))
 	if _, err := f.Write(t.Rows); err != nil {
 		return err
 	}
 	return f.Close()
 }
 
-// NPZ writes NumPy arrays with a row a node, N of them with C targets each; docs/reference/result.md lists them.
-func (t Table) NPZ(w io.Writer) error {
+// npz writes NumPy arrays with a row a node, N of them with C targets each; docs/reference/result.md lists them.
+func (t numberTable) npz(w io.Writer) error {
 	var ids, splits, sites []string
 	var node []int64
 	var prediction, known []float32

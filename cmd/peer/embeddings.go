@@ -1,5 +1,4 @@
-// Package embeddings writes the hidden rows of nodes to files that NumPy and data frames read.
-package embeddings
+package main
 
 import (
 	"archive/zip"
@@ -18,14 +17,14 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Rows are the hidden rows of some nodes.
-type Rows struct {
+// hiddenRows are the hidden rows of some nodes.
+type hiddenRows struct {
 	IDs []string
 	X   mat.Dense // [len(IDs) × H]
 }
 
-// Check returns an error unless Write can write to path: the name must end in .npz or .parquet. An empty path is no file.
-func Check(path string) error {
+// checkEmbeddings returns an error unless writeHidden can write to path: the name must end in .npz or .parquet. An empty path is no file.
+func checkEmbeddings(path string) error {
 	if path == "" {
 		return nil
 	}
@@ -35,32 +34,32 @@ func Check(path string) error {
 	return cli.Writable(path)
 }
 
-// Write writes all rows to path. An .npz has the arrays ids (text) and embeddings (float32, N×H); a .parquet has the columns
+// writeHidden writes all rows to path. An .npz has the arrays ids (text) and embeddings (float32, N×H); a .parquet has the columns
 // id and embedding, a list of H numbers.
-func Write(path string, all []Rows) error {
+func writeHidden(path string, all []hiddenRows) error {
 	for _, r := range all {
 		if r.X.Rows != len(r.IDs) || r.X.Cols != all[0].X.Cols {
 			return fmt.Errorf("%s: there must be %d hidden rows of %d numbers (got %d of %d)", path, len(r.IDs), all[0].X.Cols, r.X.Rows, r.X.Cols)
 		}
 	}
-	fill := writeParquet
+	fill := writeEmbeddingsParquet
 	if filepath.Ext(path) == ".npz" {
-		fill = writeNPZ
+		fill = writeEmbeddingsNPZ
 	}
 	return cli.WriteFile(nil, path, func(w io.Writer) error { return fill(w, all) })
 }
 
-// node is a row of a .parquet.
-type node struct {
+// embeddedNode is a row of a .parquet.
+type embeddedNode struct {
 	ID        string    `parquet:"id"`
 	Embedding []float32 `parquet:"embedding,list"`
 }
 
-func writeParquet(w io.Writer, all []Rows) error {
-	f := parquet.NewGenericWriter[node](w, parquet.Compression(&parquet.Zstd))
+func writeEmbeddingsParquet(w io.Writer, all []hiddenRows) error {
+	f := parquet.NewGenericWriter[embeddedNode](w, parquet.Compression(&parquet.Zstd))
 	for _, r := range all {
 		for i, id := range r.IDs {
-			if _, err := f.Write([]node{{id, r.X.Row(i)}}); err != nil {
+			if _, err := f.Write([]embeddedNode{{id, r.X.Row(i)}}); err != nil {
 				return err
 			}
 		}
@@ -68,7 +67,7 @@ func writeParquet(w io.Writer, all []Rows) error {
 	return f.Close()
 }
 
-func writeNPZ(w io.Writer, all []Rows) error {
+func writeEmbeddingsNPZ(w io.Writer, all []hiddenRows) error {
 	n, width, longest := 0, 0, 1
 	for _, r := range all {
 		n, width = n+len(r.IDs), r.X.Cols
@@ -108,12 +107,12 @@ func writeNPZ(w io.Writer, all []Rows) error {
 		}
 		return nil
 	}
-	return errors.Join(array(z, "ids", fmt.Sprintf("<U%d", longest), fmt.Sprintf("(%d,)", n), ids),
-		array(z, "embeddings", "<f4", fmt.Sprintf("(%d, %d)", n, width), rows), z.Close())
+	return errors.Join(writeArray(z, "ids", fmt.Sprintf("<U%d", longest), fmt.Sprintf("(%d,)", n), ids),
+		writeArray(z, "embeddings", "<f4", fmt.Sprintf("(%d, %d)", n, width), rows), z.Close())
 }
 
-// array writes one array in NumPy's format, version 1.0.
-func array(z *zip.Writer, name, kind, shape string, fill func(io.Writer) error) error {
+// writeArray writes one array in NumPy's format, version 1.0.
+func writeArray(z *zip.Writer, name, kind, shape string, fill func(io.Writer) error) error {
 	w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Deflate})
 	if err != nil {
 		return err

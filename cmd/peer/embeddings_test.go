@@ -1,4 +1,4 @@
-package embeddings
+package main
 
 import (
 	"archive/zip"
@@ -13,15 +13,15 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// two parts of three nodes with two numbers each.
-func two() []Rows {
-	return []Rows{{IDs: []string{"a", "Jürgen 😀"}, X: mat.View(2, 2, []float32{1, -2.5, 3, 4})}, {IDs: []string{"c"}, X: mat.View(1, 2, []float32{5, 6})}}
+// twoParts returns two parts of three nodes with two numbers each.
+func twoParts() []hiddenRows {
+	return []hiddenRows{{IDs: []string{"a", "Jürgen 😀"}, X: mat.View(2, 2, []float32{1, -2.5, 3, 4})}, {IDs: []string{"c"}, X: mat.View(1, 2, []float32{5, 6})}}
 }
 
 // TestNPZ: the arrays are as NumPy writes them: a header that fills up 64 bytes, text in UTF-32, numbers row by row.
 func TestNPZ(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.npz")
-	if err := Write(path, two()); err != nil {
+	if err := writeHidden(path, twoParts()); err != nil {
 		t.Fatal(err)
 	}
 	z, err := zip.OpenReader(path)
@@ -59,10 +59,10 @@ func TestNPZ(t *testing.T) {
 
 func TestParquet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.parquet")
-	if err := Write(path, two()); err != nil {
+	if err := writeHidden(path, twoParts()); err != nil {
 		t.Fatal(err)
 	}
-	got, err := parquet.ReadFile[node](path)
+	got, err := parquet.ReadFile[embeddedNode](path)
 	if err != nil || len(got) != 3 || got[1].ID != "Jürgen 😀" || got[2].Embedding[1] != 6 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -71,13 +71,13 @@ func TestParquet(t *testing.T) {
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{"": "", filepath.Join(dir, "x.npz"): "", filepath.Join(dir, "x.csv"): "must end in .npz or .parquet", filepath.Join(dir, "x"): "must end in"} {
-		if err := Check(path); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err := checkEmbeddings(path); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, must have %q", path, err, want)
 		}
 	}
-	bad := two()
+	bad := twoParts()
 	bad[1].X = mat.New(1, 3)
-	if err := Write(filepath.Join(dir, "x.npz"), bad); err == nil || !strings.Contains(err.Error(), "must be 1 hidden rows of 2 numbers (got 1 of 3)") {
+	if err := writeHidden(filepath.Join(dir, "x.npz"), bad); err == nil || !strings.Contains(err.Error(), "must be 1 hidden rows of 2 numbers (got 1 of 3)") {
 		t.Error(err)
 	}
 }

@@ -1,16 +1,14 @@
-// Package quality says what a partition is worth: its cut, balance and communication volume.
-package quality
+package partition
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// Report is the quality of a partition.
-type Report struct {
+// Quality is the quality of a partition.
+type Quality struct {
 	Parts       int
 	Nodes       int64
 	Edges       int64   // stored: both directions of an undirected edge count
@@ -21,7 +19,7 @@ type Report struct {
 	// Balance is the largest part's share over the mean: 1 is even, Parts is all in one. 0 if there
 	// are none.
 	WorkBalance, NodeBalance, EdgeBalance, TrainBalance, ByteBalance, HaloBalance float64
-	// Slowest is the part of the most work (partition.Goal.Work), for which the others will wait.
+	// Slowest is the part of the most work (Goal.Work), for which the others will wait.
 	Slowest int
 	// Rows is the communication volume of each pair, [K][K]: the rows that part p sends to part q
 	// in one exchange of a layer's. They add up to Halo.
@@ -29,8 +27,8 @@ type Report struct {
 }
 
 // Measure returns the quality of the partition that m describes.
-func Measure(m *shard.Manifest) Report {
-	r := Report{Parts: len(m.Parts), Nodes: m.Nodes, Edges: m.Edges, Rows: square(len(m.Parts))}
+func Measure(m *shard.Manifest) Quality {
+	r := Quality{Parts: len(m.Parts), Nodes: m.Nodes, Edges: m.Edges, Rows: square(len(m.Parts))}
 	var nodes, edges, train, bytes, halo []int64
 	for q, part := range m.Parts {
 		rows := int64(0)
@@ -55,30 +53,30 @@ func Measure(m *shard.Manifest) Report {
 	return r
 }
 
-// Load is that of the worker for which the others will wait.
-type Load struct {
-	Worker  int     // which has the most work (partition.Goal.Work)
+// WorkLoad is that of the worker for which the others will wait.
+type WorkLoad struct {
+	Worker  int     // which has the most work (Goal.Work)
 	Balance float64 // its work over the mean; 0: no worker has any
 }
 
 // Slowest returns the most loaded of so many workers, which have the parts of shard.Group.
-func Slowest(m *shard.Manifest, workers int) Load {
+func Slowest(m *shard.Manifest, workers int) WorkLoad {
 	work := make([]int64, workers)
 	for w := range work {
 		lo, hi := shard.Group(len(m.Parts), workers, w)
 		for _, part := range m.Parts[lo:hi] {
-			work[w] += int64(part.Edges) + partition.NodeWork*int64(part.Owned)
+			work[w] += int64(part.Edges) + NodeWork*int64(part.Owned)
 		}
 	}
-	return Load{slices.Index(work, slices.Max(work)), Balance(work)}
+	return WorkLoad{slices.Index(work, slices.Max(work)), Balance(work)}
 }
 
-func (l Load) String() string {
+func (l WorkLoad) String() string {
 	return fmt.Sprintf("the slowest peer will be %d, with %.2f of the mean work", l.Worker, l.Balance)
 }
 
 // Widest returns the pair of parts between which most rows travel, from p to q.
-func (r Report) Widest() (p, q int, rows int64) {
+func (r Quality) Widest() (p, q int, rows int64) {
 	for from, to := range r.Rows {
 		for at, n := range to {
 			if n > rows {
@@ -89,25 +87,25 @@ func (r Report) Widest() (p, q int, rows int64) {
 	return p, q, rows
 }
 
-// Plan is how many messages one exchange of rows takes where a partial sum may stand for the rows
+// Messages is how many messages one exchange of rows takes where a partial sum may stand for the rows
 // in it.
-type Plan struct {
+type Messages struct {
 	Rows, Sums [][]int64 // [K][K] from part p to part q: rows of p's nodes, and sums for q's
 	Total      int64
 }
 
-// Plans returns the plan of the least messages between shards, all of one partition in order. An
-// aggregator that is not linear in the rows needs them all: Report.Halo.
-func Plans(shards []*shard.Shard) Plan {
-	plan := Plan{Rows: square(len(shards)), Sums: square(len(shards))}
+// LeastMessages returns the fewest messages between shards, all of one partition in order. An
+// aggregator that is not linear in the rows needs them all: Quality.Halo.
+func LeastMessages(shards []*shard.Shard) Messages {
+	all := Messages{Rows: square(len(shards)), Sums: square(len(shards))}
 	for q, s := range shards {
 		for p := range shards {
 			c := shard.NewCover(s.From(&s.Adj, p))
-			plan.Rows[p][q], plan.Sums[p][q] = int64(len(c.Rows)), int64(len(c.Dst))
-			plan.Total += int64(c.Len())
+			all.Rows[p][q], all.Sums[p][q] = int64(len(c.Rows)), int64(len(c.Dst))
+			all.Total += int64(c.Len())
 		}
 	}
-	return plan
+	return all
 }
 
 // Balance returns the largest of x over the mean.

@@ -1,4 +1,4 @@
-package quality
+package partition
 
 import (
 	"reflect"
@@ -6,16 +6,15 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
-	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-func TestReport(t *testing.T) {
+func TestQuality(t *testing.T) {
 	// 0–1–2–3–4–5 in runs of two: each of the two cut edges is stored twice, the middle part holds
 	// two halo rows.
-	r := measure(t, graphtest.Path(6), partition.Contiguous{}, 3)
-	want := Report{Parts: 3, Nodes: 6, Edges: 10, Cut: 4, Halo: 4, CutShare: 0.4, Replication: 10.0 / 6,
+	r := measure(t, graphtest.Path(6), Contiguous{}, 3)
+	want := Quality{Parts: 3, Nodes: 6, Edges: 10, Cut: 4, Halo: 4, CutShare: 0.4, Replication: 10.0 / 6,
 		WorkBalance: 36 * 3 / 106.0, Slowest: 1, NodeBalance: 1, EdgeBalance: 1.2, TrainBalance: 1.5, ByteBalance: 1, HaloBalance: 1.5,
 		Rows: [][]int64{{0, 1, 0}, {1, 0, 1}, {0, 1, 0}}}
 	if !reflect.DeepEqual(r, want) {
@@ -23,10 +22,10 @@ func TestReport(t *testing.T) {
 	}
 	// Three parts of 1, 2, 1 edges more than 16 a node: of two workers the second has two of them.
 	m := &shard.Manifest{Parts: []shard.Part{{Owned: 2, Edges: 2}, {Owned: 2, Edges: 4}, {Owned: 2, Edges: 2}}}
-	if l, must := Slowest(m, 2), (Load{Worker: 1, Balance: 70 * 2 / 104.0}); l != must {
+	if l, must := Slowest(m, 2), (WorkLoad{Worker: 1, Balance: 70 * 2 / 104.0}); l != must {
 		t.Errorf("the slowest of two workers is %+v, must be %+v", l, must)
 	}
-	if r := Measure(&shard.Manifest{Parts: make([]shard.Part, 2)}); !reflect.DeepEqual(r, Report{Parts: 2, Rows: square(2)}) {
+	if r := Measure(&shard.Manifest{Parts: make([]shard.Part, 2)}); !reflect.DeepEqual(r, Quality{Parts: 2, Rows: square(2)}) {
 		t.Errorf("of nothing: %+v", r)
 	}
 }
@@ -43,7 +42,7 @@ func TestCoverByHand(t *testing.T) {
 	}
 	// 0 → 1 takes row 0, and row 1 or the sum for 2. 1 → 0 takes the sum for 0 in place of rows 2,
 	// 3, 4, and row 2 or the sum for 1. Without sums that would be 2 and 3 rows.
-	plan, r := Plans(shards), Measure(shard.Describe(shards, shard.Meta{}))
+	plan, r := LeastMessages(shards), Measure(shard.Describe(shards, shard.Meta{}))
 	if got := plan.Rows[0][1] + plan.Sums[0][1]; got != 2 || r.Rows[0][1] != 2 {
 		t.Errorf("0 → 1: %d messages of %d rows, must be 2 of 2", got, r.Rows[0][1])
 	}
@@ -58,11 +57,11 @@ func TestCoverByHand(t *testing.T) {
 func TestCoverIsNoMoreThanRows(t *testing.T) {
 	g := graphtest.Communities(1000, 8, 6, 0.8, rng.New(11))
 	for _, name := range []string{"random", "restream:5", "multilevel"} {
-		shards, err := partition.Partition(g, policy(t, name), 6, 1)
+		shards, err := Partition(g, cutPolicy(t, name), 6, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan, r := Plans(shards), Measure(shard.Describe(shards, shard.Meta{}))
+		plan, r := LeastMessages(shards), Measure(shard.Describe(shards, shard.Meta{}))
 		sum := int64(0)
 		for p := range shards {
 			for q := range shards {
@@ -79,16 +78,16 @@ func TestCoverIsNoMoreThanRows(t *testing.T) {
 }
 
 // measure returns the quality of what a policy makes of g.
-func measure(t *testing.T, g *graph.Graph, p partition.Policy, parts int) Report {
-	shards, err := partition.Partition(g, p, parts, 1)
+func measure(t *testing.T, g *graph.Graph, p Policy, parts int) Quality {
+	shards, err := Partition(g, p, parts, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return Measure(shard.Describe(shards, shard.Meta{}))
 }
 
-func policy(t *testing.T, name string) partition.Policy {
-	p, err := partition.ParsePolicy(name)
+func cutPolicy(t *testing.T, name string) Policy {
+	p, err := ParsePolicy(name)
 	if err != nil {
 		t.Fatal(err)
 	}
