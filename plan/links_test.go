@@ -20,7 +20,7 @@ func TestLinksLayerByLayer(t *testing.T) {
 	for settings, must := range map[string]string{
 		"single: true":                          "single applies only to method class-means (got method layer-wise)",
 		"encoder: mlp":                          "task",
-		"method: class-means":                   "task applies only",
+		"method: class-means":                   "task: links applies only to method layer-wise",
 		"local_steps: 3":                        "local_steps must be 1",
 		"neighbours: 4":                         "neighbours must be 0",
 		"updates: int8":                         "updates must be float32",

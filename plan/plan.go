@@ -50,7 +50,7 @@ type Plan struct {
 	// Megabytes that all peers together may send for all closed forms that class-means compares, frame headers
 	// included, with or without a unit: 50, 50MB, 1.5GB, 900kB. What is sent again after a failure is not counted.
 	Budget Megabytes `yaml:"budget" experimental:"true" when:"method=contest" default:"50" bounds:"(0, )" help:"MB that all plans tried may send together"`
-	// Every random choice follows from the seed: the same seed gives the same model.
+	// Every random choice follows from the seed, except the noise of epsilon.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. With auto, labels are what
 	// the data set has; classification makes its numbers classes, regression makes them targets.

@@ -164,5 +164,9 @@ func (s Setting) applies() string {
 	for _, c := range s.when {
 		all = append(all, c.need())
 	}
-	return strings.Join(all, ", ")
+	text := strings.Join(all, ", ")
+	if s.Name == "task" {
+		text = "to every method; links " + text
+	}
+	return text
 }

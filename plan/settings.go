@@ -408,7 +408,7 @@ func (p *Plan) fault(s Setting, usual string) error {
 		by, _ := Lookup(c.setting)
 		value := p.Get(by)
 		if !c.holds(p) && !p.reads(s) && (len(by.Choices) == 0 || value == by.Default || slices.Contains(by.Choices, value)) {
-			return fmt.Errorf("%s applies only %s (got %s %s)", s.Name, c.need(), by.Name, cmp.Or(value, "none"))
+			return fmt.Errorf("%s applies only %s (got %s %s)", strings.Replace(s.Name, "task", "task: links", 1), c.need(), by.Name, cmp.Or(value, "none"))
 		}
 	}
 	choices := s.Choices

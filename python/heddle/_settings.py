@@ -21,7 +21,7 @@ class Settings(TypedDict, total=False):
     seed: int
     """Random seed.
 
-    Every random choice follows from the seed: the same seed gives the same model.
+    Every random choice follows from the seed, except the noise of epsilon.
     """
 
     task: str
