@@ -53,7 +53,7 @@ func newJoin(alone bool) *cobra.Command {
 		Short: "Take part in a run on several machines",
 		Long: `Run one peer of a plan. The key decides which peer this is: the plan lists the ID that peer init prints. The run begins when
 all peers of the plan are connected. With --state, if a peer disconnects, the others wait; training resumes from the last
-common checkpoint when it reconnects and yields the same model.
+common checkpoint when it reconnects.
 
 Besides the model, the results have predictions for this peer's own nodes, computed during the run with the rows of its
 neighbours at other peers. peer predict --shard does not use those rows.
