@@ -28,6 +28,7 @@ type Inference struct {
 	Hidden      mat.Dense   // [Owned × H] the rows that the model's last linear map reads (infer.Run)
 	Metric      eval.Metric // of the test nodes
 	Test        float64     // over those of all sites, in [0, 1]; NaN: there are none
+	Bound       float64     // how far Test, if it is AUC or AP, is off at most
 	Tested      int64       // labelled test nodes of all sites
 	Sent        Traffic     // by this site
 }
@@ -60,7 +61,7 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 			return err
 		}
 		out = &Inference{Predictions: predictionsOf(m, a.Logits).By(card), Hidden: a.Hidden,
-			Metric: config.Metric, Test: a.Test, Tested: a.Tested}
+			Metric: config.Metric, Test: a.Test, Bound: a.Bound, Tested: a.Tested}
 		out.Warning = m.Spec.Unlabelled(s.Shard.Labels, s.Shard.Split)
 		out.Sent = with.sent(p)
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // patients is a graph of n nodes. One in oneOf is of class alive, which comes before dead in the alphabet. Their
@@ -112,8 +113,12 @@ func TestRareClass(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := ""
-			r, err := Local{Plan: p, Shards: shards, OnEvent: func(e Event) { said += e.Text + "\n" }}.Train(t.Context())
+			said, ended := "", map[int]Event{}
+			r, err := Local{Plan: p, Shards: shards, OnEvent: func(e Event) {
+				if said += e.Text + "\n"; e.Kind == train.StageEnd {
+					ended[e.Stage] = e
+				}
+			}}.Train(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,6 +136,11 @@ func TestRareClass(t *testing.T) {
 				auc, ap := byPairs(r, shards, set.of, c.class)
 				near("AP", set.x, ap)
 				near("AUC", []float64{float64(r.Figures.Val.AUC), float64(r.Figures.Test.AUC)}[k], auc)
+				bins := ended[r.Ends] // of class-means that of a candidate, perhaps another one
+				x, bound := []float64{bins.Val, bins.Test}[k], []float64{bins.ValBound, bins.TestBound}[k]
+				if off := math.Abs(x - *set.set); c.method != "class-means" && (!(off <= bound+1e-9) || bound > 0.05 || bound == 0) {
+					t.Errorf("from bins %v within %v, by the scores %v", x, bound, *set.set)
+				}
 				near("the metric", *set.set, map[string]float64{"auc": auc, "ap": ap}[c.chosen])
 			}
 			f := r.Figures.Threshold

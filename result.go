@@ -39,7 +39,10 @@ type Result struct {
 	Metric eval.Metric
 	Val    float64 // metric of the validation nodes; NaN: there are none
 	Test   float64 // of the test nodes, in the same way
-	Rounds int     // reductions of updates, or epochs, of all stages
+
+	ValBound, TestBound float64 // how far Val and Test, if they are AUC or AP of several processes, are off at most
+
+	Rounds int // reductions of updates, or epochs, of all stages
 
 	Seconds float64 // in sessions, interruptions left out; of a local run those of its slowest peer
 	Waited  float64 // of them, in operations with other peers: for latency, bytes and slower peers
@@ -147,6 +150,9 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 	}
 	if last := measured.Final(); last.Ended {
 		r.Val, r.Test = last.Val, last.Test
+		if !p.Task.Links() {
+			r.ValBound, r.TestBound = last.ValBound, last.TestBound
+		}
 	}
 	setting, err := json.Marshal(config)
 	if err != nil {
@@ -184,14 +190,17 @@ func (r *Result) measure(f *Figures) {
 		r.Own[k] = r.Own[k].By(r.Card)
 	}
 	for _, one := range []struct {
-		x   *float64
-		set *figures.Set
-	}{{&r.Val, &f.Val}, {&r.Test, &f.Test}} {
+		x, bound *float64
+		set      *figures.Set
+	}{{&r.Val, &r.ValBound, &f.Val}, {&r.Test, &r.TestBound, &f.Test}} {
 		switch {
 		case cuts != nil && !r.Metric.Ranks():
 			*one.x = float64(one.set.Metric)
 		case r.Metric.Ranks(): // the trainer's bins are finer
-			one.set.Rank(r.Metric, f.Positive, *one.x)
+			if s := one.set; *one.bound == 0 { // of a stage before a restart: the figures' bins bound it
+				*one.bound = math.Abs(*one.x-float64(s.Metric)) + float64(s.MetricBound)
+			}
+			one.set.Rank(r.Metric, f.Positive, *one.x, *one.bound)
 		}
 	}
 	r.Card.Val, r.Card.Test = finite(r.Val), finite(r.Test)
@@ -206,6 +215,7 @@ func (r *Result) exact() {
 	r.Figures.Test.Exactly(r.Metric, r.scored[1]...)
 	if r.Metric.Ranks() {
 		r.Val, r.Test = float64(r.Figures.Val.Metric), float64(r.Figures.Test.Metric)
+		r.ValBound, r.TestBound = float64(r.Figures.Val.MetricBound), float64(r.Figures.Test.MetricBound)
 		r.Card.Val, r.Card.Test = finite(r.Val), finite(r.Test)
 		for i := range r.Stages {
 			if s := &r.Stages[i]; s.Stage == r.Ends {

@@ -326,11 +326,12 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 	if v.rows != nil {
 		scores = t.pick(scores, v.rows, t.infer)
 	}
-	return t.compare(ctx, r, t.id(ofValidation, 0), scores, v.labels, train.SelectionBins)
+	metric, loss, _, err = t.compare(ctx, r, t.id(ofValidation, 0), scores, v.labels, train.SelectionBins)
+	return metric, loss, err
 }
 
 // compare compares scores with labels, of all workers.
-func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, scores mat.Dense, labels graph.Labels, bins int) (metric, loss float64, err error) {
+func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, scores mat.Dense, labels graph.Labels, bins int) (metric, loss, bound float64, err error) {
 	return joint.Compare(ctx, r, id, t.config.Config, t.shard.Nodes, scores, labels, bins)
 }
 
@@ -358,18 +359,18 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 		}
 	}
 	t.logits = scores.Clone()
-	of := func(split graph.Split) (metric, loss float64, err error) {
+	of := func(split graph.Split) (metric, loss, bound float64, err error) {
 		if t.links != nil {
 			ranks, err := t.Rank(ctx, t.links, t.model.Decoder, r, t.id(ofResult, int(split)), split, scores)
-			return ranks.All.Of(t.config.Metric), ranks.All.Loss, err
+			return ranks.All.Of(t.config.Metric), ranks.All.Loss, 0, err
 		}
 		return t.compare(ctx, r, t.id(ofResult, int(split)), t.pick(scores, t.split[split], t.infer), t.shard.Labels.Select(t.split[split]), eval.DefaultBins)
 	}
 	e := train.Event{Kind: train.StageEnd, Round: len(t.result.Curve()), Metric: string(t.config.Metric), BestRound: t.at.BestRound}
-	if e.Val, e.ValLoss, err = of(graph.Val); err != nil {
+	if e.Val, e.ValLoss, e.ValBound, err = of(graph.Val); err != nil {
 		return err
 	}
-	if e.Test, e.TestLoss, err = of(graph.Test); err != nil {
+	if e.Test, e.TestLoss, e.TestBound, err = of(graph.Test); err != nil {
 		return err
 	}
 	e.Sent = t.sent()

@@ -43,6 +43,7 @@ type Answer struct {
 	Logits mat.Dense // [Owned × C] of own nodes; numbers in the model's units (nn.Spec.Units)
 	Hidden mat.Dense // [Owned × H] the rows that the last linear map of the model reads (Run)
 	Test   float64   // the metric over the test nodes of all peers; NaN: there are none
+	Bound  float64   // how far Test, if it is AUC or AP, is off at most
 	Tested int64     // labelled test nodes of all peers
 }
 
@@ -86,7 +87,7 @@ func compute(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm
 		return nil, err
 	}
 	a := &Answer{Logits: logits, Hidden: p.hidden}
-	a.Test, a.Tested, err = p.test(ctx, s, logits)
+	a.Test, a.Bound, a.Tested, err = p.test(ctx, s, logits)
 	return a, err
 }
 
@@ -205,7 +206,7 @@ func Bins(spec nn.Spec) int {
 }
 
 // test returns the metric over the test nodes of all peers; s has their splits as they were given.
-func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metric float64, nodes int64, err error) {
+func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metric, bound float64, nodes int64, err error) {
 	none := graph.Labels{Classes: p.model.Spec.Classes}.None(p.model.Spec.Kind(), 0).Standardised(p.model.Spec.Units)
 	a := eval.NewAccumulator(p.Metric, none, Bins(p.model.Spec))
 	counts := make([]int64, a.Size())
@@ -224,10 +225,10 @@ func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metri
 		return comm.Limit{What: "a count of the metric", Least: 0, Most: float64(a.Most(i, others))}
 	}}
 	if _, err := p.sums.Reduce(ctx, c); err != nil {
-		return math.NaN(), 0, err
+		return math.NaN(), math.NaN(), 0, err
 	}
 	metric, _, nodes, err = a.Read(counts)
-	return metric, nodes, err
+	return metric, a.Bound(counts), nodes, err
 }
 
 // name returns what layer k is called in errors and in the listing of what leaves.

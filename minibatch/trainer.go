@@ -425,7 +425,7 @@ func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (
 		of, err = t.links.Measure(ctx, t.Model.Decoder, r, t.ID(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
 		val, loss = of.All.Of(t.config.Metric), of.All.Loss
 	} else {
-		val, loss, err = t.compare(ctx, r, t.ID(ofValidation, 0), logits, graph.Val, train.SelectionBins)
+		val, loss, _, err = t.compare(ctx, r, t.ID(ofValidation, 0), logits, graph.Val, train.SelectionBins)
 	}
 	if err != nil {
 		return 0, 0, err
@@ -435,7 +435,7 @@ func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (
 }
 
 // compare compares logits with the labels of a split, of all peers.
-func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, logits mat.Dense, split graph.Split, bins int) (metric, loss float64, err error) {
+func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, logits mat.Dense, split graph.Split, bins int) (metric, loss, bound float64, err error) {
 	nodes := t.shard.NodesIn(split)
 	return joint.Compare(ctx, r, id, t.config.Config, t.shard.Nodes, logits.Select(nodes), t.shard.Labels.Select(nodes), bins)
 }
@@ -450,11 +450,11 @@ func (t *Trainer) evaluate(ctx context.Context, g *comm.Group, r comm.Reducer) e
 	if t.KeepHidden {
 		t.Rows = hidden
 	}
-	return t.Evaluate(t.config.Metric, func(split graph.Split) (metric, loss float64, err error) {
+	return t.Evaluate(t.config.Metric, func(split graph.Split) (metric, loss, bound float64, err error) {
 		if t.links == nil {
 			return t.compare(ctx, r, t.ID(ofResult, int(split)), logits, split, eval.DefaultBins)
 		}
 		ranks, err := t.Rank(ctx, t.links, t.Model.Decoder, r, t.ID(ofResult, int(split)), split, logits)
-		return ranks.All.Of(t.config.Metric), ranks.All.Loss, err
+		return ranks.All.Of(t.config.Metric), ranks.All.Loss, 0, err
 	})
 }

@@ -215,6 +215,7 @@ func (t *Trainer) sumMetrics(ctx context.Context, id comm.ReduceID, e *train.Eve
 	}
 	if e.Val, e.ValLoss, _, err = t.read(final, v[:size]); err == nil {
 		e.Test, e.TestLoss, _, err = final.Read(v[size:])
+		e.ValBound, e.TestBound = final.Bound(v[:size]), final.Bound(v[size:])
 	}
 	return err
 }

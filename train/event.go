@@ -41,8 +41,10 @@ type Event struct {
 	Loss           float64 // mean over the training labels, before the round's step; NaN of a round that is solved
 	Val, ValLoss   float64 // metric and mean loss over the validation labels
 	Test, TestLoss float64
-	BestRound      int         // whose parameters the stage ended with
-	Sent           comm.Counts // bytes sent by this peer so far
+
+	ValBound, TestBound float64     // how far Val and Test, if they are AUC or AP, are off at most; 0: not known
+	BestRound           int         // whose parameters the stage ended with
+	Sent                comm.Counts // bytes sent by this peer so far
 
 	Peer     int     // rank of the peer that the event is about
 	Other    int     // a peer whose parameters were replaced by those of Peer: this one where it was among them

@@ -30,7 +30,10 @@ type StageResult struct {
 	BestRound      int  // whose parameters the stage ended with
 	Val, ValLoss   float64
 	Test, TestLoss float64
-	Sent           comm.Counts // by this peer up to the end of the stage
+
+	ValBound, TestBound float64 // how far AUC or AP is off at most; 0: not known, since a checkpoint has no bounds
+
+	Sent comm.Counts // by this peer up to the end of the stage
 }
 
 // Point is one round of a curve. NaN stands for what was not measured.
@@ -75,7 +78,7 @@ func (r *Result) Record(e Event) {
 	case StageEnd:
 		s := r.stage(e.Stage, e.StageName)
 		s.Ended, s.BestRound, s.Sent = true, e.BestRound, e.Sent
-		s.Val, s.ValLoss, s.Test, s.TestLoss = e.Val, e.ValLoss, e.Test, e.TestLoss
+		s.Val, s.ValLoss, s.Test, s.TestLoss, s.ValBound, s.TestBound = e.Val, e.ValLoss, e.Test, e.TestLoss, e.ValBound, e.TestBound
 	}
 }
 
@@ -126,7 +129,7 @@ func (r *Result) EndWithBest(metric eval.Metric) (text string) {
 func (r *Result) Remeasure(k int, e Event) {
 	for i := range r.Stages {
 		if s := &r.Stages[i]; s.Stage == k {
-			s.Val, s.ValLoss, s.Test, s.TestLoss = e.Val, e.ValLoss, e.Test, e.TestLoss
+			s.Val, s.ValLoss, s.Test, s.TestLoss, s.ValBound, s.TestBound = e.Val, e.ValLoss, e.Test, e.TestLoss, e.ValBound, e.TestBound
 		}
 	}
 }

@@ -232,8 +232,8 @@ func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 // print prints the figures of a run, and the files that it wrote. shards are those of this process.
 func (out output) print(w io.Writer, o *heddle.Result, shards []*shard.Shard) error {
 	sum := o.Total()
-	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", shards[0].Name, o.Metric, report.Measure(o.Metric, o.Test),
-		report.Measure(o.Metric, o.Val), o.Seconds)
+	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", shards[0].Name, o.Metric, report.Within(o.Metric, o.Test, o.TestBound),
+		report.Within(o.Metric, o.Val, o.ValBound), o.Seconds)
 	if line := worth(o); line != "" {
 		fmt.Fprintln(w, line)
 	}

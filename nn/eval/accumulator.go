@@ -88,6 +88,16 @@ func (a Accumulator) Read(v []int64) (metric, loss float64, labels int64, err er
 	return a.metric.Of(&c), loss, labels, nil
 }
 
+// Bound returns how far AUC or AP of a sum is at most from that over the rows' own scores, which rounding keeps above 0; of other
+// metrics it is 0.
+func (a Accumulator) Bound(v []int64) float64 {
+	c, err := a.counts(v)
+	if err != nil || a.bins == 0 {
+		return 0
+	}
+	return max(c.bound(a.metric), 1e-15)
+}
+
 // Sides returns how many positives and negatives each ranking has in a sum (nil = the metric ranks nothing).
 func (a Accumulator) Sides(v []int64) (all [][2]float64) {
 	if a.bins == 0 {

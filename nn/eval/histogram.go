@@ -152,6 +152,17 @@ func curvePrecision(curve []int64) (sum, bound float64) {
 	return sum / t, off / t
 }
 
+// bound returns how far AUC or AP is at most from the value over the rows' own scores; other metrics are exact.
+func (c *Counts) bound(m Metric) float64 {
+	switch m {
+	case "auc":
+		return c.AUCBound()
+	case "ap":
+		return c.APBound()
+	}
+	return 0
+}
+
 // Scored are rows of scores with their labels, as Count takes them.
 type Scored struct {
 	Scores mat.Dense

@@ -133,6 +133,22 @@ func (m Metric) Text(x float64) string {
 	return fmt.Sprintf("%.4g", x)
 }
 
+// Within is Text of an AUC or AP that is known to within bound: only the digits that the bound supports, or a range if it is
+// over half a percent. NaN: the bound is not known, and whole percents are shown.
+func (m Metric) Within(x, bound float64) string {
+	if x != x || !m.Ranks() {
+		return m.Text(x)
+	}
+	digits := 2
+	for digits > 0 && !(100*bound <= 0.5*math.Pow10(-digits)) {
+		digits--
+	}
+	if 100*bound > 0.5 {
+		return fmt.Sprintf("%.0f to %.0f %%", math.Floor(100*max(x-bound, 0)), math.Ceil(100*min(x+bound, 1)))
+	}
+	return fmt.Sprintf("%.*f %%", digits, 100*x)
+}
+
 // Ranks reports whether m depends on the order of the scores, and so on bins.
 func (m Metric) Ranks() bool { return m == "auc" || m == "ap" || m == Auto }
 

@@ -111,6 +111,35 @@ func exactly(m Metric, scores mat.Dense, labels graph.Labels, rows []int32) floa
 	return sum / n
 }
 
+// TestWithin: an AP of many equal scores that few bins cannot tell apart is not printed to digits that they do not know.
+func TestWithin(t *testing.T) {
+	scores, labels := mat.New(10, 2), graph.Labels{Classes: 2, Class: []int32{0, 0, 0, 0, 0, 0, 1, 1, 0, 1}}
+	for i := range 10 {
+		scores.Set(i, 1, []float32{-3.52, -3.52, -3.52, -3.52, -3.52, -3.52, -3.51, -3.51, -3.51, -3.5}[i])
+	}
+	if ap := Metric("ap").Pooled(Scored{scores, labels, nil}); math.Abs(ap-(1+2*0.75)/3) > 1e-12 {
+		t.Errorf("AP by the scores: %v", ap)
+	}
+	for _, c := range []struct {
+		bins  int
+		bound float64
+		text  string
+	}{{CurveBins, 0.7, "0 to 100 %"}, {DefaultBins, 0.5 / 3, "66 to 100 %"}} {
+		n := CountBins(scores, labels, nil, c.bins)
+		if text := Metric("ap").Within(n.AP(), n.APBound()); math.Abs(n.APBound()-c.bound) > 1e-12 || text != c.text {
+			t.Errorf("%d bins: %s, off by at most %v", c.bins, text, n.APBound())
+		}
+	}
+	for bound, want := range map[float64]string{0: "31.97 %", 5e-5: "31.97 %", 6e-5: "32.0 %", 5e-4: "32.0 %", 0.004: "32 %", 0.0148: "30 to 34 %"} {
+		if got := Metric("ap").Within(0.3197, bound); got != want {
+			t.Errorf("0.3197 within %v is %s, must be %s", bound, got, want)
+		}
+	}
+	if got := Metric("auc").Within(0.3197, math.NaN()); got != "32 %" {
+		t.Errorf("without a bound: %s", got)
+	}
+}
+
 // TestRareByHand: AUC and AP of few positives with many ties are those computed by hand, of either class, over one set of rows
 // or several; a ranking of one class is undefined.
 func TestRareByHand(t *testing.T) {

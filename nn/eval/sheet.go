@@ -340,6 +340,14 @@ func (t *Table) Of(m Metric) float64 {
 	return m.Of(&t.counts)
 }
 
+// Bound returns how far metric m is at most from that over the rows' own scores; NaN: the sheet has no ranking of them.
+func (t *Table) Bound(m Metric) float64 {
+	if m.Ranks() && t.counts.bins == 0 {
+		return math.NaN()
+	}
+	return t.counts.bound(m)
+}
+
 // Said returns how many classes were predicted at all.
 func (t *Table) Said() (n int) {
 	for k := range t.counts.classes {

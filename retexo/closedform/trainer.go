@@ -468,6 +468,7 @@ func (t *Trainer) measure(ctx context.Context) error {
 	if e.Test, e.TestLoss, _, err = a.Read(v[size:]); err != nil {
 		return err
 	}
+	e.ValBound, e.TestBound = a.Bound(v[:size]), a.Bound(v[size:])
 	e.Sent = t.sent()
 	t.report(e)
 	return nil

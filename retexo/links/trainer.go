@@ -292,9 +292,9 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) error {
 	}
 	z := t.rows(last)
 	t.Scores, t.far = z.RowRange(0, t.shard.Owned).Clone(), z.RowRange(t.shard.Owned, z.Rows)
-	return t.Evaluate(t.config.Metric, func(split graph.Split) (metric, loss float64, err error) {
+	return t.Evaluate(t.config.Metric, func(split graph.Split) (metric, loss, bound float64, err error) {
 		f, err := t.Rank(ctx, t.task, t.Model.Decoder, r, t.ID(ofResult, int(split)), split, z)
-		return f.All.Of(t.config.Metric), f.All.Loss, err
+		return f.All.Of(t.config.Metric), f.All.Loss, 0, err
 	})
 }
 

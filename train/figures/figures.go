@@ -87,8 +87,12 @@ type Set struct {
 	MacroF1   Value `json:"macro_f1"`
 	Precision Value `json:"macro_precision"`
 	Recall    Value `json:"macro_recall"`
-	AUC       Value `json:"auc"` // of class 1, where there are two, from bins; else NaN
+	AUC       Value `json:"auc"` // of the positive class of two, exact or from bins; else NaN
 	AP        Value `json:"ap"`  // the same
+
+	MetricBound Value `json:"metric_bound"` // how far Metric is at most from what the scores of all rows give; NaN: not known
+	AUCBound    Value `json:"auc_bound"`
+	APBound     Value `json:"ap_bound"`
 
 	ECE        Value `json:"ece"`            // expected calibration error
 	Calibrated Value `json:"ece_calibrated"` // the same at the temperatures
@@ -310,18 +314,19 @@ func (s *Set) StandardError(m eval.Metric, positive int, x float64) float64 {
 	return m.StandardError(x, float64(s.Rows), sides...)
 }
 
-// Rank makes x the metric m of s, AUC or AP, with its interval; positive is the positive class of two, else −1.
-func (s *Set) Rank(m eval.Metric, positive int, x float64) {
-	s.Metric, s.Low, s.High = Value(x), Value(math.NaN()), Value(math.NaN())
+// Rank makes x, which is off by at most bound, the metric m of s, AUC or AP, with its interval; positive is the positive class
+// of two, else −1.
+func (s *Set) Rank(m eval.Metric, positive int, x, bound float64) {
+	s.Metric, s.MetricBound, s.Low, s.High = Value(x), Value(bound), Value(math.NaN()), Value(math.NaN())
 	if positive < 0 {
 		return
 	}
 	half := 1.96 * s.StandardError(m, positive, x)
 	s.Low, s.High = Value(max(x-half, 0)), Value(min(x+half, 1))
 	if m == "auc" {
-		s.AUC = s.Metric
+		s.AUC, s.AUCBound = s.Metric, s.MetricBound
 	} else {
-		s.AP = s.Metric
+		s.AP, s.APBound = s.Metric, s.MetricBound
 	}
 }
 
@@ -336,9 +341,10 @@ func (s *Set) Exactly(m eval.Metric, all ...eval.Scored) {
 	}
 	if positive >= 0 {
 		s.AUC, s.AP = Value(eval.Metric("auc").Pooled(all...)), Value(eval.Metric("ap").Pooled(all...))
+		s.AUCBound, s.APBound = 0, 0
 	}
 	if m.Ranks() {
-		s.Rank(m, positive, m.Pooled(all...))
+		s.Rank(m, positive, m.Pooled(all...), 0)
 	}
 }
 
@@ -348,7 +354,8 @@ func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Se
 		return numbers(t, metric, l, seed)
 	}
 	s := Set{Rows: t.Rows(), Metric: Value(t.Of(metric)), Confusion: t.Matrix, Baseline: Value(math.NaN()),
-		Accuracy: Value(t.Of("accuracy")), MicroF1: Value(t.Of("micro-f1")), MacroF1: Value(t.Of("macro-f1")), AUC: Value(t.Of("auc")), AP: Value(t.Of("ap"))}
+		Accuracy: Value(t.Of("accuracy")), MicroF1: Value(t.Of("micro-f1")), MacroF1: Value(t.Of("macro-f1")), AUC: Value(t.Of("auc")), AP: Value(t.Of("ap")),
+		AUCBound: Value(t.Bound("auc")), APBound: Value(t.Bound("ap"))}
 	if l.Ordered {
 		off, kappa := Value(t.Of("rank-mae")), Value(t.Of("qwk"))
 		s.RankMAE, s.QWK = &off, &kappa
@@ -368,7 +375,7 @@ func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Se
 	}
 	s.Precision, s.Recall = Value(precision/n), Value(recall/n)
 	if metric.Ranks() {
-		s.Rank(metric, l.Positive(), float64(s.Metric))
+		s.Rank(metric, l.Positive(), float64(s.Metric), t.Bound(metric))
 	}
 	return s
 }
@@ -377,7 +384,7 @@ func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Se
 func numbers(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Set {
 	none := Value(math.NaN())
 	s := Set{Rows: t.Rows(), Metric: Value(t.Of(metric)), Baseline: none, Accuracy: none, MicroF1: none, MacroF1: none, Precision: none,
-		Recall: none, AUC: none, AP: none, ECE: none, Calibrated: none}
+		Recall: none, AUC: none, AP: none, AUCBound: none, APBound: none, ECE: none, Calibrated: none}
 	low, high := t.Interval(metric, rng.New(seed))
 	s.Low, s.High = Value(low), Value(high)
 	for c := range l.Classes {

@@ -173,12 +173,12 @@ func (r *Epochs) ID(kind string, step int) comm.ReduceID {
 }
 
 // Evaluate reports what the final model measures, by that metric, on the splits that are held out.
-func (r *Epochs) Evaluate(metric eval.Metric, of func(graph.Split) (metric, loss float64, err error)) (err error) {
+func (r *Epochs) Evaluate(metric eval.Metric, of func(graph.Split) (metric, loss, bound float64, err error)) (err error) {
 	e := train.Event{Kind: train.StageEnd, Round: len(r.Measured.Curve()), Metric: string(metric), BestRound: r.At.BestRound}
-	if e.Val, e.ValLoss, err = of(graph.Val); err != nil {
+	if e.Val, e.ValLoss, e.ValBound, err = of(graph.Val); err != nil {
 		return err
 	}
-	if e.Test, e.TestLoss, err = of(graph.Test); err != nil {
+	if e.Test, e.TestLoss, e.TestBound, err = of(graph.Test); err != nil {
 		return err
 	}
 	e.Sent = r.Sent()

@@ -98,7 +98,7 @@ func (s *state) note(e train.Event, now time.Time) {
 	case train.StageEnd:
 		s.metric, s.positive, s.result.Ends = e.Metric, e.Positive, e.Stage
 		if s.candidate == "" { // else the plan's own line follows
-			s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, s.measure(), report.Measure(eval.Metric(e.Metric), e.Val)))
+			s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, s.measure(), report.Within(eval.Metric(e.Metric), e.Val, e.ValBound)))
 		}
 	case train.Connection:
 		if e.Members != nil {

@@ -80,8 +80,8 @@ func (r Run) how() string {
 		return fmt.Sprintf("Its %s is %s%s on %s, which training did not use.%s", metricName(o.Metric), Measure(o.Metric, o.Test), within, over, baseline)
 	}
 	said := fmt.Sprintf("Its %s is %.1f %%%s on", OfClass(metricName(o.Metric), o.Metric, o.Card.Positive), 100*o.Test, within)
-	if o.Metric.OfOrder() {
-		said = fmt.Sprintf("Its %s is %s%s on", metricName(o.Metric), Measure(o.Metric, o.Test), within)
+	if o.Metric.OfOrder() || o.TestBound != 0 {
+		said = fmt.Sprintf("Its %s is %s%s on", OfClass(metricName(o.Metric), o.Metric, o.Card.Positive), Within(o.Metric, o.Test, o.TestBound), within)
 	}
 	if o.Metric == "accuracy" {
 		said = fmt.Sprintf("It names the right class of %.1f %%%s of", 100*o.Test, within)

@@ -113,7 +113,7 @@ func (p Prediction) facts() []Fact {
 	}
 	if t := p.Together; t != nil {
 		if t.Tested > 0 {
-			all = append(all, Fact{fmt.Sprintf("test %s of all sites (%d nodes)", metricName(t.Metric), t.Tested), Percent(t.Test)})
+			all = append(all, Fact{fmt.Sprintf("test %s of all sites (%d nodes)", metricName(t.Metric), t.Tested), Within(t.Metric, t.Test, t.Bound)})
 		}
 		all = append(all, Fact{"neighbours at other sites", fmt.Sprint(t.Neighbours)}, Fact{"edges from them", fmt.Sprint(t.Edges)}, Fact{"bytes sent", Bytes(t.Sent.Total())})
 	}

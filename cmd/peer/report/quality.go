@@ -136,9 +136,10 @@ func targets(f *figures.Figures, nodes string) section {
 func (r Run) bySite(f *figures.Figures) section {
 	metric := metricName(r.Result.Metric)
 	t := Table{Name: "Sites", Head: []string{"site", "test nodes", "test " + metric, "95 % interval", "baseline", "validation " + metric}}
+	text := func(s figures.Set) string { return Within(r.Result.Metric, float64(s.Metric), float64(s.MetricBound)) }
 	row := func(name string, test, val figures.Set) {
-		t.Rows = append(t.Rows, []string{name, fmt.Sprint(test.Rows), Measure(r.Result.Metric, float64(test.Metric)), interval(r.Result.Metric, test),
-			Measure(r.Result.Metric, float64(test.Baseline)), Measure(r.Result.Metric, float64(val.Metric))})
+		t.Rows = append(t.Rows, []string{name, fmt.Sprint(test.Rows), text(test), interval(r.Result.Metric, test),
+			Measure(r.Result.Metric, float64(test.Baseline)), text(val)})
 	}
 	var bars []Bar
 	for k, s := range f.Sites {
@@ -189,20 +190,27 @@ func interval(m eval.Metric, s figures.Set) string {
 func measures(f *figures.Figures) section {
 	t := Table{Name: "Other measures", Head: []string{"measure", "test", "validation"}}
 	for _, m := range []struct {
-		name string
-		of   func(figures.Set) figures.Value
+		name  string
+		of    func(figures.Set) figures.Value
+		bound func(figures.Set) figures.Value // of a ranking
 	}{
-		{"accuracy", func(s figures.Set) figures.Value { return s.Accuracy }},
-		{"F1, all nodes alike (micro)", func(s figures.Set) figures.Value { return s.MicroF1 }},
-		{"F1, all classes alike (macro)", func(s figures.Set) figures.Value { return s.MacroF1 }},
-		{OfClass("area under the ROC curve", "auc", f.PositiveName()), func(s figures.Set) figures.Value { return s.AUC }},
-		{OfClass("average precision", "ap", f.PositiveName()), func(s figures.Set) figures.Value { return s.AP }},
-		{"calibration error before", func(s figures.Set) figures.Value { return s.ECE }},
-		{"calibration error after", func(s figures.Set) figures.Value { return s.Calibrated }},
+		{"accuracy", func(s figures.Set) figures.Value { return s.Accuracy }, nil},
+		{"F1, all nodes alike (micro)", func(s figures.Set) figures.Value { return s.MicroF1 }, nil},
+		{"F1, all classes alike (macro)", func(s figures.Set) figures.Value { return s.MacroF1 }, nil},
+		{OfClass("area under the ROC curve", "auc", f.PositiveName()), func(s figures.Set) figures.Value { return s.AUC },
+			func(s figures.Set) figures.Value { return s.AUCBound }},
+		{OfClass("average precision", "ap", f.PositiveName()), func(s figures.Set) figures.Value { return s.AP },
+			func(s figures.Set) figures.Value { return s.APBound }},
+		{"calibration error before", func(s figures.Set) figures.Value { return s.ECE }, nil},
+		{"calibration error after", func(s figures.Set) figures.Value { return s.Calibrated }, nil},
 	} {
 		test, val := float64(m.of(f.Test)), float64(m.of(f.Val))
 		if !math.IsNaN(test) || !math.IsNaN(val) {
-			t.Rows = append(t.Rows, []string{m.name, Percent(test), Percent(val)})
+			row := []string{m.name, Percent(test), Percent(val)}
+			if m.bound != nil {
+				row[1], row[2] = Within("auc", test, float64(m.bound(f.Test))), Within("auc", val, float64(m.bound(f.Val)))
+			}
+			t.Rows = append(t.Rows, row)
 		}
 	}
 	s := section{Title: "Other measures", Tables: []Table{t}}

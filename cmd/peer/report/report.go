@@ -201,6 +201,14 @@ func Measure(m eval.Metric, x float64) string {
 	return Percent(x)
 }
 
+// Within is Measure of what is known to within bound: an AUC or AP has only the digits that the bound supports.
+func Within(m eval.Metric, x, bound float64) string {
+	if m.Ranks() {
+		return m.Within(x, bound)
+	}
+	return Measure(m, x)
+}
+
 // Percent writes a fraction in percent; NaN is "none".
 func Percent(x float64) string {
 	if math.IsNaN(x) {
