@@ -250,9 +250,6 @@ class Tables:
         given = {k: v for k, v in self.options.items() if k in cells}
         return {"nodes": _table(self.nodes, to / "nodes.csv"), "edges": _table(self.edges, to / "edges.csv"), **given}
 
-
-
-
     def labels(self) -> tuple[Optional[np.ndarray], Any]:
         """Returns the column of labels, None for a file."""
         return None if isinstance(self.nodes, (str, os.PathLike)) else array(self.nodes[self.label]), None

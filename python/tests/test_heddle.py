@@ -385,7 +385,7 @@ class Sources(unittest.TestCase):
         """Predictions have the values and the type of the labels, and the figures are those of these predictions."""
         g = small()
         of = lambda *values: np.array(values, object)[g.y]
-        settings = {"progress": False, **QUICK}
+        settings = {"progress": False, "rows": "float32", **QUICK}  # as prediction reads rows
         for y, classes, more in (
             (g.y, ["0", "1", "2"], {}),
             ((g.y + 1).astype(np.int8), ["1", "2", "3"], {}),
@@ -412,6 +412,43 @@ class Sources(unittest.TestCase):
             with self.subTest(y=y[:3], task=task):
                 run = heddle.train(dataclasses.replace(g, y=y), task=task, **settings)
                 self.assertEqual((run.metrics["metric"], "task classification makes them classes" in str(run.metrics["warnings"])), ("r2", y.dtype == float))
+
+    def test_two_classes(self):
+        """The rarer of two classes is positive: figures of one class are of it, AUC chooses, and is None if one of them is missing."""
+        n, draw = 400, np.random.default_rng(2)
+        rare = np.arange(n) % 8 == 0
+        x = (draw.normal(size=(n, 3)) + rare[:, None]).astype(np.float32)
+        masks = dict(zip(("train_mask", "val_mask", "test_mask"), heddle.split(rare)))
+        g = heddle.Graph(draw.integers(0, n, (2, 40)), np.where(rare, "alive", "dead"), x, **masks)
+        for y, given, positive, metric in (
+            (g.y, {}, "alive", "auc"),
+            (g.y, {"positive": "dead", "metric": "ap"}, "dead", "ap"),
+            (np.where(rare, 7, 9), {"metric": "ap"}, "7", "ap"),
+            (rare, {"positive": "0"}, "0", "auc"),
+        ):
+            with self.subTest(y=y[:3], given=given):
+                run = heddle.train(dataclasses.replace(g, y=y), sites=2, progress=False, **QUICK, **given)
+                m, of = run.metrics, run.classes.index(positive)
+                self.assertEqual((m["positive"], m["figures"]["positive"], m["metric"]), (positive, of, metric))
+                self.assertIn(f"class {positive}", str(run))
+                self.assertEqual(_run.read_model(run.model_file)[1]["positive"], positive)
+                logits, test = run.logits().astype(float), masks["test_mask"]
+                odds, yes = (logits[:, of] - logits[:, 1 - of])[test], y[test] == run.values([positive])[0]
+                pairs = odds[yes][:, None] - odds[~yes][None]
+                auc = ((pairs > 0) + (pairs == 0) / 2).mean()
+                ap = np.mean([yes[odds >= a].mean() for a in odds[yes]])
+                self.assertAlmostEqual(m["figures"]["test"]["auc"], auc, places=9)
+                self.assertAlmostEqual(m["figures"]["test"]["ap"], ap, places=9)
+                self.assertAlmostEqual(m["test"], {"auc": auc, "ap": ap}[metric], places=9)
+        with self.assertRaisesRegex(heddle.InputError, 'positive must be .*alive.* "maybe"'):
+            heddle.train(g, progress=False, positive="maybe", **QUICK)
+        for mask in ("test_mask", "val_mask"):
+            with self.subTest(mask):
+                run = heddle.train(dataclasses.replace(g, **{mask: masks[mask] & ~rare}), sites=2, progress=False, **QUICK)
+                which = mask.removesuffix("_mask")
+                self.assertEqual((run.metrics["metric"], run.metrics[which], run.metrics["figures"][which]["auc"]), ("auc", None, None))
+                self.assertIn(f"{which.replace('val', 'validation')} auc is undefined", " ".join(run.metrics["warnings"]))
+                self.assertIn("None", repr(run))
 
     def test_names_and_missing_labels(self):
         g = heddle.Graph([[0], [1]], ["cat", None, "dog"], site=["b", "a", "b"])
