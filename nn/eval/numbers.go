@@ -11,20 +11,19 @@ import (
 // What is summed of each column of numbers y and their predictions f, in the units that the model predicts in: in
 // standardised ones 0 is the mean of the training nodes. All sums are of numbers that are not negative.
 const (
-	sumOver        = iota // y − f where y is above f
-	sumUnder              // f − y where it is below
-	sumSquares            // (y − f)²
-	sumHigh               // y where it is above 0
-	sumLow                // −y where it is below
-	sumAround             // y²
-	sumErrors4            // (y − f)⁴
-	sumCross              // (y − f)²·y²
-	sumAround4            // y⁴
-	sumOverSquares        // (y − f)² where y is above f
-	sumsOf                // so many sums; the last four say how far chance goes
+	sumOver    = iota // y − f where y is above f
+	sumUnder          // f − y where it is below
+	sumSquares        // (y − f)²
+	sumHigh           // y where it is above 0
+	sumLow            // −y where it is below
+	sumAround         // y²
+	sumErrors4        // (y − f)⁴
+	sumCross          // (y − f)²·y²
+	sumAround4        // y⁴
+	sumsOf            // so many sums; the last three say how far chance goes
 )
 
-// shortSums are those without the last four.
+// shortSums are those without the last three.
 const shortSums = sumErrors4
 
 // numbers are the sums of C columns of numbers over some rows.
@@ -53,7 +52,6 @@ func (n *numbers) add(row, values []float32) {
 		s[sumOver] += max(e, 0)
 		s[sumUnder] += max(-e, 0)
 		s[sumSquares] += e * e
-		s[sumOverSquares] += max(e, 0) * e
 		s[sumHigh] += max(y, 0)
 		s[sumLow] += max(-y, 0)
 		s[sumAround] += y * y
