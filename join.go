@@ -175,6 +175,7 @@ type seat struct {
 	event   func(Event)   // of its sessions
 	waiting *atomic.Int64 // nanoseconds that others are waited for at the moment
 	spend   func(dp.Statement) error
+	count   func()      // keeps that this run sends rows
 	leaves  *collection // nil: there are none
 }
 
@@ -183,7 +184,8 @@ func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*s
 	if err != nil {
 		return nil, err
 	}
-	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: greeting, event: keeper.Event, waiting: new(atomic.Int64)}
+	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: greeting, event: keeper.Event, waiting: new(atomic.Int64),
+		count: keeper.counting(p, s.Shard)}
 	if p.Contest() {
 		at.event = ofCandidates(keeper.Event)
 	}
@@ -221,6 +223,7 @@ func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*s
 		if err != nil {
 			return nil, err
 		}
+		a.count()
 		l := overNetwork(joined, func() error { return nil }) // the host stays for the next session
 		l.Transport = a.keeper.over(l.Transport, p, a.rank, a.Shard)
 		return &session.Connection{Transport: l.behind(a.Link, a.rank, len(p.Members), p.Seed), Wire: l.wire}, nil

@@ -1,11 +1,13 @@
 package heddle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
@@ -64,6 +66,26 @@ func (g Gate) InForce(federation string) admission.Trusted {
 		return admission.Trusted(g.Trusted)
 	}
 	return admission.Trusted(filepath.Join(g.TrustedDir, federation+".json"))
+}
+
+// Runs returns the ledger of the runs, of all federations, that sent rows of own's table.
+func (g Gate) Runs(own *shard.Shard) dp.Ledger {
+	dir, data := cmp.Or(g.TrustedDir, filepath.Dir(g.Trusted)), shard.Edges(own)
+	return dp.Ledger{Path: filepath.Join(dir, "runs-"+data[:16]+".jsonl"), Data: data}
+}
+
+// counting returns what adds a run by p to the ledger of runs, once. It does nothing without a policy, and if the run goes
+// on from an earlier process. A run that cannot be counted is warned of.
+func (k *gatekeeper) counting(p Plan, own *shard.Shard) func() {
+	if k.Policy == nil || k.Continues() {
+		return func() {}
+	}
+	runs := k.gate.Runs(own)
+	return sync.OnceFunc(func() {
+		if err := runs.Ran(max(1, p.Runs), admission.PlanFingerprint(k.gate.PlanText)); err != nil {
+			k.Warn("peer approve will not count this run: %v", err)
+		}
+	})
 }
 
 // gatekeeper enforces a site's rules during a run, and writes its audit log.

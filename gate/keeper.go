@@ -75,6 +75,9 @@ func (k *Keeper) Recall(state string) error {
 	return nil
 }
 
+// Continues reports whether earlier processes of the run sent rows or sums.
+func (k *Keeper) Continues() bool { return k.spent > 0 }
+
 // keepSent returns what keeps the bytes that the policy let through; nil: there is nowhere to keep them.
 func (k *Keeper) keepSent() func(int64) error {
 	if k.store == nil {

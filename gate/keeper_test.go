@@ -43,6 +43,9 @@ func TestMaxBytesOfARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := begin()
+	if first.Continues() || !second.Continues() {
+		t.Error("only the second process must go on")
+	}
 	if err := send(second, 3401); !errors.As(err, &refused) || !strings.Contains(err.Error(), "(got 3000, and 3401 more to send)") {
 		t.Errorf("%v, want that the earlier process counts", err)
 	}

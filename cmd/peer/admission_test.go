@@ -105,6 +105,16 @@ func TestAdmissionGuide(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for part, site := range []string{"north", "south", "west"} { // each trained once, then predicted or was refused
+		show := fmt.Sprintf("peer check-plan --plan $SHARE/plan.yaml --shard $SHARE/parts/part-%d > page.txt", part)
+		if err := runBlock(block{site: site, script: show}); err != nil {
+			t.Fatal(err)
+		}
+		page := string(contents(t, filepath.Join(dir, site, "page.txt")))
+		if !strings.Contains(page, "Earlier runs that sent rows of this table: 1. ") {
+			t.Errorf("%s must see that one run sent rows of its table\n%s", site, page)
+		}
+	}
 	if len(seen) != 4 {
 		t.Errorf("sites %v, must be four", seen)
 	}

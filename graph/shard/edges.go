@@ -24,5 +24,5 @@ func Edges(parts ...*Shard) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%016x", sum)
+	return fmt.Sprintf("%016x%016x%016x%016x", sum[0], sum[1], sum[2], sum[3])
 }

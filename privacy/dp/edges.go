@@ -174,8 +174,11 @@ func (e *Edges) Restore(name string, sums mat.Dense) {
 	}
 }
 
-// edgeUnit is the unit of all statements.
-const edgeUnit = "edge"
+// The units of what ledgers keep: all statements are of edges.
+const (
+	edgeUnit = "edge"
+	runUnit  = "run"
+)
 
 // Statement is what a run says of its privacy: in its result, its model card and its ledger.
 type Statement struct {

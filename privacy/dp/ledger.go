@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +17,8 @@ import (
 )
 
 // Ledger is a file in which a site keeps what runs have spent of one data set, and the budget that they may spend
-// together. Entries are added only, each with the hash of the one before (package chain).
+// together, or only how many runs sent rows of it. Entries are added only, each with the hash of the one before
+// (package chain).
 type Ledger struct {
 	Path   string
 	Data   string    // digest of the edges: the ledger of other edges is refused
@@ -50,10 +53,16 @@ func (e *spentError) Error() string {
 type Sum struct {
 	Gaussian
 	Entries int
+	Runs    int // that sent rows
 }
 
-// Spent returns what all entries spent.
+// Spent returns what all entries spent. It begins no file.
 func (l Ledger) Spent() (sum Sum, err error) {
+	if _, err := os.Stat(l.Path); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(chain.HeadFile(l.Path)); errors.Is(err, fs.ErrNotExist) {
+			return Sum{}, nil
+		}
+	}
 	err = l.open(func(_ *chain.File, spent Sum) error {
 		sum = spent
 		return nil
@@ -86,6 +95,11 @@ func (l Ledger) Spend(s Statement, run string) error {
 		}
 		return nil
 	})
+}
+
+// Ran adds an entry for n runs that send rows.
+func (l Ledger) Ran(n int, run string) error {
+	return l.Spend(Statement{Unit: runUnit, Releases: n}, run)
 }
 
 // lockWait is how long a ledger is waited for that another process has.
@@ -131,7 +145,11 @@ func (l Ledger) open(do func(f *chain.File, spent Sum) error) (err error) {
 		if e.Data != l.Data {
 			return fmt.Errorf("entry %d is of other edges, %.16s (got %.16s): use the ledger of these, or a new one if no run has read any of them", e.Seq, e.Data, l.Data)
 		}
-		spent = Sum{compose(spent.Gaussian, Gaussian(e.Mu)), spent.Entries + 1}
+		if e.Unit == runUnit {
+			spent.Runs += e.Releases
+			return nil
+		}
+		spent.Gaussian, spent.Entries = compose(spent.Gaussian, Gaussian(e.Mu)), spent.Entries+1
 		return nil
 	}, f.Head())
 	if err != nil {
@@ -147,11 +165,16 @@ func parseEntry(line []byte) (e entry, err error) {
 	if err := d.Decode(&e); err != nil {
 		return e, fmt.Errorf("not an entry: %w", err)
 	}
-	if e.Unit != edgeUnit {
-		return e, fmt.Errorf("the unit of an entry must be %s (got %q)", edgeUnit, e.Unit)
+	spends := e.Mu > 0 && e.Mu <= math.MaxFloat64
+	switch e.Unit {
+	case edgeUnit:
+	case runUnit:
+		spends = e.Mu == 0 && e.Releases > 0
+	default:
+		return e, fmt.Errorf("the unit of an entry must be %s or %s (got %q)", edgeUnit, runUnit, e.Unit)
 	}
-	if _, err := time.Parse(time.RFC3339, e.Time); err != nil || e.Seq == 0 || !chain.IsHash(e.Prev) || !(e.Mu > 0 && e.Mu <= math.MaxFloat64) {
-		return e, errors.New("an entry must have seq, time, prev and a mu above 0")
+	if _, err := time.Parse(time.RFC3339, e.Time); err != nil || e.Seq == 0 || !chain.IsHash(e.Prev) || !spends {
+		return e, errors.New("an entry must have seq, time, prev and a mu above 0, or releases above 0 for runs")
 	}
 	if again, err := json.Marshal(e); err != nil || !bytes.Equal(again, line) {
 		return e, errors.New("not written as this program writes it")

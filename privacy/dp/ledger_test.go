@@ -63,6 +63,42 @@ func TestLedgerRefusesWhenSpent(t *testing.T) {
 	}
 }
 
+// A ledger counts runs that send rows apart from what runs spend, and one that nobody wrote is not begun by reading it.
+func TestLedgerCountsRuns(t *testing.T) {
+	l := Ledger{Path: filepath.Join(t.TempDir(), "site", "runs.jsonl"), Data: "cora"}
+	if sum, err := l.Spent(); err != nil || sum != (Sum{}) {
+		t.Errorf("no ledger: %+v, %v", sum, err)
+	}
+	if _, err := os.Stat(filepath.Dir(l.Path)); err == nil {
+		t.Error("reading has begun a ledger")
+	}
+	one := statement(t, 1)
+	if err := errors.Join(l.Ran(1, "a"), l.Spend(one, "a"), l.Ran(5, "b")); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := l.Spent(); err != nil || sum != (Sum{Gaussian(one.Mu), 1, 6}) {
+		t.Errorf("%+v, %v; must be six runs and one that spent", sum, err)
+	}
+	if err := l.Ran(0, "none"); err == nil {
+		t.Error("an entry of no runs was written")
+	}
+	for _, gone := range []string{l.Path, chain.HeadFile(l.Path)} {
+		text, err := os.ReadFile(gone)
+		if err == nil {
+			err = os.Remove(gone)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := l.Spent(); err == nil {
+			t.Errorf("without %s: %+v", gone, sum)
+		}
+		if err := os.WriteFile(gone, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A ledger from which an entry was taken, or in which one was changed, is refused, wherever that is; half
 // a line at the end, of a run that was told of no success, is cut off.
 func TestLedgerChanged(t *testing.T) {

@@ -98,6 +98,11 @@ func (k *checking) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err
 	if err != nil {
 		return err
 	}
+	ran, err := heddle.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.Runs(own).Spent()
+	if err != nil {
+		return err
+	}
+	p.before = ran.Runs
 	refused := k.judge(p, time.Now())
 	if err := p.attack(ctx); err != nil {
 		return err

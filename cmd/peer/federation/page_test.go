@@ -2,15 +2,33 @@ package federation
 
 import (
 	"cmp"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/plan"
 )
+
+// TestPageCountsRuns: from the second run on the page has one sentence with the figures of the privacy page.
+func TestPageCountsRuns(t *testing.T) {
+	for before, want := range []int{0, 1, 1} {
+		var b strings.Builder
+		sends := &disclosure.Disclosure{Nodes: 1, Stored: []int{1}}
+		page{Disclosure: sends, own: &shard.Shard{}, before: before}.printNode(&b)
+		if got := strings.Count(b.String(), addsUp); got != want {
+			t.Errorf("after %d runs %d sentences, must be %d:\n%s", before, got, want, b.String())
+		}
+	}
+	text, err := os.ReadFile("../../../docs/explanation/privacy.md")
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(text)), " "), addsUp) {
+		t.Errorf("the privacy page must have %q (%v)", addsUp, err)
+	}
+}
 
 // TestPageShowsEverySetting: whatever a run by a plan reads is on the page, and every setting is read by some plan that
 // peers join by.
