@@ -635,6 +635,8 @@ def _from_networkx(g: Any, site: Any) -> Union[Graph, Tables]:
         _program.warn(f"{len(bare)} nodes have no attributes, as nodes that only an edge names: {', '.join(bare[:5])}")
     masks = {k: np.array([bool(v) for v in nodes.pop(k)]) for k in ("train_mask", "val_mask", "test_mask") if k in nodes}
     where = nodes.get(site or "site") if site is None or isinstance(site, str) else site
+    if where is None and site is not None:
+        raise InputError(f"the nodes have no attribute {site!r} for their sites")
     index = np.array([[number[a] for a, _, _ in edges], [number[b] for _, b, _ in edges]], np.int64).reshape(2, -1)
     if "x" in nodes:
         return _networkx_arrays(nodes, links, label, where, site or "site", index, ids, masks)

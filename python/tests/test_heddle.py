@@ -591,9 +591,35 @@ class Sources(unittest.TestCase):
                          [("age", "numeric", 1), ("dose", "numeric", 36), ("ward", "categorical", 0)])  # fmt: skip
         self.assertIn(run.predict()[0], ("well", "ill", "worse"))
         self.assertGreater(np.mean(run.predict(n) == run.predict()), 0.9)
+        with self.assertRaisesRegex(heddle.InputError, "the nodes have no attribute 'hospital' for their sites"):
+            heddle.train(n, sites="hospital", progress=False)
         with self.assertRaisesRegex(heddle.InputError, "label must be one value in each row .got list"):
             networkx.set_node_attributes(n, [1, 2], "label")
             heddle.train(n, progress=False)
+
+    @needs("networkx")
+    def test_graphml(self):
+        """Defaults are values, spellings of a boolean two values, keys of one name one column."""
+        import networkx
+
+        kinds = (("node", "ward", "string", "<default>A</default>"), ("node", "age", "double", ""), ("node", "age", "string", ""),
+                 ("node", "smoker", "boolean", ""), ("node", "label", "string", ""), ("edge", "weight", "double", "<default>2.0</default>"))  # fmt: skip
+        text = "".join(f'<key id="d{k}" for="{of}" attr.name="{name}" attr.type="{t}">{d}</key>' for k, (of, name, t, d) in enumerate(kinds))
+        text += '<graph edgedefault="undirected">'
+        data = lambda **values: "".join(f'<data key="{key}">{value}</data>' for key, value in values.items())
+        for i in range(40):
+            age = {"d1": i + 0.5} if i % 3 else {"d2": i}
+            more = data(**age, d3=("0", "1", "true", "False")[i % 4], d4=("ill", "well")[i % 2], **({} if i % 5 else {"d0": "B"}))
+            edge = f'<edge source="{i}" target="{i - 1}">{data(d5=3.5) if i % 2 else ""}</edge>' if i else ""
+            text += f'<node id="{i}">{more}</node>{edge}'
+        graph = networkx.parse_graphml(f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{text}</graph></graphml>')
+        with tempfile.TemporaryDirectory() as t:
+            at = heddle._graph.graph_of(graph).write(pathlib.Path(t))
+            columns = json.loads((at / "meta.json").read_text())["encoding"]["columns"]
+            self.assertEqual([(c["name"], c["kind"], c.get("values")) for c in sorted(columns, key=lambda c: c["name"])],
+                             [("age", "numeric", None), ("smoker", "categorical", ["False", "True"]), ("ward", "categorical", ["A", "B"])])  # fmt: skip
+            with np.load(at / "graph.npz") as z:
+                self.assertEqual(sorted(set(z["edge_weight"].tolist())), [2, 3.5])
 
     @needs("pandas", "pyarrow")
     def test_tables(self):
