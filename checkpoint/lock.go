@@ -10,7 +10,7 @@ import (
 )
 
 // Lock makes a directory of states, and refuses one that another process uses, until release or the end of the process.
-// Where the file system has no locks it refuses nothing, and of dir "" there is nothing to lock.
+// Temporary files in it are those of a process that was killed, and are removed. Where the file system has no locks it refuses nothing, and of dir "" there is nothing to lock.
 func Lock(dir string) (release func(), err error) {
 	if dir == "" {
 		return func() {}, nil
@@ -24,6 +24,10 @@ func Lock(dir string) (release func(), err error) {
 	}
 	if err != nil {
 		return func() {}, nil
+	}
+	if err := (&Store{Dir: dir}).removeLeftovers(); err != nil {
+		release()
+		return nil, err
 	}
 	return release, nil
 }

@@ -1,6 +1,9 @@
 package checkpoint
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,5 +34,32 @@ func TestLock(t *testing.T) {
 	release()
 	if _, err := Lock(""); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLockRemovesLeftovers: what a killed run left in the directory goes with the next lock, not while a live run has it.
+func TestLockRemovesLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	release, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(dir, ".run.yaml.123.tmp")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(dir); err == nil {
+		t.Skip("SKIPPED: the file system has no locks")
+	}
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("a file of the live run: %v", err)
+	}
+	release()
+	if release, err = Lock(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file of the killed run: %v", err)
 	}
 }
