@@ -30,9 +30,11 @@ type parts struct {
 
 // unsound are ways to spoil a graph and a part of it.
 var unsound = map[string]func(p parts){
-	"no row pointers":         func(p parts) { p.adj.RowPtr = nil },
-	"row pointers that fall":  func(p parts) { p.adj.RowPtr = append([]int64{9}, p.adj.RowPtr[1:]...) },
-	"row pointers too far":    func(p parts) { p.adj.RowPtr = append(slices.Clone(p.adj.RowPtr[:len(p.adj.RowPtr)-1]), 1<<40) },
+	"no row pointers":        func(p parts) { p.adj.RowPtr = nil },
+	"row pointers that fall": func(p parts) { p.adj.RowPtr = append([]int64{9}, p.adj.RowPtr[1:]...) },
+	"row pointers too far": func(p parts) {
+		p.adj.RowPtr = append(slices.Clone(p.adj.RowPtr[:len(p.adj.RowPtr)-1]), 1<<40)
+	},
 	"an edge below 0":         func(p parts) { p.adj.Col = append([]int32{-1}, p.adj.Col[1:]...) },
 	"few edges":               func(p parts) { p.adj.Col = p.adj.Col[:len(p.adj.Col)-1] },
 	"more nodes":              func(p parts) { p.adj.NumDst++ },
@@ -135,7 +137,8 @@ func TestUnsoundInput(t *testing.T) {
 			return err
 		},
 	} {
-		for kind, err := range map[string]error{"nil": call(nil, nil), "nothing": call(&graph.Graph{}, &shard.Shard{}), "a wrong edge": call(&badGraph, &badShard)} {
+		for kind, err := range map[string]error{"nil": call(nil, nil), "nothing": call(&graph.Graph{}, &shard.Shard{}),
+			"a wrong edge": call(&badGraph, &badShard)} {
 			if input := (*InputError)(nil); !errors.As(err, &input) {
 				t.Errorf("%s of %s: %v, must be an InputError", what, kind, err)
 			}
@@ -144,7 +147,8 @@ func TestUnsoundInput(t *testing.T) {
 			badGraph, badShard := *sound, *shards[0]
 			spoil(parts{&badGraph.Adj, &badGraph.X, &badGraph.Labels, &badGraph.Split})
 			spoil(parts{&badShard.Adj, &badShard.X, &badShard.Labels, &badShard.Split})
-			if err, input := caught(func() error { return call(&badGraph, &badShard) }), (*InputError)(nil); !errors.As(err, &input) {
+			if err, input := caught(func() error { return call(&badGraph, &badShard) }),
+				(*InputError)(nil); !errors.As(err, &input) {
 				t.Errorf("%s of %s: %v, must be an InputError", what, kind, err)
 			}
 		}

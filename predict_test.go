@@ -61,13 +61,16 @@ func TestPredictWithoutRows(t *testing.T) {
 	}
 }
 
-// TestPredictWithoutLabels: a model that reads labels predicts a graph that has none, by each function alike, and warns.
-// Labels of other classes are refused, and labels that lack a class are read.
+// TestPredictWithoutLabels: a model that reads labels predicts a graph that has none, by each function alike, and
+// warns. Labels of other classes are refused, and labels that lack a class are read.
 func TestPredictWithoutLabels(t *testing.T) {
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(3))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1},
+		rng.New(3))
 	for settings, reads := range map[string]string{
-		"single: true\ninductive: true\npeers: 4": "validation", "single: true\nleave_one_out: true\nclass_target: labels": "training",
-		"method: layer-wise\nrounds: 3": "training", "method: full-batch\nrounds: 3\nlabel_inputs: 0.5": "training",
+		"single: true\ninductive: true\npeers: 4":                      "validation",
+		"single: true\nleave_one_out: true\nclass_target: labels":      "training",
+		"method: layer-wise\nrounds: 3":                                "training",
+		"method: full-batch\nrounds: 3\nlabel_inputs: 0.5":             "training",
 		"method: full-batch\nmodel: mlp\nrounds: 3\ncorrect_smooth: 5": "training", "method: full-batch\nrounds: 3": "",
 	} {
 		p := read(t, settings+"\ntransport: memory")
@@ -84,7 +87,8 @@ func TestPredictWithoutLabels(t *testing.T) {
 			}
 			group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 			defer group.Close()
-			a, err := infer.Run(context.Background(), infer.Config{Exchange: "halo", Layerwise: true, Metric: "accuracy"}, r.Model, shard.Whole(&one), group, group)
+			a, err := infer.Run(context.Background(), infer.Config{Exchange: "halo", Layerwise: true,
+				Metric: "accuracy"}, r.Model, shard.Whole(&one), group, group)
 			if err != nil {
 				t.Fatalf("%q: %v", settings, err)
 			}
@@ -104,7 +108,8 @@ func TestPredictWithoutLabels(t *testing.T) {
 		if !strings.Contains(none.Warning, reads) || (none.Warning != "") != (reads != "") {
 			t.Errorf("%q: the warning must name %q nodes (got %q)", settings, reads, none.Warning)
 		}
-		if all := predict(g.Labels, g.Split); all.Warning != "" || slices.Equal(all.Logits.Data, none.Logits.Data) != (reads == "") {
+		if all := predict(g.Labels, g.Split); all.Warning != "" ||
+			slices.Equal(all.Logits.Data, none.Logits.Data) != (reads == "") {
 			t.Errorf("%q: with labels there must be no warning and other predictions (got %q)", settings, all.Warning)
 		}
 		few := graph.Labels{Classes: 4, Class: slices.Clone(g.Labels.Class)}

@@ -42,7 +42,8 @@ func patients(t *testing.T, n, oneOf int) *graph.Graph {
 	return g
 }
 
-// byPairs returns AUC and AP of class positive over the rows of a split of all parts, one pair of nodes after the other.
+// byPairs returns AUC and AP of class positive over the rows of a split of all parts, one pair of nodes after the
+// other.
 func byPairs(r *Result, shards []*shard.Shard, split graph.Split, positive int) (auc, ap float64) {
 	var odds []float64
 	var is []bool
@@ -82,8 +83,8 @@ func byPairs(r *Result, shards []*shard.Shard, split graph.Split, positive int) 
 	return auc / pairs, ap / positives
 }
 
-// TestRareClass: the rarer class of two is the positive one, whatever its name; AUC chooses where it has under a quarter of the
-// training labels; and AUC, AP, the threshold and the model file are of it, exactly.
+// TestRareClass: the rarer class of two is the positive one, whatever its name; AUC chooses where it has under a
+// quarter of the training labels; and AUC, AP, the threshold and the model file are of it, exactly.
 func TestRareClass(t *testing.T) {
 	near := func(what string, got, want float64) {
 		t.Helper()
@@ -105,7 +106,8 @@ func TestRareClass(t *testing.T) {
 		t.Run(c.method+" "+c.positive+" "+c.metric, func(t *testing.T) {
 			g := patients(t, 900, 9)
 			p := Defaults(Plan{Method: c.method})
-			p.Peers, p.Policy, p.Transport, p.Positive, p.Metric, p.Threshold = 3, "random", "memory", c.positive, c.metric, "f1"
+			p.Peers, p.Policy, p.Transport, p.Positive, p.Metric, p.Threshold = 3, "random", "memory",
+				c.positive, c.metric, "f1"
 			if c.method != "class-means" {
 				p.Rounds, p.Hidden, p.Encoder = 3, 8, Encoder{Kind: "raw"}
 			}
@@ -122,10 +124,12 @@ func TestRareClass(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(r.Metric) != c.chosen || r.Card.Metric != c.chosen || r.Card.Positive != g.Labels.Names[c.class] || r.Figures.Positive != c.class {
+			if string(r.Metric) != c.chosen || r.Card.Metric != c.chosen ||
+				r.Card.Positive != g.Labels.Names[c.class] || r.Figures.Positive != c.class {
 				t.Errorf("metric %s, positive %q", r.Metric, r.Card.Positive)
 			}
-			if auto := strings.Contains(said, "the metric is AUC, not accuracy: always naming dead is right for 8"); auto != (c.metric == "") {
+			if auto := strings.Contains(said,
+				"the metric is AUC, not accuracy: always naming dead is right for 8"); auto != (c.metric == "") {
 				t.Errorf("said %q", said)
 			}
 			for k, set := range []struct {
@@ -153,8 +157,10 @@ func TestRareClass(t *testing.T) {
 					if r.Own[k].Classes(int(i))[0] == c.class {
 						named++
 					}
-					if p := r.Own[k].Probabilities(int(i))[c.class]; math.Abs(p-f.Probability) > 1e-6 && (p > f.Probability) != (r.Own[k].Classes(int(i))[0] == c.class) {
-						t.Fatalf("probability %v of class %s, named from %v on: %v", p, f.Class, f.Probability, r.Own[k].Classes(int(i)))
+					if p := r.Own[k].Probabilities(int(i))[c.class]; math.Abs(p-f.Probability) > 1e-6 &&
+						(p > f.Probability) != (r.Own[k].Classes(int(i))[0] == c.class) {
+						t.Fatalf("probability %v of class %s, named from %v on: %v", p, f.Class, f.Probability,
+							r.Own[k].Classes(int(i)))
 					}
 				}
 			}
@@ -174,7 +180,8 @@ func TestRareClass(t *testing.T) {
 				t.Fatal(err)
 			}
 			x, _, err := a.By(card).Score("ap", g)
-			if math.Abs(x-float64(r.Figures.Test.AP)) > 0.02 || err != nil { // logits of the whole graph may round apart, and so break ties
+			// logits of the whole graph may round apart, and so break ties
+			if math.Abs(x-float64(r.Figures.Test.AP)) > 0.02 || err != nil {
 				t.Errorf("the model file has AP %v, the run %v (%v)", x, r.Figures.Test.AP, err)
 			}
 		})
@@ -197,7 +204,8 @@ func TestNoRareClass(t *testing.T) {
 		t.Errorf("metric %s, positive %q", r.Metric, r.Card.Positive)
 	}
 	p.Positive = "gone"
-	if _, err := Train(t.Context(), g, p); err == nil || !strings.Contains(err.Error(), `positive must be ["alive" "dead"], the classes of the data (got "gone")`) {
+	if _, err := Train(t.Context(), g, p); err == nil || !strings.Contains(err.Error(),
+		`positive must be ["alive" "dead"], the classes of the data (got "gone")`) {
 		t.Errorf("an unknown class: %v", err)
 	}
 }
@@ -223,7 +231,9 @@ func TestUndefinedAUC(t *testing.T) {
 		if r.Metric != "auc" || r.Val == r.Val || !(r.Test > 0.5) || r.Figures.Val.AUC == r.Figures.Val.AUC {
 			t.Errorf("%s: %s %v validation, %v test", method, r.Metric, r.Val, r.Test)
 		}
-		if said := strings.Join(r.Warnings(), "\n"); !strings.Contains(said, "validation auc is undefined, since all") || !strings.Contains(said, "it chose nothing") {
+		said := strings.Join(r.Warnings(), "\n")
+		if !strings.Contains(said, "validation auc is undefined, since all") ||
+			!strings.Contains(said, "it chose nothing") {
 			t.Errorf("%s: warnings %q", method, said)
 		}
 	}

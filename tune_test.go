@@ -199,7 +199,8 @@ func TestTuneResumes(t *testing.T) {
 	l.mustTune(t, all)
 	all[0].Plan.Seed++
 	var fault *InputError
-	if _, err := l.contest(t.Context(), all); !errors.As(err, &fault) || !strings.Contains(err.Error(), "another plan or of other data: remove "+l.State) {
+	if _, err := l.contest(t.Context(), all); !errors.As(err, &fault) ||
+		!strings.Contains(err.Error(), "another plan or of other data: remove "+l.State) {
 		t.Errorf("%v, must say that the outcome is of another plan", err)
 	}
 }

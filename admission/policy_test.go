@@ -244,7 +244,8 @@ func TestApproved(t *testing.T) {
 	for k := range plan { // the whole fingerprint counts
 		other := []byte(plan)
 		other[k] ^= 1
-		rule(t, fmt.Sprint("digit ", k), own.Approved(signed(t, consent(), north), string(other), north.id, now), "approval.plan", "")
+		rule(t, fmt.Sprint("digit ", k), own.Approved(signed(t, consent(), north), string(other), north.id, now),
+			"approval.plan", "")
 	}
 	if got := PlanFingerprint([]byte("test")); got != plan {
 		t.Errorf("fingerprint %s, want what sha256sum prints, %s", got, plan)

@@ -24,18 +24,21 @@ func visits(t *testing.T, order [3]string, form [3]string) (configs []entrant) {
 			} else if i == 0 {
 				d = 5
 			}
-			day := fmt.Sprintf(map[string]string{"dmy": "%02d/%02d/2024", "mdy": "%02[2]d/%02[1]d/2024", "iso": "2024-%02[2]d-%02[1]d"}[form[q]], d, m)
+			day := fmt.Sprintf(map[string]string{"dmy": "%02d/%02d/2024", "mdy": "%02[2]d/%02[1]d/2024",
+				"iso": "2024-%02[2]d-%02[1]d"}[form[q]], d, m)
 			nodes += fmt.Sprintf("%s%d,%s,%s\n", name, i, day, []string{"ill", "well"}[i%2])
 			edges += fmt.Sprintf("%s%d,%[1]s%[3]d,NA\n", name, i, (i+1)%20)
 		}
 		put(t, dir, name, nodes)
 		put(t, dir, name+"-e", edges)
-		c := dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, name+".csv"), Edges: filepath.Join(dir, name+"-e.csv"),
+		c := dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, name+".csv"),
+			Edges: filepath.Join(dir, name+"-e.csv"),
 			Label: "outcome", Seed: 1}
 		if order[q] != "" {
 			c.Date = []string{"day:" + order[q]}
 		}
-		configs = append(configs, entrant{Config: Config{Sites: sites}, tables: SiteConfig{Here: name, MinTexts: 1, Sites: sites, TargetSite: "at", ImportConfig: c}})
+		configs = append(configs, entrant{Config: Config{Sites: sites}, tables: SiteConfig{Here: name, MinTexts: 1,
+			Sites: sites, TargetSite: "at", ImportConfig: c}})
 	}
 	return configs
 }
@@ -74,7 +77,8 @@ func TestDatesOfEachSite(t *testing.T) {
 		*c = dataset.ImportConfig{Name: "all", Nodes: c.Nodes, Edges: c.Edges, Seed: 1, Like: same[0].Encoding}
 	}
 	for q, s := range meet(t, configs) {
-		if !slices.Equal(s.Split, same[q].Split) || !slices.Contains(s.Split, graph.Val) || !slices.Contains(s.Split, graph.Test) {
+		if !slices.Equal(s.Split, same[q].Split) || !slices.Contains(s.Split, graph.Val) ||
+			!slices.Contains(s.Split, graph.Test) {
 			t.Errorf("site %s: splits %v, want %v", sites[q], s.Split, same[q].Split)
 		}
 	}

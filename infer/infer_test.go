@@ -221,7 +221,8 @@ func TestAsOnTheWholeGraph(t *testing.T) {
 						}
 					}
 					if a.Test != score || a.Tested != int64(len(g.InSplit(graph.Test))) {
-						t.Errorf("%s, %d peers: accuracy %v of %d nodes, on the whole graph %v", name, peers, a.Test, a.Tested, score)
+						t.Errorf("%s, %d peers: accuracy %v of %d nodes, on the whole graph %v", name, peers, a.Test,
+							a.Tested, score)
 					}
 				}
 			}

@@ -76,7 +76,8 @@ func TestDeclined(t *testing.T) {
 			all.Go(func() {
 				hello.Plan[0] = byte(rank & 1)
 				_, err := hs[rank].Join(within(t, patience), roster, hello)
-				if rank != 1 && (err == nil || !strings.HasSuffix(Explained(err).Error(), "peer 1 (site-1) cannot take part: its own message names the cause")) {
+				if rank != 1 && (err == nil || !strings.HasSuffix(
+					Explained(err).Error(), "peer 1 (site-1) cannot take part: its own message names the cause")) {
 					t.Errorf("rank %d: %v", rank, err)
 				}
 			})

@@ -53,7 +53,8 @@ func TestTaskHasRelations(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "nodes", "auto:takes", "links:", "links:a,"} {
-		if err := new(Task).UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), "must be auto, classification, regression, links or links:RELATION") {
+		if err := new(Task).UnmarshalText([]byte(text)); err == nil ||
+			!strings.Contains(err.Error(), "must be auto, classification, regression, links or links:RELATION") {
 			t.Errorf("%q: the error is %v", text, err)
 		}
 	}

@@ -347,7 +347,10 @@ func leaves(at string, v reflect.Value, to map[string]string) {
 // TestEveryFieldHasASetting: a field of a trainer's configuration that no setting changes is one that somebody forgot here.
 func TestEveryFieldHasASetting(t *testing.T) {
 	// What data decide, what papers fix, and what stays of a trainer that the program does not offer.
-	fixed := []string{"Lambdas", "Spec.Units", "Spec.SiteShares.Scale", "Spec.SiteShares.Temperature", "Task", "Features", "Adjacent", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1", "Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns", "Spec.Decoder.Width", "Spec.Decoder.Relations"}
+	fixed := []string{"Lambdas", "Spec.Units", "Spec.SiteShares.Scale", "Spec.SiteShares.Temperature", "Task",
+		"Features", "Adjacent", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1",
+		"Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns", "Spec.Decoder.Width",
+		"Spec.Decoder.Relations"}
 	data := task{Features: 30, Classes: 4, Relations: 6}
 	if c, err := Defaults(Plan{Single: true}).closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
 		t.Errorf("nodes without features must have 30 columns (got %d): %v", c.Adjacent, err)
@@ -370,7 +373,11 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		c, err := p.endToEndConfig(data)
 		return reflect.ValueOf(c), err == nil
 	}
-	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "pca:7+classes"}, "boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2", "balanced"}, "link_holdout": {"0.1,0.2"}, "task": {"auto", "classification", "regression", "links", "links:likes"}, "link_time": {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
+	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "pca:7+classes"},
+		"boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2", "balanced"},
+		"link_holdout": {"0.1,0.2"},
+		"task":         {"auto", "classification", "regression", "links", "links:likes"},
+		"link_time":    {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		if p.Contest() || p.Task.Links() {
@@ -439,7 +446,8 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
 			closed := strings.HasPrefix(name, ".Spec.Closed.") || strings.HasPrefix(name, ".Spec.Encoder.Classes.") // follows from closedform.Config and the labels
 			closed = closed || strings.HasPrefix(name, ".Classes.")                                                 // one recipe (classColumns)
-			closed = closed || trainer == "minibatch.Config" && (name == ".Exchange" || name == ".Links.Near")      // of other methods
+			// of other methods
+			closed = closed || trainer == "minibatch.Config" && (name == ".Exchange" || name == ".Links.Near")
 			if !fields[name] && !closed && !slices.Contains(fixed, strings.TrimPrefix(name, ".")) {
 				t.Errorf("no setting changes %s of %s", name, trainer)
 			}

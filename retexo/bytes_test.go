@@ -247,7 +247,8 @@ func TestSparseAndDenseAggregatesMix(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Adj, g.X = adj, graph.Features{Sparse: sparseOf(x)}
-	c := unmoved(configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 3}))
+	c := unmoved(configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1,
+		Hidden: 1, Hops: 3}))
 	c.Optimizer = sgd
 	want := mustTrain(t, c, cut(t, g, "contiguous", 1), nil).result[0]
 	for _, parts := range []int{2, 3} {

@@ -42,7 +42,8 @@ func TestSeveralLabels(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, reported := c.Metric.Pooled(eval.Scored{Scores: scores, Labels: g.Labels, Rows: g.InSplit(graph.Test)}), four.result[0].Final().Test
+				got, reported := c.Metric.Pooled(eval.Scored{Scores: scores, Labels: g.Labels,
+					Rows: g.InSplit(graph.Test)}), four.result[0].Final().Test
 				if math.Abs(got-reported) > map[eval.Metric]float64{"micro-f1": 0, "auc": 1e-3}[metric] {
 					t.Errorf("the model has %v, the run reported %v", got, reported)
 				}

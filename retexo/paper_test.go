@@ -198,7 +198,8 @@ func TestModelIsWhatWasReported(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := c.Metric.Pooled(eval.Scored{Scores: scores, Labels: g.Labels, Rows: g.InSplit(graph.Test)}), r.result[0].Final().Test; got != want {
+		if got, want := c.Metric.Pooled(eval.Scored{Scores: scores, Labels: g.Labels, Rows: g.InSplit(graph.Test)}),
+			r.result[0].Final().Test; got != want {
 			t.Errorf("the model has test accuracy %v, the run reported %v", got, want)
 		}
 	})

@@ -108,8 +108,8 @@ func TestUnmovedLogits(t *testing.T) {
 	}
 }
 
-// TestLogitsMoveToSharesOfSites: where sites differ in their shares of the classes, trained layers know it. The model says so, and a
-// finished run is taken up with it.
+// TestLogitsMoveToSharesOfSites: where sites differ in their shares of the classes, trained layers know it. The model
+// says so, and a finished run is taken up with it.
 func TestLogitsMoveToSharesOfSites(t *testing.T) {
 	g := graphtest.Skewed(false)
 	owner := make([]int32, g.N())
@@ -127,7 +127,8 @@ func TestLogitsMoveToSharesOfSites(t *testing.T) {
 	before, dir := mustTrain(t, unmoved(c), shards, nil).result[0].Final(), t.TempDir()
 	whole := mustTrain(t, c, shards, stores(dir))
 	if after := whole.result[0].Final(); after.Test < before.Test+0.05 || after.Val < before.Val+0.05 {
-		t.Errorf("accuracy is %.3f (validation %.3f) after the moves, must be 5 points above %.3f (%.3f)", after.Test, after.Val, before.Test, before.Val)
+		t.Errorf("accuracy is %.3f (validation %.3f) after the moves, must be 5 points above %.3f (%.3f)", after.Test,
+			after.Val, before.Test, before.Val)
 	}
 	for rank, final := range trainersOf(t, c, shards) {
 		stores(dir)(rank, final)

@@ -13,13 +13,15 @@ var graphCases = []fieldCase{
 	{"15-scales", "", func(c *trial) {
 		columns := patientColumns + "|epoch_ns|big|tiny|const|almost"
 		c.patients(200, 2, columns, func(k int, x row) {
-			x["epoch_ns"], x["big"], x["tiny"] = fmt.Sprint(1700000000_000000000+k*1e9), fmt.Sprint(k), fmt.Sprintf("%de-40", k)
+			x["epoch_ns"], x["big"], x["tiny"] = fmt.Sprint(1700000000_000000000+k*1e9), fmt.Sprint(k),
+				fmt.Sprintf("%de-40", k)
 			x["const"], x["almost"] = "7", fmt.Sprint(int64(1e15)+int64(k%2))
 			if k == 3 {
 				x["big"] = "1e100"
 			}
 		})
-		c.run(0, "peer import --nodes n.csv --edges e.csv"+byOutcome+"a", "200 nodes", `warning: column big\b[^\n]*1e\+?100`,
+		c.run(0, "peer import --nodes n.csv --edges e.csv"+byOutcome+"a", "200 nodes",
+			`warning: column big\b[^\n]*1e\+?100`,
 			`column const\b[^\n]*(constant|one value|same)`)
 		for _, m := range []string{"gcn", "sage", "gat", "gatv2", "gin"} {
 			c.run(0, "peer train --data a"+oneMachine+"--rounds 20 --out r --model "+m+"; ! grep "+
@@ -40,7 +42,8 @@ var graphCases = []fieldCase{
 		c.write("pair.csv", "source,target\n1,2\n")
 		c.run(0, "peer import --nodes n.csv --edges e.csv"+byOutcome+"a", `[1-9]\d* isolated nodes`)
 		c.run(0, "peer import --nodes n.csv --edges e.csv --directed in"+byOutcome+"dir", "directed edges")
-		c.run(0, "peer import --nodes n.csv --edges none.csv"+byOutcome+"b", "120 nodes, 0 edges", "warning: no node has an edge")
+		c.run(0, "peer import --nodes n.csv --edges none.csv"+byOutcome+"b", "120 nodes, 0 edges",
+			"warning: no node has an edge")
 		c.run(0, "peer import --nodes n.csv --edges loops.csv"+byOutcome+"l", "0 edges", "120 self-loops dropped",
 			"warning: no node has an edge")
 		train := "peer train -q --out r --rounds 15 --method full-batch --data "
@@ -122,16 +125,18 @@ var graphCases = []fieldCase{
 					x["split"] = "none"
 				}
 			}, nil, []string{tested}},
-			"oneclass": {func(k int, x row) { x["outcome"] = "ill" }, []string{"at least two classes .got ill only"}, nil},
-			"none":     {func(k int, x row) { x["outcome"] = "" }, []string{"no node has a label"}, nil},
+			"oneclass": {func(k int, x row) { x["outcome"] = "ill" },
+				[]string{"at least two classes .got ill only"}, nil},
+			"none": {func(k int, x row) { x["outcome"] = "" }, []string{"no node has a label"}, nil},
 		} {
 			c.patients(180, 3, patientColumns+"|site|split", func(i int, x row) {
-				x["site"], x["split"] = []string{"north", "south", "west"}[i/60], []string{"train", "train", "train", "val",
-					"test"}[i/3%5]
+				x["site"], x["split"] = []string{"north", "south", "west"}[i/60],
+					[]string{"train", "train", "train", "val", "test"}[i/3%5]
 				k.change(i, x)
 			})
 			exit := map[bool]int{true: 2}[k.trained == nil]
-			c.run(exit, "peer import --nodes n.csv --edges e.csv --site-column site --split-column split"+byOutcome+name,
+			c.run(exit, "peer import --nodes n.csv --edges e.csv --site-column site --split-column split"+
+				byOutcome+name,
 				k.imported...)
 			if exit == 0 {
 				c.run(0, "peer train --data "+name+" -q --out r-"+name, k.trained...)
@@ -147,7 +152,8 @@ var graphCases = []fieldCase{
 	{"20-rare-class", "", func(c *trial) {
 		r := rand.New(rand.NewPCG(4, 1))
 		c.patients(3000, 2, patientColumns+"|bank", func(k int, x row) {
-			x["outcome"], x["bank"], x["age"] = "fine", fmt.Sprint("bank", k%3), fmt.Sprintf("%.1f", 50+8*r.NormFloat64())
+			x["outcome"], x["bank"], x["age"] = "fine", fmt.Sprint("bank", k%3),
+				fmt.Sprintf("%.1f", 50+8*r.NormFloat64())
 			if k%400 == 10 {
 				x["outcome"], x["age"] = "fraud", fmt.Sprintf("%.1f", 80+8*r.NormFloat64())
 			}
@@ -165,7 +171,9 @@ var graphCases = []fieldCase{
 	}},
 	{"21-small-link-graphs", "", func(c *trial) {
 		put := func(name string, n int, linked func(i, j int) bool) {
-			nodes := list(n, func(k int) row { return row{"id": fmt.Sprint(k), "a": fmt.Sprint(k % 5), "b": fmt.Sprint(k % 3)} })
+			nodes := list(n, func(k int) row {
+				return row{"id": fmt.Sprint(k), "a": fmt.Sprint(k % 5), "b": fmt.Sprint(k % 3)}
+			})
 			var pairs []row
 			for i := range n {
 				for j := range i {
@@ -176,8 +184,8 @@ var graphCases = []fieldCase{
 			}
 			c.write(name+".csv", asCSV("id|a|b", nodes))
 			c.write(name+"-e.csv", asCSV("source|target", pairs))
-			c.run(0, "peer import --nodes "+name+".csv --edges "+name+"-e.csv --out "+name, fmt.Sprintf("edges: %d listed",
-				len(pairs)))
+			c.run(0, "peer import --nodes "+name+".csv --edges "+name+"-e.csv --out "+name,
+				fmt.Sprintf("edges: %d listed", len(pairs)))
 		}
 		put("complete", 14, func(i, j int) bool { return true })
 		put("path", 3, func(i, j int) bool { return j == i+1 })
@@ -188,7 +196,8 @@ var graphCases = []fieldCase{
 			"l2": "layer-wise --peers 2"}
 		for how, flags := range trains {
 			train := func(g string) string {
-				return fmt.Sprintf("timeout 40 $PEER train --data %s --task links --rounds 5 -q --out %s-%s --method %s", g, g,
+				return fmt.Sprintf("timeout 40 $PEER train --data %s --task links --rounds 5 -q --out %s-%s "+
+					"--method %s", g, g,
 					how, flags)
 			}
 			c.run(either, train("complete"), "pairs that are none")
@@ -247,17 +256,20 @@ var graphCases = []fieldCase{
 		c.run(0, "tr , ';' < same.csv > semicolon.csv; peer import --nodes n.csv --edges "+
 			"e.csv"+byOutcome+"a && peer train --data a --model sage --rounds 40"+oneMachine+"--out r", "120 nodes")
 		predict := func(name, edges string) string {
-			return fmt.Sprintf("peer predict --model r/model.safetensors --nodes %s.csv %s --out p-%[1]s.csv", name, edges)
+			return fmt.Sprintf("peer predict --model r/model.safetensors --nodes %s.csv %s --out p-%[1]s.csv", name,
+				edges)
 		}
 		for name, k := range map[string]struct {
 			exit int
 			want string
 		}{
-			"same": {0, "same.csv: 40 nodes"}, "nolabel": {0, "nolabel.csv: 40 nodes"}, "order": {0, "order.csv: 40 nodes"},
+			"same": {0, "same.csv: 40 nodes"}, "nolabel": {0, "nolabel.csv: 40 nodes"},
+			"order":   {0, "order.csv: 40 nodes"},
 			"extra":   {0, "extra.csv: 40 nodes"},
 			"lacking": {2, `no column "dose"`}, "unseen": {0,
 				`ward: a category without a feature of its own in 30 cells, such as "Z".*40 nodes`},
-			"newclass": {0, `\b5\b.*dead|dead.*\b5\b`}, "text": {2, `line 6, column age: must be a number \(got "unknown"\)`},
+			"newclass":  {0, `\b5\b.*dead|dead.*\b5\b`},
+			"text":      {2, `line 6, column age: must be a number \(got "unknown"\)`},
 			"semicolon": {0, "40 nodes"},
 			"none":      {0, "40 nodes"}, "case": {either,
 				`no column "age"|case.csv: 40 nodes`},
@@ -270,7 +282,8 @@ var graphCases = []fieldCase{
 		c.run(0, predict("same", "--edges out.csv --on-error skip"), "40 nodes")
 		c.run(either, predict("same", ""), "40 nodes|give --edges")
 		for _, flags := range []string{"--peers 1", "--peers 3"} {
-			c.run(0, "peer train --data a -q --out r "+flags+" && "+predict("same", "--edges ne.csv"), "same.csv: 40 nodes")
+			c.run(0, "peer train --data a -q --out r "+flags+" && "+predict("same", "--edges ne.csv"),
+				"same.csv: 40 nodes")
 		}
 	}},
 	{"23-typed-holes", "", func(c *trial) {
@@ -302,7 +315,8 @@ var graphCases = []fieldCase{
 		c.run(0, load+"--nodes ward=wards.csv --edges patient-lies-ward=lies.csv --out b", "type ward: 0 nodes",
 			"patient-lies-ward: 0 listed")
 		c.run(0, train("b", "--peers 1 --model rgcn"), tested)
-		c.run(2, load+"--edges doctor-treats-patient=treats.csv --out c", `doctor-treats-patient.*table of nodes.*"doctor"`)
+		c.run(2, load+"--edges doctor-treats-patient=treats.csv --out c",
+			`doctor-treats-patient.*table of nodes.*"doctor"`)
 		c.run(0, load+more+"--out d", "patient-knows-patient: 1 listed, 1 kept")
 		c.run(0, train("d", "--peers 3 --model rgcn"), tested)
 		c.run(0, train("d", "--peers 1 --model rgcn"), tested)
@@ -323,8 +337,8 @@ var graphCases = []fieldCase{
 				rows = append(rows, x)
 			}
 			for _, r := range ends(nodes, pairs) {
-				r["graph_id"], r["from"], r["to"] = fmt.Sprint(g), fmt.Sprintf("%d/%s", g, r["source"]), fmt.Sprintf("%d/%s", g,
-					r["target"])
+				r["graph_id"], r["from"], r["to"] = fmt.Sprint(g), fmt.Sprintf("%d/%s", g, r["source"]),
+					fmt.Sprintf("%d/%s", g, r["target"])
 				edges = append(edges, r)
 			}
 		}
@@ -356,7 +370,8 @@ var graphCases = []fieldCase{
 		for k, r := range edges {
 			r["txId1"], r["txId2"], r["from"], r["to"] = r["source"], r["target"], fmt.Sprintf("8%07X", k%150),
 				fmt.Sprintf("8%07X", (k+k%4)%150)
-			r["amount"], r["cur"], r["time"] = fmt.Sprint(1+k%900), "US Dollar", fmt.Sprintf("2022/09/0%d 00:%02d", 1+k%9, k%60)
+			r["amount"], r["cur"], r["time"] = fmt.Sprint(1+k%900), "US Dollar",
+				fmt.Sprintf("2022/09/0%d 00:%02d", 1+k%9, k%60)
 			if k%50 == 0 {
 				r["amount"] = "(null)"
 			} else if k%40 == 0 {
@@ -364,7 +379,8 @@ var graphCases = []fieldCase{
 			}
 			r["START"], r["PATIENT"], r["PROVIDER"] = "2016-04-03T18:53:00Z", fmt.Sprintf("6169ff9b-%012x", k%150),
 				fmt.Sprint("p", k%7)
-			r["protein1"], r["protein2"], r["combined_score"] = "9606.E"+r["source"], "9606.E"+r["target"], fmt.Sprint(150+k%800)
+			r["protein1"], r["protein2"], r["combined_score"] = "9606.E"+r["source"], "9606.E"+r["target"],
+				fmt.Sprint(150+k%800)
 		}
 		c.write("features.csv", asCSV("txId|step|age|dose", nodes)[len("txId,step,age,dose\n"):])
 		c.write("txs.csv", asCSV("txId|step|age|dose|class", nodes))
@@ -375,7 +391,8 @@ var graphCases = []fieldCase{
 			`class unknown looks like .*--missing "?unknown`)
 		// as a bank's transfers: one name for two columns, (null), negative amounts
 		c.write("accounts.csv", asCSV("Account|ward|flag", nodes))
-		c.write("transfers.csv", strings.Replace(asCSV("time|from|to|amount|cur", edges), "from,to", "Account,Account", 1))
+		c.write("transfers.csv",
+			strings.Replace(asCSV("time|from|to|amount|cur", edges), "from,to", "Account,Account", 1))
 		c.write("t2.csv", asCSV("time|from|to|amount|cur", edges))
 		bank := "peer import --nodes accounts.csv --id-column Account --label-column flag --edges "
 		c.run(2, bank+"transfers.csv --source-column Account --target-column Account --out b", "Account")

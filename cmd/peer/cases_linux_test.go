@@ -43,7 +43,8 @@ func TestCases(t *testing.T) {
 			case "long":
 				long.Only(t)
 			case "root":
-				if os.Getuid() != 0 || exec.Command("unshare", "-n", "-m", "ip", "link", "add", "type", "veth").Run() != nil {
+				if os.Getuid() != 0 ||
+					exec.Command("unshare", "-n", "-m", "ip", "link", "add", "type", "veth").Run() != nil {
 					t.Skip("SKIPPED: the case needs root, namespaces and iproute2")
 				}
 			case "shared":
@@ -171,7 +172,8 @@ func patients(n, classes int, seed uint64) (nodes []row, edges [][2]int) {
 	seen := map[[2]int]bool{}
 	for i := range n {
 		c := i % classes
-		nodes = append(nodes, row{"id": fmt.Sprint(i + 1), "age": fmt.Sprintf("%.1f", 50+14*float64(c)+9*r.NormFloat64()),
+		nodes = append(nodes, row{"id": fmt.Sprint(i + 1),
+			"age":  fmt.Sprintf("%.1f", 50+14*float64(c)+9*r.NormFloat64()),
 			"dose": fmt.Sprintf("%.2f", 2+1.6*float64(c)+0.8*r.NormFloat64()), "ward": string("ABCDEF"[2*c+r.IntN(2)]),
 			"outcome": names[c]})
 		for range 3 {

@@ -16,7 +16,8 @@ var processCases = []fieldCase{
 		c.run(1, "met north --wait 3s", `south, 12D3KooW\w+\): [^\n]*127\.0\.0\.1`)
 		c.run(2, "peer plan --out twice.yaml {north=$(cat north.id),south=$(cat south.id)}@127.0.0.1:4001",
 			"south: its address must not be that of another member|port.*another member")
-		c.run(0, `sed 's,^seed: .*,seed: 7,' plan.yaml > other.yaml; met south --plan other.yaml --wait 10s > south.log 2>&1 &
+		c.run(0, `sed 's,^seed: .*,seed: 7,' plan.yaml > other.yaml
+			met south --plan other.yaml --wait 10s > south.log 2>&1 &
 			met north --wait 10s; wait; cat south.log`,
 			`has another plan.*seed is "1" at north and "7" at south.*has another plan.*seed`)
 	}},
@@ -28,7 +29,8 @@ var processCases = []fieldCase{
 		for signal, code := range map[string]string{"TERM": "143", "HUP": "129"} {
 			c.run(0, "rm -rf r; "+train+" > t.log 2>&1 & p=$!; "+fmt.Sprintf(kept, "r")+"kill -"+signal+
 				" $p; SECONDS=0; wait $p; echo code $? after $SECONDS s; cat t.log; ls r",
-				"code "+code+" after [0-2] s", map[string]string{"TERM": "interrupted.*--resume"}[signal], "checkpoints")
+				"code "+code+" after [0-2] s", map[string]string{"TERM": "interrupted.*--resume"}[signal],
+				"checkpoints")
 		}
 		c.run(0, "timeout -s TERM 5 "+train+" --resume; echo code $?", "interrupted.*code 124")
 		c.sites(200, nil, nil)
@@ -54,7 +56,8 @@ var processCases = []fieldCase{
 			}
 		}
 		c.run(0, "GOMEMLIMIT=20MiB "+train+"1", tested)
-		c.run(0, "GOMAXPROCS=1 "+train+"2 && cp r/model.safetensors one && "+train+"2 && cmp one r/model.safetensors", tested)
+		c.run(0, "GOMAXPROCS=1 "+train+"2 && cp r/model.safetensors one && "+train+"2 && cmp one r/model.safetensors",
+			tested)
 		c.run(0, "TMPDIR=/nonexistent "+train+"2", tested)
 	}},
 	{"39-doctor-at-both", "", func(c *trial) {
@@ -88,11 +91,13 @@ var networkCases = []fieldCase{
 			link A 10.0.1.1 10.0.1.2; link B 10.0.2.1 10.0.2.2; ip netns exec R sysctl -qw net.ipv4.ip_forward=1
 			ip -n R rule add pref 0 ipproto udp blackhole; ip -n R rule del pref 0 from all lookup local
 			ip -n R rule add pref 100 from all lookup local
-			peer plan $1 --out plan.yaml north=$(cat north.id)@10.0.1.1:4001 south=$(cat south.id)@10.0.2.1:4001 || exit 1
+			peer plan $1 --out plan.yaml north=$(cat north.id)@10.0.1.1:4001 \
+				south=$(cat south.id)@10.0.2.1:4001 || exit 1
 			export PEER; export -f met peer; rm -rf *-part
 			for s in "A north" "B south"; do
 				case $2 in
-				doctor) ip netns exec ${s% *} $PEER doctor --plan plan.yaml --identity ${s#* }.key --wait 6s > ${s#* }.log 2>&1 & ;;
+				doctor) ip netns exec ${s% *} $PEER doctor --plan plan.yaml --identity ${s#* }.key --wait 6s \
+					> ${s#* }.log 2>&1 & ;;
 				meet) ip netns exec ${s% *} bash -c "met ${s#* } --wait 8s" > ${s#* }.log 2>&1 & ;;
 				esac
 			done
@@ -109,13 +114,18 @@ var networkCases = []fieldCase{
 	{"29-address-not-here", "root", func(c *trial) {
 		c.sites(40, nil, nil)
 		c.plan("--carrier quic")
-		c.run(0, "peer plan --carrier quic --out plan.yaml north=$(cat north.id)@203.0.113.7:21300 south=$(cat south.id)")
+		c.run(0, "peer plan --carrier quic --out plan.yaml north=$(cat north.id)@203.0.113.7:21300 "+
+			"south=$(cat south.id)")
 		c.write("meet.sh", prelude+`
 			ip link set lo up; north="--wait 2s"
-			[ $1 = here ] || { ip addr add 203.0.113.7/32 dev lo; north="--wait 12s --listen /ip4/0.0.0.0/udp/21300/quic-v1"; }
+			if [ $1 != here ]; then
+				ip addr add 203.0.113.7/32 dev lo
+				north="--wait 12s --listen /ip4/0.0.0.0/udp/21300/quic-v1"
+			fi
 			met north $north > north.log 2>&1 & [ $1 = here ] || met south --wait 12s; wait; cat north.log`)
 		c.run(0, "unshare -n -m bash meet.sh here", "listen[^\n]* /ip4/0.0.0.0/udp/21300/quic-v1")
-		c.run(0, "unshare -n -m bash meet.sh forwarded", "nodes here are neighbours there.*nodes here are neighbours there")
+		c.run(0, "unshare -n -m bash meet.sh forwarded",
+			"nodes here are neighbours there.*nodes here are neighbours there")
 	}},
 	{"30-names-and-ipv6", "root", func(c *trial) {
 		c.sites(40, nil, nil)
@@ -127,10 +137,12 @@ var networkCases = []fieldCase{
 		}
 		for _, carrier := range []string{"quic", "tcp", "ws", "auto"} {
 			c.run(0, go2("[::1]:4001", "[::1]:4002", "true", "--carrier "+carrier), "north exits 0.*south exits 0")
-			c.run(0, go2("localhost:4001", "localhost:4002", "true", "--carrier "+carrier), "north exits 0.*south exits 0")
+			c.run(0, go2("localhost:4001", "localhost:4002", "true", "--carrier "+carrier),
+				"north exits 0.*south exits 0")
 		}
 		hosts := "echo 127.0.0.1 localhost > hosts; mount --bind hosts /etc/hosts"
-		c.run(0, "peer plan --out plan.yaml north=$(cat north.id)@hospital-a.invalid:4001 south=$(cat south.id)@127.0.0.1:4002")
+		c.run(0, "peer plan --out plan.yaml north=$(cat north.id)@hospital-a.invalid:4001 "+
+			"south=$(cat south.id)@127.0.0.1:4002")
 		c.run(1, "met south --wait 4s --out x", "hospital-a.invalid.*(resolve|lookup|no such host|no address)")
 		c.run(0, go2("hospital-a.test:4001", "127.0.0.1:4002", hosts+"; (sleep 3; echo 127.0.0.1 "+
 			"hospital-a.test >> hosts) & true", ""), "north exits 0.*south exits 0")
@@ -147,12 +159,14 @@ var networkCases = []fieldCase{
 		c.run(0, "[ ! -e .config ] && [ ! -e identity.key ]")
 		c.run(2, "unshare -m bash -c 'mkdir ro; mount -t tmpfs -o ro none ro; "+bare+"HOME=$PWD/ro $PEER init'",
 			"identity.*read-only")
-		c.run(2, "unshare -m bash -c 'mount -t tmpfs -o ro none ro; cd ro; $PEER train --data ../a"+oneMachine+"--rounds "+
+		c.run(2, "unshare -m bash -c 'mount -t tmpfs -o ro none ro; cd ro; $PEER train --data ../a"+
+			oneMachine+"--rounds "+
 			"100000'", "cannot write.*read-only", "!interrupted")
 		c.run(0,
 			`t=$(mktemp -d); cp -r a "$PEER" $t; chmod -R a+rwX $t; cd $t; chmod a+x $(basename "$PEER")
 			setpriv --reuid 54321 --regid 54321 --clear-groups `+bare+
-				`TMPDIR=/tmp ./$(basename "$PEER") train --data a`+oneMachine+"--rounds 5 --out r; code=$?; rm -rf $t; exit $code",
+				`TMPDIR=/tmp ./$(basename "$PEER") train --data a`+oneMachine+
+				"--rounds 5 --out r; code=$?; rm -rf $t; exit $code",
 			tested)
 	}},
 	{"33-full-disk", "root", func(c *trial) {
@@ -165,7 +179,8 @@ var networkCases = []fieldCase{
 		train := "$PEER train --data a" + oneMachine + "--rounds 5 --out small/r --hidden "
 		c.run(1, fmt.Sprintf(small, "30k", train+"128"+whole), "write small/r/.*no space left", `!model\.safetensors\n`)
 		c.run(1, fmt.Sprintf(small, "400k", train+"16 > first.log; cp small/r/model.safetensors "+
-			"old; head -c 400k /dev/zero > small/fill; "+train+"16 --seed 9; code=$?; cmp old small/r/model.safetensors "+
+			"old; head -c 400k /dev/zero > small/fill; "+train+
+			"16 --seed 9; code=$?; cmp old small/r/model.safetensors "+
 			"&& echo kept; exit $code"),
 			"no space left.*kept")
 		predict := "peer predict --model r/model.safetensors --data a --out "

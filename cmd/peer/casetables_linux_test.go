@@ -49,7 +49,9 @@ var tableCases = []fieldCase{
 			c.write(name+".csv", asCSV(patientColumns, nodes))
 			c.write(name+"-edges.csv", asCSV("source|target", ends(nodes, pairs)))
 		}
-		write("wide", func(k int) string { return []string{fmt.Sprint(-1 - k), fmt.Sprint(^uint64(0) - uint64(k))}[k%2] })
+		write("wide", func(k int) string {
+			return []string{fmt.Sprint(-1 - k), fmt.Sprint(^uint64(0) - uint64(k))}[k%2]
+		})
 		write("big", func(k int) string {
 			return fmt.Sprint(1582218195625938944 +
 				k)
@@ -65,7 +67,8 @@ var tableCases = []fieldCase{
 		c.run(2, "tail -n +2 big-edges.csv | tr , ' ' > list.el; peer import --edges list.el --out d",
 			"line 1: .*must be 0 to 2147483646", "table|--nodes")
 		c.run(0, "peer import --nodes big.csv --edges list.el"+byOutcome+"e", imported)
-		c.run(2, "peer import --nodes "+c.shared+"/nodes.parquet --edges "+c.shared+"/edges-float.parquet"+byOutcome+"f",
+		c.run(2, "peer import --nodes "+c.shared+"/nodes.parquet --edges "+c.shared+"/edges-float.parquet"+byOutcome+
+			"f",
 			`1\.58221819562593\d*e\+18`)
 		c.run(2, "peer import --nodes "+c.shared+"/nodes-float.parquet "+
 			"--edges "+c.shared+"/edges-float.parquet"+byOutcome+"g",
@@ -74,7 +77,8 @@ var tableCases = []fieldCase{
 	{"03-excel-csv", "", func(c *trial) {
 		nodes, edges := c.patients(90, 2, patientColumns, nil)
 		excel := func(columns string, rows []row) string { // with the empty rows at its end
-			return strings.NewReplacer(",", ";", ".", ",", "\n", "\r\n").Replace(asCSV(columns, rows) + strings.Repeat(",",
+			return strings.NewReplacer(",", ";", ".", ",", "\n",
+				"\r\n").Replace(asCSV(columns, rows) + strings.Repeat(",",
 				strings.Count(columns, "|")) + "\n\n")
 		}
 		c.write("sep.csv", "\ufeffsep=;\r\n"+excel(patientColumns, nodes))
@@ -82,7 +86,8 @@ var tableCases = []fieldCase{
 		c.write("edges.csv", "\ufeffsep=;\r\n"+excel("source|target", edges))
 		c.run(0, "peer import --nodes sep.csv --edges edges.csv --decimal-comma"+byOutcome+"a", imported,
 			"column age +numeric", "column dose +numeric")
-		c.run(0, "peer import --nodes nosep.csv --edges e.csv --decimal-comma"+byOutcome+"b", imported, "column age +numeric")
+		c.run(0, "peer import --nodes nosep.csv --edges e.csv --decimal-comma"+byOutcome+"b", imported,
+			"column age +numeric")
 		c.run(0, "iconv -t utf-16 nosep.csv > utf16.csv; peer import --nodes utf16.csv --edges e.csv"+byOutcome+"d",
 			imported, "utf-16", "--decimal-comma")
 		for k, x := range nodes {
@@ -101,10 +106,10 @@ var tableCases = []fieldCase{
 				"patient "+x["id"], x["id"], x["age"], x["ward"]+";X", "Patient;Person"
 		}
 		for k, r := range edges {
-			r["Source"], r["Target"], r["Type"], r["Id"], r["Weight"], r[" Source"], r[" Target"] = r["source"], r["target"],
-				"Undirected", fmt.Sprint(k), "1.0", r["source"], r["target"]
-			r["src"], r["dst"], r[":START_ID(Patient)"], r[":END_ID(Patient)"], r[":TYPE"], r["since:date"] = r["source"],
-				r["target"], r["source"], r["target"], "KNOWS", fmt.Sprintf("2020-01-0%d", 1+k%9)
+			r["Source"], r["Target"], r["Type"], r["Id"], r["Weight"], r[" Source"], r[" Target"] = r["source"],
+				r["target"], "Undirected", fmt.Sprint(k), "1.0", r["source"], r["target"]
+			r["src"], r["dst"], r[":START_ID(Patient)"], r[":END_ID(Patient)"], r[":TYPE"], r["since:date"] =
+				r["source"], r["target"], r["source"], r["target"], "KNOWS", fmt.Sprintf("2020-01-0%d", 1+k%9)
 		}
 		c.write("gnodes.csv", asCSV("Id|Label|timeset|age|outcome", nodes))
 		c.write("gedges.csv", asCSV("Source|Target|Type|Id|Label|timeset|Weight", edges))
@@ -128,7 +133,8 @@ var tableCases = []fieldCase{
 	{"05-odd-columns", "", func(c *trial) {
 		nodes, _ := c.patients(90, 2, patientColumns, nil)
 		for k, x := range nodes {
-			x["lab.result"], x["cost, total"], x["out come"], x["a=b"], x["Straße 🏥"], x[`say "x"`] = x["age"], x["dose"],
+			x["lab.result"], x["cost, total"], x["out come"], x["a=b"], x["Straße 🏥"], x[`say "x"`] = x["age"],
+				x["dose"],
 				x["outcome"], x["dose"], x["ward"], x["age"]
 			x["visit:date"] = fmt.Sprintf("%02d/%02d/2024", 1+k%12, 1+k%28)
 		}
@@ -152,7 +158,8 @@ var tableCases = []fieldCase{
 			`mkdir -p run=7/day=1 "my data (v2)/Ärzte" out part/day=1; cp n.csv e.csv run=7/day=1
 			cp n.csv e.csv "my data (v2)/Ärzte"; cp n.csv part/day=1`)
 		for _, d := range []string{"", "./", "$PWD/"} {
-			c.run(0, "rm -rf a; peer import --nodes "+d+"run=7/day=1/n.csv --edges "+d+"run=7/day=1/e.csv"+byOutcome+"a",
+			c.run(0, "rm -rf a; peer import --nodes "+d+"run=7/day=1/n.csv --edges "+d+"run=7/day=1/e.csv"+byOutcome+
+				"a",
 				imported)
 		}
 		c.run(0, `d="my data (v2)/Ärzte" s="my data (v2)/set Ü" r="out/läuft gut"
@@ -186,16 +193,20 @@ var tableCases = []fieldCase{
 	{"09-parquet-types", "shared", func(c *trial) {
 		at := c.shared + "/data/"
 		parquet := "rm -rf a; peer import --edges " + at + "edges.parquet" + byOutcome + "a --nodes " + at
-		c.run(0, parquet+"zoo.parquet", imported, "bool_null +categorical with 3 values, 18 missing", `emb\[3\] +numeric`,
+		c.run(0, parquet+"zoo.parquet", imported, "bool_null +categorical with 3 values, 18 missing",
+			`emb\[3\] +numeric`,
 			"ts_tz +date", "dec256 +numeric", "warning: column empty is dropped")
 		c.run(2, parquet+"hard.parquet", "column map", "ignore", "column nested")
 		c.run(2, parquet+"hard.parquet --ignore map,nested", "row 1, column bin: .*drop the column")
-		for _, packed := range []string{"snappy", "gzip", "brotli", "lz4", "zstd", "none", "v2", "dict", "delta", "bss"} {
-			c.run(0, parquet+"c-"+packed+".parquet; [ -f snappy ] || cp a/graph.npz snappy; cmp a/graph.npz snappy", imported)
+		for _, packed := range []string{"snappy", "gzip", "brotli", "lz4", "zstd", "none", "v2", "dict",
+			"delta", "bss"} {
+			c.run(0, parquet+"c-"+packed+".parquet; [ -f snappy ] || cp a/graph.npz snappy; cmp a/graph.npz snappy",
+				imported)
 		}
 		c.run(0, parquet+"emb.parquet", imported, `emb\[2\] +numeric, 2 features, 3 missing`)
 		for _, kind := range []string{"int64", "uint64", "large", "dict"} {
-			c.run(0, fmt.Sprintf("rm -rf a; peer import --nodes %[1]sid-%[2]s.parquet --edges %[1]sed-%[2]s.parquet", at,
+			c.run(0, fmt.Sprintf("rm -rf a; peer import --nodes %[1]sid-%[2]s.parquet --edges %[1]sed-%[2]s.parquet",
+				at,
 				kind)+byOutcome+"a", imported)
 		}
 	}},
@@ -239,7 +250,8 @@ var tableCases = []fieldCase{
 			"order": {"outcome|ward|id|dose|age", nil, []string{"north exits 0", "south exits 0"}},
 			"extra": {patientColumns + "|note_id", func(k int, x row) { x["note_id"] = fmt.Sprint(k) },
 				[]string{`south has a column "note_id".*north exits 2`, "south exits 2", "ignore"}},
-			"missing": {"id|age|ward|outcome", nil, []string{`south has no column "dose".*north exits 2`, "south exits 2"}},
+			"missing": {"id|age|ward|outcome", nil, []string{`south has no column "dose".*north exits 2`,
+				"south exits 2"}},
 			"empty": {"", func(k int, x row) { x["dose"] = "" }, []string{"north exits 0", "south exits 0",
 				"dose +numeric, .*60 missing"}},
 			"text": {"", func(k int, x row) {
@@ -249,14 +261,15 @@ var tableCases = []fieldCase{
 			}, []string{`north\.log|dose.*unknown.*south exits 2`, "south. cannot take part.*north exits [12]"}},
 			"mg": {"", func(k int, x row) { x["dose"] += " mg" }, []string{`"dose".*at north.*at south.*north exits 2`,
 				`"dose".*at south.*south exits 2`}},
-			"case": {"id|Age|dose|ward|outcome", func(k int, x row) { x["Age"] = x["age"] }, []string{`"age".*north exits 2`,
-				`"age".*south exits 2`}},
+			"case": {"id|Age|dose|ward|outcome", func(k int, x row) { x["Age"] = x["age"] },
+				[]string{`"age".*north exits 2`, `"age".*south exits 2`}},
 			"text-label": {"", func(k int, x row) {
 				if k == 5 {
 					x["outcome"] = "n/a"
 				}
-			}, []string{"north exits 0", "ill 29, well 30; 1 without a label.*south exits 0|ill 30, well 29; 1 without " +
-				"a label.*south exits 0"}},
+			}, []string{"north exits 0",
+				"ill 29, well 30; 1 without a label.*south exits 0|ill 30, well 29; 1 without " +
+					"a label.*south exits 0"}},
 		} {
 			c.sites(60, map[string]string{"south": k.columns}, func(site string, i int, x row) {
 				if site == "south" && k.change != nil {
@@ -288,7 +301,8 @@ var tableCases = []fieldCase{
 			"line 10: there must be 5 cells.*got 4")
 		c.run(2, "peer import --nodes quote.csv --edges e.csv"+byOutcome+"b", "quote that opens on line 13",
 			"line 6: there must be 5 cells.*got 6")
-		c.run(2, "peer import --nodes quote.csv --edges e.csv --on-error skip"+byOutcome+"b", "quote that opens on line 13")
+		c.run(2, "peer import --nodes quote.csv --edges e.csv --on-error skip"+byOutcome+"b",
+			"quote that opens on line 13")
 		tokens := []string{"", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "#DIV/0!", ".", "?",
 			"<NA>", " NA ", "none"}
 		infinite := []string{"inf", "-inf", "Infinity", "1e400"}
@@ -298,7 +312,8 @@ var tableCases = []fieldCase{
 				x["lab"] = tokens[k]
 			}
 		})
-		c.run(0, "peer import --nodes n.csv --edges e.csv"+byOutcome+"d", imported, "lab +numeric, 2 features, 16 missing")
+		c.run(0, "peer import --nodes n.csv --edges e.csv"+byOutcome+"d", imported,
+			"lab +numeric, 2 features, 16 missing")
 		c.patients(90, 2, patientColumns+"|lab", func(k int, x row) {
 			x["lab"] = fmt.Sprint(k)
 			if k < len(infinite) {
@@ -350,7 +365,8 @@ var tableCases = []fieldCase{
 				[]string{tested}},
 			"y-gaps": {either, map[string]array{"y": ints(func(k int) int64 { return 10 * (1 + int64(k%3)) })},
 				[]string{"class.*(gap|without|no node|must|not used)"}},
-			"y-float": {either, map[string]array{"y": {"<f8", []int{n}, list(n, func(k int) float64 { return float64(k % 3) })}},
+			"y-float": {either, map[string]array{"y": {"<f8", []int{n},
+				list(n, func(k int) float64 { return float64(k % 3) })}},
 				[]string{"class|--task|integer"}},
 			"y-onehot": {either, map[string]array{"y": {"<i8", []int{n, 3}, list(3*n,
 				func(k int) int64 { return map[bool]int64{true: 1}[k/3%3 == k%3] })}},
@@ -371,12 +387,15 @@ var tableCases = []fieldCase{
 				[]string{`array x: shape must be \[60, any\] \(got \[60\]\)`}},
 			"weights-zero": {2, map[string]array{"edge_weight": {"<f4", []int{m}, make([]float32, m)}},
 				[]string{"edge_weight: entry 0 must be a finite number above 0"}},
-			"weights-column": {either, map[string]array{"edge_weight": {"<f4", []int{m, 1}, list(m, func(int) float32 { return 1 })}},
-				[]string{fmt.Sprintf(`edge_weight: shape must be \[%d\] \(got \[%[1]d, 1\]\)|accuracy [0-9.]+ %% test`, m)}},
+			"weights-column": {either,
+				map[string]array{"edge_weight": {"<f4", []int{m, 1}, list(m, func(int) float32 { return 1 })}},
+				[]string{fmt.Sprintf(`edge_weight: shape must be \[%d\] \(got \[%[1]d, 1\]\)|accuracy [0-9.]+ %% test`,
+					m)}},
 		} {
 			arrays := map[string]array{"edge_index": {"<i8", []int{2, m}, edge(0)}, "x": {"<f4", []int{n, 2}, floats},
 				"y":          ints(func(k int) int64 { return int64(k % 3) }),
-				"train_mask": {"|b1", []int{n}, mask(0, 2)}, "val_mask": {"|b1", []int{n}, mask(3, 3)}, "test_mask": {"|b1",
+				"train_mask": {"|b1", []int{n}, mask(0, 2)}, "val_mask": {"|b1", []int{n}, mask(3, 3)},
+				"test_mask": {"|b1",
 					[]int{n}, mask(4, 4)}}
 			maps.Copy(arrays, k.with)
 			c.npz(name, arrays)

@@ -72,7 +72,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer full.Close()
 	var errors bytes.Buffer
-	if exit := run(t.Context(), []string{"inspect", sites(t)}, full, &errors); exit != 1 || !strings.Contains(errors.String(), "standard output: ") {
+	if exit := run(t.Context(), []string{"inspect", sites(t)}, full, &errors); exit != 1 ||
+		!strings.Contains(errors.String(), "standard output: ") {
 		t.Errorf("full standard output: exit %d, %s", exit, &errors)
 	}
 }

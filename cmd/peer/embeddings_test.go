@@ -15,7 +15,8 @@ import (
 
 // twoParts returns two parts of three nodes with two numbers each.
 func twoParts() []hiddenRows {
-	return []hiddenRows{{IDs: []string{"a", "Jürgen 😀"}, X: mat.View(2, 2, []float32{1, -2.5, 3, 4})}, {IDs: []string{"c"}, X: mat.View(1, 2, []float32{5, 6})}}
+	return []hiddenRows{{IDs: []string{"a", "Jürgen 😀"}, X: mat.View(2, 2, []float32{1, -2.5, 3, 4})},
+		{IDs: []string{"c"}, X: mat.View(1, 2, []float32{5, 6})}}
 }
 
 // TestNPZ: the arrays are as NumPy writes them: a header that fills up 64 bytes, text in UTF-32, numbers row by row.
@@ -71,13 +72,15 @@ func TestParquet(t *testing.T) {
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{"": "", filepath.Join(dir, "x.npz"): "", filepath.Join(dir, "x.csv"): "must end in .npz or .parquet", filepath.Join(dir, "x"): "must end in"} {
-		if err := checkEmbeddings(path); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if err := checkEmbeddings(path); want == "" && err != nil ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, must have %q", path, err, want)
 		}
 	}
 	bad := twoParts()
 	bad[1].X = mat.New(1, 3)
-	if err := writeHidden(filepath.Join(dir, "x.npz"), bad); err == nil || !strings.Contains(err.Error(), "must be 1 hidden rows of 2 numbers (got 1 of 3)") {
+	if err := writeHidden(filepath.Join(dir, "x.npz"), bad); err == nil ||
+		!strings.Contains(err.Error(), "must be 1 hidden rows of 2 numbers (got 1 of 3)") {
 		t.Error(err)
 	}
 }

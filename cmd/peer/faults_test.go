@@ -222,7 +222,8 @@ func TestBadData(t *testing.T) {
 	must(t, run(strip(1), "--policy", "by-column")...)
 	none := strip(-1)
 	refuse(t, 2, []string{"train_mask must mark nodes with a label"}, run(none, "--policy", "by-column")...)
-	refuse(t, 2, []string{"train_mask must mark nodes with a label"}, run(none, "--method", "full-batch", "--peers", "1")...)
+	refuse(t, 2, []string{"train_mask must mark nodes with a label"},
+		run(none, "--method", "full-batch", "--peers", "1")...)
 }
 
 func TestUnwritable(t *testing.T) {

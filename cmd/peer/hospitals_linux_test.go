@@ -19,9 +19,10 @@ import (
 	"github.com/heddle-gnn/heddle/internal/ports"
 )
 
-// TestHospitals goes the whole way of three hospitals, from tables as each of them keeps them to reports and predictions.
-// The tables have Latin-1, UTF-16 and UTF-8, semicolons with a decimal comma, dates in three forms, a tenth of the labels
-// missing in three spellings, one patient in eight with the class that matters, and a note that one patient has.
+// TestHospitals goes the whole way of three hospitals, from tables as each of them keeps them to reports and
+// predictions. The tables have Latin-1, UTF-16 and UTF-8, semicolons with a decimal comma, dates in three forms, a
+// tenth of the labels missing in three spellings, one patient in eight with the class that matters, and a note that one
+// patient has.
 func TestHospitals(t *testing.T) {
 	t.Parallel()
 	c := &trial{T: t, dir: t.TempDir()}
@@ -39,9 +40,10 @@ func TestHospitals(t *testing.T) {
 		if ill(i) {
 			shift = 1
 		}
-		x := row{"patient": id(i), "alter": fmt.Sprintf("%.1f", 55+9*shift+12*r.NormFloat64()), "crp": fmt.Sprintf("%.2f",
-			40+15*shift+12*r.NormFloat64()),
-			"aufnahme": fmt.Sprintf([]string{"%02[1]d.%02[2]d.2024", "%02[2]d/%02[1]d/2024", "2024-%02[2]d-%02[1]d"}[i/each],
+		x := row{"patient": id(i), "alter": fmt.Sprintf("%.1f", 55+9*shift+12*r.NormFloat64()),
+			"crp": fmt.Sprintf("%.2f", 40+15*shift+12*r.NormFloat64()),
+			"aufnahme": fmt.Sprintf([]string{"%02[1]d.%02[2]d.2024", "%02[2]d/%02[1]d/2024",
+				"2024-%02[2]d-%02[1]d"}[i/each],
 				day, 1+i%12),
 			"station": []string{"Innere", "Gynäkologie", "Chirurgie"}[r.IntN(3)], "sepsis": map[bool]string{true: "ja",
 				false: "nein"}[ill(i)]}
@@ -85,7 +87,8 @@ func TestHospitals(t *testing.T) {
 				}
 				text, err = charmap.ISO8859_1.NewEncoder().String(dates.Replace(strings.ReplaceAll(text, "\n", "\r\n")))
 			case 1:
-				text, err = unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String("sep=;\r\n" + german(text))
+				text, err = unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String("sep=;\r\n" +
+					german(text))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -106,7 +109,8 @@ func TestHospitals(t *testing.T) {
 		for x in munich cologne ulm; do
 			timeout 60 "$PEER" meet --plan plan.yaml --identity $x.key --nodes $x-nodes.csv --edges $x-edges.csv \
 				--id-column patient --source-column von --target-column nach \
-				--target-site-column haus --label-column sepsis --wait 30s ${own[$x]} --out $x-part > $x.log 2>&1 & pids+=($!)
+				--target-site-column haus --label-column sepsis --wait 30s ${own[$x]} --out $x-part > $x.log 2>&1 &
+			pids+=($!)
 		done
 		for p in ${pids[@]}; do wait $p || code=1; done; cat *.log; exit ${code:-0}`,
 		"alter +numeric", "crp +numeric", "aufnahme +date", "station +categorical with 3 values",

@@ -130,7 +130,8 @@ func TestImportNamesNoFields(t *testing.T) {
 		"--numeric none":                      `no column "none" (numeric columns, --numeric)`,
 		"--label-column none":                 `no column "none" (the labels, --label-column)`,
 		"--label-column sick --split-time none:1:2": `no column "none" (the split by time, --split-time)`,
-		"--label-column sick --categorical sick":    "column sick must have one role (got another, too: categorical columns, --categorical)",
+		"--label-column sick --categorical sick": "column sick must have one role (got another, too: categorical " +
+			"columns, --categorical)",
 	} {
 		refuse(t, 2, []string{want}, append([]string{"import", "--nodes", nodes, "--out", filepath.Join(dir, "out")}, strings.Fields(args)...)...)
 	}

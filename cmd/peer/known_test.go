@@ -34,7 +34,8 @@ func TestPredictKnown(t *testing.T) {
 	old, oldEdges := people(t, dir, "p")
 	young, youngEdges := people(t, dir, "q")
 	must(t, "import", "--nodes", old, "--edges", oldEdges, "--label-column", "outcome", "-o", in("data"))
-	must(t, "train", "--data", in("data"), "--peers", "3", "--method", "full-batch", "--rounds", "10", "-q", "-o", in("run"))
+	must(t, "train", "--data", in("data"), "--peers", "3", "--method", "full-batch", "--rounds", "10", "-q",
+		"-o", in("run"))
 	lines := strings.Split(string(contents(t, in("run/predictions.csv"))), "\n")
 	for i := range 60 {
 		if !strings.HasPrefix(lines[i+1], fmt.Sprintf("p%d,", i)) {
@@ -47,14 +48,17 @@ func TestPredictKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	const used = " nodes trained or chose the model and are not in the figure"
-	text := must(t, "predict", "--model", model, "--nodes", old, "--edges", oldEdges, "-o", in("old.csv"), "--report", in("p.html"))
-	if !strings.Contains(text, "(12 nodes)\n48"+used) || !strings.Contains(string(contents(t, in("p.html"))), "48"+used) {
+	text := must(t, "predict", "--model", model, "--nodes", old, "--edges", oldEdges, "-o", in("old.csv"),
+		"--report", in("p.html"))
+	if !strings.Contains(text, "(12 nodes)\n48"+used) ||
+		!strings.Contains(string(contents(t, in("p.html"))), "48"+used) {
 		t.Errorf("of the training table predict wrote %q", text)
 	}
 	if n := len(regexp.MustCompile(`(?m)^p\d+,\w+,[\d.]+,train,`).FindAll(contents(t, in("old.csv")), -1)); n != 36 {
 		t.Errorf("%d nodes are marked as training nodes, want 36", n)
 	}
-	text = must(t, "predict", "--model", model, "--nodes", young, "--known", old, "--edges", oldEdges, "--edges", youngEdges,
+	text = must(t, "predict", "--model", model, "--nodes", young, "--known", old, "--edges", oldEdges,
+		"--edges", youngEdges,
 		"--edges", cross, "-o", in("young.csv"))
 	if got := string(contents(t, in("young.csv"))); strings.Count(got, "\n") != 61 || strings.Contains(got, "\np") ||
 		!strings.Contains(text, "young.csv: 60 nodes\nlabelled accuracy") || strings.Contains(text, used) {
@@ -74,7 +78,8 @@ func TestPredictKnown(t *testing.T) {
 	if !strings.Contains(text, unsure) {
 		t.Errorf("of a model without its run predict wrote %q", text)
 	}
-	refuse(t, 2, []string{"--like gives the columns the roles that they have in the model: omit --id-column, --label-column"},
+	refuse(t, 2, []string{"--like gives the columns the roles that they have in the model: omit --id-column, " +
+		"--label-column"},
 		"import", "--like", model, "--nodes", old, "--label-column", "outcome", "--id-column", "id", "-o", in("again"))
 }
 
@@ -97,7 +102,8 @@ func TestFewLinks(t *testing.T) {
 		}
 		must(t, "import", "--edges", list, "-o", data)
 		for _, how := range [][]string{{"--method", "full-batch", "--peers", "1"}, {"--peers", "2"}} {
-			args := append([]string{"train", "--data", data, "--task", "links", "--rounds", "2", "--transport", "memory", "-q"}, how...)
+			args := append([]string{"train", "--data", data, "--task", "links", "--rounds", "2", "--transport",
+				"memory", "-q"}, how...)
 			refuse(t, 2, []string{c.want}, append(args, "-o", filepath.Join(dir, "run"))...)
 		}
 	}

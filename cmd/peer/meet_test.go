@@ -165,9 +165,11 @@ func TestMeet(t *testing.T) {
 
 	// The others learn at once that it cannot take part, and a site without labels needs no column of them.
 	for name, e := range all(func(name string) []string {
-		return []string{"--out", at("%s-declined", name), "--id-column", map[bool]string{true: "gone", false: "id"}[name == "west"]}
+		return []string{"--out", at("%s-declined", name), "--id-column",
+			map[bool]string{true: "gone", false: "id"}[name == "west"]}
 	}) {
-		if want := map[bool]string{true: `no column "gone"`, false: "(west) cannot take part"}[name == "west"]; e.exit != 2 || !strings.Contains(e.errors, want) {
+		want := map[bool]string{true: `no column "gone"`, false: "(west) cannot take part"}[name == "west"]
+		if e.exit != 2 || !strings.Contains(e.errors, want) {
 			t.Errorf("%s: exit %d, %s, must be %s", name, e.exit, e.errors, want)
 		}
 	}

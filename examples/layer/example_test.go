@@ -60,8 +60,9 @@ func init() {
 		Name: "joint", Edges: graph.Mean, Traits: nn.Traits{Aggregates: true, NeedsSource: true, LayerWise: true},
 	}, func(name string, s nn.LayerSpec, key nn.Key) nn.Conv {
 		return nn.Conv{
-			Pre: rows.NewLinear(name+".pre", s.In, s.Out, false, key), Self: rows.NewLinear(name+".self", s.In, s.Out, true, key),
-			Agg: joint(name, s.Out),
+			Pre:  rows.NewLinear(name+".pre", s.In, s.Out, false, key),
+			Self: rows.NewLinear(name+".self", s.In, s.Out, true, key),
+			Agg:  joint(name, s.Out),
 		}
 	})
 }
@@ -82,7 +83,8 @@ func plan(settings string) heddle.Plan {
 
 // data returns a graph that no file has.
 func data() *graph.Graph {
-	return dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 30, Train: 0.2, Val: 0.2}, rng.New(1))
+	return dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 30, Train: 0.2, Val: 0.2},
+		rng.New(1))
 }
 
 func Example() {
@@ -93,6 +95,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("better than chance:", one.Test > 0.5, "as good over three peers:", math.Abs(one.Test-three.Test) < 0.01)
+	fmt.Println("better than chance:", one.Test > 0.5, "as good over three peers:",
+		math.Abs(one.Test-three.Test) < 0.01)
 	// Output: better than chance: true as good over three peers: true
 }

@@ -21,7 +21,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// reread writes a model, reads it again and returns what it predicts; its own parameter must be in the file and trained.
+// reread writes a model, reads it again and returns what it predicts; its own parameter must be in the file and
+// trained.
 func reread(t *testing.T, m *nn.Model, card modelfile.Card, g *graph.Graph) (want, got []float32) {
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	if err := modelfile.Write(path, m, card); err != nil {
@@ -38,7 +39,8 @@ func reread(t *testing.T, m *nn.Model, card modelfile.Card, g *graph.Graph) (wan
 	}
 	own := 0
 	for _, p := range again.Params() {
-		if strings.HasSuffix(p.Name, ".gain") && slices.ContainsFunc(p.Value.Data, func(v float32) bool { return v != 1 }) {
+		if strings.HasSuffix(p.Name, ".gain") &&
+			slices.ContainsFunc(p.Value.Data, func(v float32) bool { return v != 1 }) {
 			own++
 		}
 	}
@@ -52,7 +54,8 @@ func reread(t *testing.T, m *nn.Model, card modelfile.Card, g *graph.Graph) (wan
 // checkpoint to the same bits.
 func TestOwnLayer(t *testing.T) {
 	g := data()
-	for _, settings := range []string{"method=full-batch rounds=8", "method=layer-wise rounds=8 keep_last=true", "method=mini-batch rounds=30"} {
+	for _, settings := range []string{"method=full-batch rounds=8", "method=layer-wise rounds=8 keep_last=true",
+		"method=mini-batch rounds=30"} {
 		p := plan(settings + " peers=2 checkpoint_every=1")
 		shards, err := heddle.Split(g, p)
 		if err != nil {
@@ -85,7 +88,8 @@ func TestOwnLayer(t *testing.T) {
 	}
 }
 
-// TestOwnLayerJoins: three sites train a registered layer together, by name, and a site that starts again has the same model.
+// TestOwnLayerJoins: three sites train a registered layer together, by name, and a site that starts again has the same
+// model.
 func TestOwnLayerJoins(t *testing.T) {
 	g, p := data(), plan("method=full-batch rounds=8 peers=3")
 	shards, err := heddle.Split(g, p)
@@ -101,7 +105,8 @@ func TestOwnLayerJoins(t *testing.T) {
 			t.Fatal(err)
 		}
 		members = append(members, fmt.Sprintf("site-%d=%s@127.0.0.1", r, id.PeerID()))
-		sites[r] = heddle.Site{Identity: id, Shard: shards[r], Wait: time.Minute, Rejoin: time.Minute, State: filepath.Join(t.TempDir(), "state")}
+		sites[r] = heddle.Site{Identity: id, Shard: shards[r], Wait: time.Minute, Rejoin: time.Minute,
+			State: filepath.Join(t.TempDir(), "state")}
 	}
 	if err := p.AddMembers(members, ports.Free(t, len(members))); err != nil {
 		t.Fatal(err)
@@ -135,12 +140,14 @@ func TestReplacedAggregator(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "model.safetensors")
 	for _, change := range []func(l *nn.Layer){
-		func(l *nn.Layer) { l.Edges = graph.GCN }, func(l *nn.Layer) { l.Conv.Agg = joint(l.Name, l.Spec.In) }, func(l *nn.Layer) { l.Conv.Agg = nil },
+		func(l *nn.Layer) { l.Edges = graph.GCN }, func(l *nn.Layer) { l.Conv.Agg = joint(l.Name, l.Spec.In) },
+		func(l *nn.Layer) { l.Conv.Agg = nil },
 	} {
 		l := r.Model.Layers[1]
 		conv, edges := l.Conv, l.Edges
 		change(l)
-		if err := modelfile.Write(path, r.Model, modelfile.Card{}); err == nil || !strings.Contains(err.Error(), "nn.Register") {
+		if err := modelfile.Write(path, r.Model, modelfile.Card{}); err == nil ||
+			!strings.Contains(err.Error(), "nn.Register") {
 			t.Errorf("the error must name nn.Register (got %v)", err)
 		}
 		if _, err := os.Stat(path); err == nil {

@@ -224,7 +224,8 @@ func TestEdgeColumns(t *testing.T) {
 	if got := other.EdgeX.Row(0)[:5]; !reflect.DeepEqual(got, []float32{3, 0, 0, 0, 1}) {
 		t.Errorf("another table's row is %v", got)
 	}
-	if none, _, err := Encode(g.Encoding, []string{c.Nodes}, nil, c.Format); err != nil || none.EdgeX.Cols != 10 || none.Valid() != nil {
+	if none, _, err := Encode(g.Encoding, []string{c.Nodes}, nil, c.Format); err != nil || none.EdgeX.Cols != 10 ||
+		none.Valid() != nil {
 		t.Errorf("without edges: %v", err)
 	}
 	c.EdgeColumns = []string{"all"}

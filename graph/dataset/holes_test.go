@@ -25,7 +25,8 @@ func TestWarned(t *testing.T) {
 		if i == 7 {
 			big = "1e100"
 		}
-		n += fmt.Sprintf("p%d,\"%d,%03d\",%d.5 %%,\"$ 2,%03d.60\",%d,7,%s,seen %s in room %d today,%s\n", i, 20+i, i, i%7, i, i, big, class[:2], i, class)
+		n += fmt.Sprintf("p%d,\"%d,%03d\",%d.5 %%,\"$ 2,%03d.60\",%d,7,%s,seen %s in room %d today,%s\n", i, 20+i, i,
+			i%7, i, i, big, class[:2], i, class)
 	}
 	path := filepath.Join(dir, "n.csv")
 	if err := os.WriteFile(path, []byte(n), 0o600); err != nil {
@@ -37,9 +38,11 @@ func TestWarned(t *testing.T) {
 	}
 	all := strings.Join(f.Warnings, "\n")
 	for _, want := range []string{
-		`column income is dropped: 60 of 60 cells have a text of their own; its cells look like numbers with thousands separators`,
+		`column income is dropped: 60 of 60 cells have a text of their own; its cells look like numbers with ` +
+			`thousands separators`,
 		`such as "20,000": write plain numbers; if the comma is a decimal one, give --decimal-comma`,
-		`column share becomes categories; its cells look like numbers with thousands separators, % or currency, such as "0.5 %"`,
+		`column share becomes categories; its cells look like numbers with thousands separators, % or currency, ` +
+			`such as "0.5 %"`,
 		`column cost is dropped: 60 of 60 cells have a text of their own; its cells look like numbers`,
 		`column big has 1e+100 on line 9, over a million times as large as all others`,
 		`column note alone predicts outcome for 100.0 % of the nodes`,
@@ -59,9 +62,11 @@ func TestWarned(t *testing.T) {
 	_, err = Import(ImportConfig{Nodes: path, Label: "outcome", Ignore: []string{"big, bigger"}})
 	graphtest.Refused(t, err, `no column "big, bigger" (ignored columns, --ignore)`)
 	_, err = Import(ImportConfig{Nodes: path, Label: "outcome", Numeric: []string{"income"}})
-	graphtest.Refused(t, err, `must be a number (got "20,000"); write it without thousands separators; a decimal comma needs --decimal-comma`)
+	graphtest.Refused(t, err, `must be a number (got "20,000"); write it without thousands separators; `+
+		`a decimal comma needs --decimal-comma`)
 	_, err = Import(ImportConfig{Nodes: path, Label: "share", Regression: true})
-	graphtest.Refused(t, err, `target must be a number (got "0.5 %"); write it without thousands separators, % and currency`)
+	graphtest.Refused(t, err, `target must be a number (got "0.5 %"); write it without thousands separators, `+
+		`% and currency`)
 }
 
 // TestArraysBomb: an array that does not fit the nodes is refused before it is unpacked.

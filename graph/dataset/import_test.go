@@ -96,7 +96,8 @@ func TestImport(t *testing.T) {
 	if back, err := Read(out, 0); err != nil || !reflect.DeepEqual(back, g) {
 		t.Errorf("written and read: %+v (%v)", back, err)
 	}
-	again, _, err := Encode(g.Encoding, []string{patientConfig(dir).Nodes}, []string{patientConfig(dir).Edges}, table.Format{})
+	again, _, err := Encode(g.Encoding, []string{patientConfig(dir).Nodes}, []string{patientConfig(dir).Edges},
+		table.Format{})
 	if err != nil || !reflect.DeepEqual(again, g) {
 		t.Errorf("encoded again: %+v (%v)", again, err)
 	}
@@ -167,7 +168,8 @@ func TestEncodeNew(t *testing.T) {
 	graphtest.Refused(t, err, "bad.csv", `no column "smoker"`, "its columns are id, age, score")
 	n, f, err = Encode(g.Encoding, []string{filepath.Join(dir, "other.csv")}, nil, table.Format{})
 	if err != nil || n.Labels.Class[0] != -1 || n.Split[0] != graph.None ||
-		!strings.Contains(strings.Join(f.Warnings, "\n"), `a class that the model does not know in 1 cells, such as "final"`) {
+		!strings.Contains(strings.Join(f.Warnings, "\n"), `a class that the model does not know in 1 cells, `+
+			`such as "final"`) {
 		t.Errorf("labels %v, warnings %q (%v), want a node without a label", n.Labels.Class, f.Warnings, err)
 	}
 	for text, want := range map[string]string{
@@ -376,7 +378,8 @@ func TestImportFaults(t *testing.T) {
 		{"no site column", patients, contacts, func(c *ImportConfig) { c.Site = "clinic" }, []string{`no column "clinic" (the nodes' owners, --site-column)`}},
 		{"no source column", patients, contacts, func(c *ImportConfig) { c.Source = "from" }, []string{"edges.csv", `no column "from"`}},
 		{"no weight column", patients, contacts, func(c *ImportConfig) { c.Weight = "km" }, []string{"edges.csv", `no column "km"`}},
-		{"two roles", patients, contacts, func(c *ImportConfig) { c.Numeric = []string{"stage"} }, []string{"column stage must have one role (got another, too: numeric columns, --numeric)"}},
+		{"two roles", patients, contacts, func(c *ImportConfig) { c.Numeric = []string{"stage"} },
+			[]string{"column stage must have one role (got another, too: numeric columns, --numeric)"}},
 		{"column twice", swap(patients, "score", "age"), contacts, nil, []string{"nodes.csv", "column age occurs twice"}},
 		{"duplicate id", swap(patients, "p3,", "p1,"), contacts, nil, []string{"nodes.csv", "line 4, column id", `node "p1" occurs on line 2`}},
 		{"empty id", swap(patients, "p3,", ","), contacts, nil, []string{"nodes.csv", "line 4, column id: the node's name must be given"}},

@@ -186,17 +186,23 @@ func TestReadFaults(t *testing.T) {
 	}{
 		{"no edges", func(m map[string]arr) { delete(m, "edge_index") }, "", 0, []string{"array edge_index: missing"}},
 		{"no labels", func(m map[string]arr) { delete(m, "y") }, "", 0, []string{"array y: missing"}},
-		{"dtype of edges", func(m map[string]arr) { m["edge_index"] = arr{[]int{2, 1}, []float32{0, 1}} }, "", 0, []string{"array edge_index", "dtype must be that of whole numbers (got <f4)"}},
+		{"dtype of edges", func(m map[string]arr) { m["edge_index"] = arr{[]int{2, 1}, []float32{0, 1}} }, "", 0,
+			[]string{"array edge_index", "dtype must be that of whole numbers (got <f4)"}},
 		{"infinite target", func(m map[string]arr) { m["y"] = arr{[]int{5}, []float32{1, 2, float32(math.Inf(1)), 0, 0}} }, "", 0, []string{"array y", "target of node 2 in column 0 must be a finite number"}},
 		{"half a target", func(m map[string]arr) { m["y"] = arr{[]int{5, 2}, []float32{1, 2, 3, 4, 5, nan, 0, 0, 0, 0}} }, "", 0, []string{"array y", "target of node 2 in column 1 must be a finite number, or NaN in all columns"}},
-		{"texts of features", func(m map[string]arr) { m["x"] = arr{[]int{5, 1}, make([]string, 5)} }, "", 0, []string{"array x", "dtype must be that of numbers (got <U1)"}},
-		{"list of nodes as a mask", func(m map[string]arr) { m["val_mask"] = arr{[]int{3}, []int64{0, 3, 4}} }, "", 0, []string{"array val_mask", "shape must be [5] (got [3])"}},
-		{"number in a mask", func(m map[string]arr) { m["val_mask"] = arr{[]int{5}, []int64{0, 3, 4, 0, 0}} }, "", 0, []string{"array val_mask", "node 1 must have 0 or 1 (got 3)"}},
-		{"edges by row", func(m map[string]arr) { m["edge_index"] = arr{[]int{3, 2}, make([]int64, 6)} }, "", 0, []string{"array edge_index", "shape must be [2, any] (got [3, 2]): transpose it"}},
+		{"texts of features", func(m map[string]arr) { m["x"] = arr{[]int{5, 1}, make([]string, 5)} }, "", 0,
+			[]string{"array x", "dtype must be that of numbers (got <U1)"}},
+		{"list of nodes as a mask", func(m map[string]arr) { m["val_mask"] = arr{[]int{3}, []int64{0, 3, 4}} }, "", 0,
+			[]string{"array val_mask", "shape must be [5] (got [3])"}},
+		{"number in a mask", func(m map[string]arr) { m["val_mask"] = arr{[]int{5}, []int64{0, 3, 4, 0, 0}} }, "", 0,
+			[]string{"array val_mask", "node 1 must have 0 or 1 (got 3)"}},
+		{"edges by row", func(m map[string]arr) { m["edge_index"] = arr{[]int{3, 2}, make([]int64, 6)} }, "", 0,
+			[]string{"array edge_index", "shape must be [2, any] (got [3, 2]): transpose it"}},
 		{"edges of one row", func(m map[string]arr) { m["edge_index"] = arr{[]int{1, 2}, []int32{0, 1}} }, "", 0, []string{"array edge_index", "shape must be [2, any] (got [1, 2])"}},
 		{"endpoint N", func(m map[string]arr) { m["edge_index"].values.([]int32)[9] = 5 }, "", 0, []string{"array edge_index", "entry [1, 3] must be a node, 0 to 4 (got 5)"}},
 		{"endpoint -1", func(m map[string]arr) { m["edge_index"].values.([]int32)[0] = -1 }, "", 0, []string{"entry [0, 0] must be a node, 0 to 4 (got -1)"}},
-		{"wide endpoint", func(m map[string]arr) { m["edge_index"] = arr{[]int{2, 1}, []int64{0, 1 << 32}} }, "", 0, []string{"array edge_index", "row 1, column 0 is 4294967296, which does not fit a int32"}},
+		{"wide endpoint", func(m map[string]arr) { m["edge_index"] = arr{[]int{2, 1}, []int64{0, 1 << 32}} }, "", 0,
+			[]string{"array edge_index", "row 1, column 0 is 4294967296, which does not fit a int32"}},
 		{"weight 0", func(m map[string]arr) { m["edge_weight"] = arr{[]int{6}, []float32{1, 1, 0, 1, 1, 1}} }, "", 0, []string{"array edge_weight", "entry 2 must be a finite number above 0 (got 0)"}},
 		{"weights of another list", func(m map[string]arr) { m["edge_weight"] = arr{[]int{5}, make([]float32, 5)} }, "", 0, []string{"array edge_weight", "shape must be [6] (got [5])"}},
 		{"relations of another list", func(m map[string]arr) { m["edge_type"] = arr{[]int{5}, make([]int32, 5)} }, "", 0, []string{"array edge_type", "shape must be [6] (got [5])"}},
@@ -212,16 +218,24 @@ func TestReadFaults(t *testing.T) {
 		{"sparse column", func(m map[string]arr) { sparseX(m); m["x_indices"].values.([]int32)[0] = 3 }, "", 0, []string{"x_indices", "row 0 column 3"}},
 		{"sparse pointers fall", func(m map[string]arr) { sparseX(m); m["x_indptr"].values.([]int64)[2] = 0 }, "", 0, []string{"x_indptr", "row 1"}},
 		{"sparse pointers leave", func(m map[string]arr) { sparseX(m); m["x_indptr"].values.([]int64)[2] = 1 << 60 }, "", 0, []string{"x_indptr", "row 1"}},
-		{"label -2", func(m map[string]arr) { m["y"].values.([]int64)[1] = -2 }, `{"classes": 2}`, 0, []string{"array y", "label of node 1 must be 0 to 1, or -1 for none (got -2)"}},
+		{"label -2", func(m map[string]arr) { m["y"].values.([]int64)[1] = -2 }, `{"classes": 2}`, 0,
+			[]string{"array y", "label of node 1 must be 0 to 1, or -1 for none (got -2)"}},
 		{"label C", nil, `{"classes": 1}`, 0, []string{"array y", "label of node 1 must be 0 to 0, or -1 for none (got 1)"}},
-		{"label above all", func(m map[string]arr) { m["y"].values.([]int64)[3] = 1 << 40 }, `{"classes": 2}`, 0, []string{"array y", "label of node 3 must be 0 to 1, or -1 for none (got 1099511627776)"}},
-		{"label of no class", func(m map[string]arr) { m["y"] = arr{[]int{5}, []string{"a", "b", "c", "a", ""}} }, `{"class_names": ["a", "b"]}`, 0, []string{"array y", `class of node 2 must be one of a, b (got "c")`}},
-		{"-1 beside two classes", func(m map[string]arr) { delete(m, "train_mask"); delete(m, "val_mask"); delete(m, "test_mask") }, "", 0, []string{"array y", "-1 beside 0, 1 may be a class or no label"}},
+		{"label above all", func(m map[string]arr) { m["y"].values.([]int64)[3] = 1 << 40 }, `{"classes": 2}`, 0,
+			[]string{"array y", "label of node 3 must be 0 to 1, or -1 for none (got 1099511627776)"}},
+		{"label of no class", func(m map[string]arr) { m["y"] = arr{[]int{5}, []string{"a", "b", "c", "a", ""}} },
+			`{"class_names": ["a", "b"]}`, 0, []string{"array y", `class of node 2 must be one of a, b (got "c")`}},
+		{"-1 beside two classes", func(m map[string]arr) {
+			delete(m, "train_mask")
+			delete(m, "val_mask")
+			delete(m, "test_mask")
+		}, "", 0, []string{"array y", "-1 beside 0, 1 may be a class or no label"}},
 		{"names of classes", nil, `{"classes": 2, "class_names": ["a"]}`, 0, []string{"array y: meta.json must have at most 1048576 classes and a name for each (got 2 classes, 1 names)"}},
 		{"nodes of meta", nil, `{"nodes": 6}`, 0, []string{"array y", "5 nodes", "says 6"}},
 		{"meta is no JSON", nil, `{"nodes": `, 0, []string{"meta.json"}},
 		{"masks overlap", func(m map[string]arr) { m["val_mask"].values.([]bool)[0] = true }, "", 0, []string{"array val_mask", "node 0 is in train_mask too"}},
-		{"mask of a node without label", func(m map[string]arr) { m["train_mask"].values.([]bool)[8] = true }, `{"classes": 2}`, 0, []string{"array train_mask", "node 4 has no label"}},
+		{"mask of a node without label", func(m map[string]arr) { m["train_mask"].values.([]bool)[8] = true },
+			`{"classes": 2}`, 0, []string{"array train_mask", "node 4 has no label"}},
 		{"mask too short", func(m map[string]arr) { m["test_mask"] = arr{[]int{4}, make([]bool, 4)} }, "", 0, []string{"array test_mask", "shape must be [5] (got [4])"}},
 		{"no such split", nil, "", 2, []string{"array train_mask", "split must be 0 to 1 (got 2 of 2)"}},
 		{"negative split", nil, "", -1, []string{"split must be 0 to 1 (got -1 of 2)"}},
@@ -231,7 +245,8 @@ func TestReadFaults(t *testing.T) {
 		{"names leave the text", func(m map[string]arr) {
 			m["ids"], m["ids_indptr"] = arr{[]int{2}, []uint8("ab")}, arr{[]int{6}, []int64{0, 9, 2, 2, 2, 2}}
 		}, "", 0, []string{"array ids_indptr", "entries must ascend up to 2 (got 9 as entry 1)"}},
-		{"multi-label 2", func(m map[string]arr) { m["y"] = arr{[]int{5, 2}, []uint8{0, 1, 1, 0, 2, 0, 0, 0, 0, 0}} }, "", 0, []string{"array y", "node 2, class 0 must be 0 or 1 (got 2)"}},
+		{"multi-label 2", func(m map[string]arr) { m["y"] = arr{[]int{5, 2}, []uint8{0, 1, 1, 0, 2, 0, 0, 0, 0, 0}} },
+			"", 0, []string{"array y", "node 2, class 0 must be 0 or 1 (got 2)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := small()
@@ -287,16 +302,22 @@ func TestLabels(t *testing.T) {
 		{"-1 beside 0, 1, 2", []int64{0, 1, 2, -1}, 0, "", As{}, []int32{0, 1, 2, -1}, nil},
 		{"-1 and 1", []int64{1, -1, -1, 1}, 0, "", As{}, []int32{1, 0, 0, 1}, []string{"-1", "1"}},
 		{"-2 to 1", []int64{-2, -1, 0, 1}, 0, "", As{}, []int32{0, 1, 2, 3}, []string{"-2", "-1", "0", "1"}},
-		{"-1 beside named classes", []int64{0, 1, -1, 1}, 0, `{"class_names": ["a", "b"]}`, As{}, []int32{0, 1, -1, 1}, []string{"a", "b"}},
+		{"-1 beside named classes", []int64{0, 1, -1, 1}, 0, `{"class_names": ["a", "b"]}`, As{}, []int32{0, 1, -1, 1},
+			[]string{"a", "b"}},
 		{"-1 of links", []int64{0, 1, -1, 1}, 0, "", As{Task: "links"}, []int32{0, 1, -1, 1}, nil},
 		{"texts", []string{"10", " 9", "NA", "10"}, 0, "", As{}, []int32{1, 0, -1, 1}, []string{"9", "10"}},
-		{"texts with an order", []string{"low", "high", "", "none"}, 0, `{"class_names": ["none", "low", "high"]}`, As{}, []int32{1, 2, -1, 0}, []string{"none", "low", "high"}},
-		{"whole floats as classes", []float64{2, nan64, 1, 2}, 0, "", classify, []int32{1, -1, 0, 1}, []string{"1", "2"}},
+		{"texts with an order", []string{"low", "high", "", "none"}, 0, `{"class_names": ["none", "low", "high"]}`,
+			As{}, []int32{1, 2, -1, 0}, []string{"none", "low", "high"}},
+		{"whole floats as classes", []float64{2, nan64, 1, 2}, 0, "", classify, []int32{1, -1, 0, 1},
+			[]string{"1", "2"}},
 		{"whole floats and -1", []float64{2, -1, 1, 0}, 0, "", classify, []int32{2, -1, 1, 0}, nil},
-		{"fractions as classes", []float32{0.5, 1.5, nan, 0.5}, 0, "", classify, []int32{0, 1, -1, 0}, []string{"0.5", "1.5"}},
+		{"fractions as classes", []float32{0.5, 1.5, nan, 0.5}, 0, "", classify, []int32{0, 1, -1, 0},
+			[]string{"0.5", "1.5"}},
 		{"numbers of a model", []int64{2, 1, 0, 7}, 0, "", model, []int32{1, 0, -1, -1}, model.Names},
-		{"numbers of named classes", []int64{2, 1, 0, 7}, 0, "", As{Classes: 3, Names: []string{"a", "b", "c"}}, []int32{2, 1, 0, -1}, []string{"a", "b", "c"}},
-		{"texts of a model", []string{"b", "a", "", "d"}, 0, "", As{Classes: 3, Names: []string{"b", "a", "c"}}, []int32{0, 1, -1, -1}, []string{"b", "a", "c"}},
+		{"numbers of named classes", []int64{2, 1, 0, 7}, 0, "", As{Classes: 3, Names: []string{"a", "b", "c"}},
+			[]int32{2, 1, 0, -1}, []string{"a", "b", "c"}},
+		{"texts of a model", []string{"b", "a", "", "d"}, 0, "", As{Classes: 3, Names: []string{"b", "a", "c"}},
+			[]int32{0, 1, -1, -1}, []string{"b", "a", "c"}},
 	} {
 		l, err := read(c.y, c.columns, c.meta, c.as)
 		if err != nil || !slices.Equal(l.Class, c.class) || !slices.Equal(l.Names, c.names) {
@@ -310,9 +331,10 @@ func TestLabels(t *testing.T) {
 		values  []float32
 		bits    []uint8
 	}{
-		"floats":               {[]float64{0, 1, 2, 0.1}, 0, As{}, []float32{0, 1, 2, 0.1}, nil},
-		"numbers":              {[]int64{-1, 0, 1, 5}, 0, As{Task: "regression"}, []float32{-1, 0, 1, 5}, nil},
-		"texts of numbers":     {[]string{"1.5", "2", "3", "-1"}, 0, As{Task: "regression"}, []float32{1.5, 2, 3, -1}, nil},
+		"floats":  {[]float64{0, 1, 2, 0.1}, 0, As{}, []float32{0, 1, 2, 0.1}, nil},
+		"numbers": {[]int64{-1, 0, 1, 5}, 0, As{Task: "regression"}, []float32{-1, 0, 1, 5}, nil},
+		"texts of numbers": {[]string{"1.5", "2", "3", "-1"}, 0, As{Task: "regression"}, []float32{1.5, 2, 3, -1},
+			nil},
 		"one-hot":              {[]int64{0, 1, 1, 0}, 2, As{}, nil, []uint8{0, 1, 1, 0}},
 		"float one-hot":        {[]float32{0, 1, 1, 0}, 2, As{}, nil, []uint8{0, 1, 1, 0}},
 		"targets of 0 and 1":   {[]float32{0, 1, 1, 0}, 2, As{Task: "regression"}, []float32{0, 1, 1, 0}, nil},
@@ -327,7 +349,8 @@ func TestLabels(t *testing.T) {
 	graphtest.Refused(t, err, "array y", `entry 1 must be a number for a regression (got "b")`)
 	m := small() // a mask may mark a text that means missing: its node is in no split
 	m["y"], m["train_mask"].values.([]bool)[8] = arr{[]int{5}, []string{"a", "b", "a", "b", "nan"}}, true
-	if g, err := Read(folder(t, pack(t, m), ""), 0); err != nil || g.Split[4] != graph.None || g.Split[0] != graph.Train {
+	if g, err := Read(folder(t, pack(t, m), ""), 0); err != nil || g.Split[4] != graph.None ||
+		g.Split[0] != graph.Train {
 		t.Errorf("%+v, %v", g, err)
 	}
 	// A mask that marks a node with -1 makes it a class; masks that mark none make it no label.

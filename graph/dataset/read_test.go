@@ -132,7 +132,8 @@ func TestMerge(t *testing.T) {
 		if err != nil || g.Adj.Weight[0] != want || f.Edges.Merge != how || f.Edges.Kept != 2 {
 			t.Fatalf("%q: %v, %v, %+v", how, g, err, f)
 		}
-		if again, _, err := Encode(g.Encoding, []string{c.Nodes}, []string{c.Edges}, c.Format); err != nil || again.Adj.Weight[0] != want {
+		if again, _, err := Encode(g.Encoding, []string{c.Nodes}, []string{c.Edges}, c.Format); err != nil ||
+			again.Adj.Weight[0] != want {
 			t.Errorf("%q: encoded again: %v", how, err)
 		}
 	}
@@ -171,12 +172,24 @@ func TestSameFromAnyFile(t *testing.T) {
 func TestAskedColumns(t *testing.T) {
 	dir := tables(t, map[string]string{"n.csv": accounts(60, nil)})
 	for want, edit := range map[string]func(c *ImportConfig){
-		`text must be COLUMN:WIDTH, the width 1 to 65536 (got "note")`:            func(c *ImportConfig) { c.Text = []string{"note"} },
-		`text must be COLUMN:WIDTH, the width 1 to 65536 (got "note:0")`:          func(c *ImportConfig) { c.Text = []string{"note:0"} },
-		`age must be COLUMN:DATE, the date year-month-day (got "opened`:           func(c *ImportConfig) { c.Age = []string{"opened"} },
-		`no column "gone" (date columns, --date)`:                                 func(c *ImportConfig) { c.Date = []string{"gone:mdy"} },
-		"column note must have one role (got another, too: date columns, --date)": func(c *ImportConfig) { c.Date = []string{"note"} },
-		`"13.01.2024" is not a date like 2024-03-31, 03/31/2024`:                  func(c *ImportConfig) { c.Date = []string{"opened:mdy"} },
+		`text must be COLUMN:WIDTH, the width 1 to 65536 (got "note")`: func(c *ImportConfig) {
+			c.Text = []string{"note"}
+		},
+		`text must be COLUMN:WIDTH, the width 1 to 65536 (got "note:0")`: func(c *ImportConfig) {
+			c.Text = []string{"note:0"}
+		},
+		`age must be COLUMN:DATE, the date year-month-day (got "opened`: func(c *ImportConfig) {
+			c.Age = []string{"opened"}
+		},
+		`no column "gone" (date columns, --date)`: func(c *ImportConfig) {
+			c.Date = []string{"gone:mdy"}
+		},
+		"column note must have one role (got another, too: date columns, --date)": func(c *ImportConfig) {
+			c.Date = []string{"note"}
+		},
+		`"13.01.2024" is not a date like 2024-03-31, 03/31/2024`: func(c *ImportConfig) {
+			c.Date = []string{"opened:mdy"}
+		},
 	} {
 		c := accountConfig(dir)
 		c.Edges, c.Weight = "", ""

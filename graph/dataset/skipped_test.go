@@ -45,7 +45,8 @@ func TestSkippedReasons(t *testing.T) {
 	graphtest.Refused(t, err, "e.csv", "got 19 of 19")
 }
 
-// TestManyGraphs: a table of many graphs, whose names repeat, is refused with a count, also if rows at fault are skipped.
+// TestManyGraphs: a table of many graphs, whose names repeat, is refused with a count, also if rows at fault are
+// skipped.
 func TestManyGraphs(t *testing.T) {
 	text := "id,class\n"
 	for k := range 60 {
@@ -54,6 +55,7 @@ func TestManyGraphs(t *testing.T) {
 	for _, faults := range []*table.Faults{nil, {}, {Skip: true}} {
 		_, _, err := ImportConfig{Nodes: tables(t, map[string]string{"n.csv": text}) + "/n.csv", Label: "class",
 			Format: table.Format{Faults: faults}}.Read()
-		graphtest.Refused(t, err, "n.csv: column id: names of nodes must be unique (got 30 of 60 that occur again): if the table has many graphs")
+		graphtest.Refused(t, err, "n.csv: column id: names of nodes must be unique (got 30 of 60 that occur again): "+
+			"if the table has many graphs")
 	}
 }

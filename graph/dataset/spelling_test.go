@@ -27,8 +27,9 @@ func spelled(t *testing.T, write func(column, value string, k int) string) Impor
 
 func asIs(_, value string, _ int) string { return value }
 
-// TestSpellings: texts that differ by case, blanks, Unicode form, width or quotes are one value, so that the graph is as
-// if all were written alike. Warnings list what is seen to differ, and a model's tables may be written otherwise, too.
+// TestSpellings: texts that differ by case, blanks, Unicode form, width or quotes are one value, so that the graph is
+// as if all were written alike. Warnings list what is seen to differ, and a model's tables may be written otherwise,
+// too.
 func TestSpellings(t *testing.T) {
 	want, err := Import(spelled(t, asIs))
 	if err != nil {
@@ -48,7 +49,8 @@ func TestSpellings(t *testing.T) {
 			}
 			return value
 		}, []string{`column class: one value is written in several ways: "ill" (16), "ILL" (4)`,
-			`column ward: one value is written in several ways: "äa" (11), "ÄA" (3)`, `column site: one`, `column kind: one`}},
+			`column ward: one value is written in several ways: "äa" (11), "ÄA" (3)`, `column site: one`,
+			`column kind: one`}},
 		"width and quotes": {func(column, value string, k int) string {
 			switch {
 			case k%5 == 0 && column == "class":
@@ -68,9 +70,11 @@ func TestSpellings(t *testing.T) {
 			continue
 		}
 		if !slices.Equal(g.Labels.Names, want.Labels.Names) || !slices.Equal(g.Labels.Class, want.Labels.Class) ||
-			!slices.Equal(g.IDs, want.IDs) || !slices.Equal(g.Sites, want.Sites) || !slices.Equal(g.Adj.Col, want.Adj.Col) ||
+			!slices.Equal(g.IDs, want.IDs) || !slices.Equal(g.Sites, want.Sites) ||
+			!slices.Equal(g.Adj.Col, want.Adj.Col) ||
 			!slices.Equal(g.X.Dense.Data, want.X.Dense.Data) || !slices.Equal(g.EdgeX.Data, want.EdgeX.Data) {
-			t.Errorf("%s: another graph than if all were written alike: classes %q, sites %q", name, g.Labels.Names, g.Sites)
+			t.Errorf("%s: another graph than if all were written alike: classes %q, sites %q", name,
+				g.Labels.Names, g.Sites)
 		}
 		for _, text := range c.warn {
 			if !strings.Contains(strings.Join(f.Warnings, "\n"), text) {
@@ -127,7 +131,8 @@ func TestSpelledNumbers(t *testing.T) {
 // its table; both errors give the cause.
 func TestSpelledNames(t *testing.T) {
 	for _, c := range []struct{ column, as, want string }{
-		{"id", "01", `n.csv: line 41, column id: node must be written "1", with the same zeros, as on line 2, or have `},
+		{"id", "01", `n.csv: line 41, column id: node must be written "1", with the same zeros, as on ` +
+			`line 2, or have `},
 		{"id", "1.0", `node must be written "1", with the same format of numbers, as on line 2`},
 		{"id", `"'1'"`, `node must be written "1", with the same quotes, as on line 2`},
 		{"id", " 1", `node "1" occurs on line 2 already`},
@@ -160,7 +165,8 @@ func TestSpelledNames(t *testing.T) {
 	config := spelled(t, asIs)
 	config.Label = "Class"
 	_, err = Import(config)
-	graphtest.Refused(t, err, `no column "Class" (the labels, --label-column): it must be written "class", with the same case;`)
+	graphtest.Refused(t, err, `no column "Class" (the labels, --label-column): it must be written "class", with `+
+		`the same case;`)
 	config = spelled(t, func(column, value string, k int) string {
 		if column == "kind" && k == 4 {
 			return "Knows"

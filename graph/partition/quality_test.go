@@ -25,7 +25,8 @@ func TestQuality(t *testing.T) {
 	if l, must := Slowest(m, 2), (WorkLoad{Worker: 1, Balance: 70 * 2 / 104.0}); l != must {
 		t.Errorf("the slowest of two workers is %+v, must be %+v", l, must)
 	}
-	if r := Measure(&shard.Manifest{Parts: make([]shard.Part, 2)}); !reflect.DeepEqual(r, Quality{Parts: 2, Rows: square(2)}) {
+	if r := Measure(&shard.Manifest{Parts: make([]shard.Part, 2)}); !reflect.DeepEqual(
+		r, Quality{Parts: 2, Rows: square(2)}) {
 		t.Errorf("of nothing: %+v", r)
 	}
 }

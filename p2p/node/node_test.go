@@ -110,18 +110,22 @@ func behind(t testing.TB, transport string, n int) (*Relay, []*Node, Roster) {
 	return r, nodes, roster
 }
 
-// TestListenAt: a member that is listed by a name listens on every interface by every carrier, and an address that is on no
-// interface is refused with what to do.
+// TestListenAt: a member that is listed by a name listens on every interface by every carrier, and an address that is
+// on no interface is refused with what to do.
 func TestListenAt(t *testing.T) {
-	for transport, tail := range map[string]string{"quic": "/udp/0/quic-v1", "tcp": "/tcp/0", "noise": "/tcp/0", "ws": "/tcp/0/wss", "auto": "/udp/0/quic-v1"} {
+	for transport, tail := range map[string]string{"quic": "/udp/0/quic-v1", "tcp": "/tcp/0", "noise": "/tcp/0",
+		"ws": "/tcp/0/wss", "auto": "/udp/0/quic-v1"} {
 		for _, host := range []string{"/dns/localhost", "/dns4/no-such-name.invalid"} {
-			at := open(t, Config{Identity: newIdentity(t), Transport: transport, Listen: []string{host + tail}}).net.ListenAddresses()
-			if len(at) == 0 || !strings.HasPrefix(at[0].String(), "/ip4/0.0.0.0/") && !strings.HasPrefix(at[0].String(), "/ip6/::/") {
+			at := open(t, Config{Identity: newIdentity(t), Transport: transport,
+				Listen: []string{host + tail}}).net.ListenAddresses()
+			if len(at) == 0 || !strings.HasPrefix(at[0].String(), "/ip4/0.0.0.0/") &&
+				!strings.HasPrefix(at[0].String(), "/ip6/::/") {
 				t.Errorf("%s: %s is %v, must be every interface", transport, host, at)
 			}
 		}
 		want := "--listen /ip4/0.0.0.0" + tail
-		_, err := Listen(Config{Identity: newIdentity(t), Transport: transport, Listen: []string{"/ip4/203.0.113.7" + tail}})
+		_, err := Listen(Config{Identity: newIdentity(t), Transport: transport,
+			Listen: []string{"/ip4/203.0.113.7" + tail}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, must name %s", transport, err, want)
 		}
@@ -130,7 +134,8 @@ func TestListenAt(t *testing.T) {
 
 // TestNotReached: the error names a name that has no address, and what may keep UDP away.
 func TestNotReached(t *testing.T) {
-	for at, want := range map[string]string{"/dns4/no-such-name.invalid/udp/9/quic-v1": "no-such-name.invalid", "/ip4/127.0.0.1/udp/9/quic-v1": NoAnswer} {
+	for at, want := range map[string]string{"/dns4/no-such-name.invalid/udp/9/quic-v1": "no-such-name.invalid",
+		"/ip4/127.0.0.1/udp/9/quic-v1": NoAnswer} {
 		n := open(t, Config{Identity: newIdentity(t), PeerTimeout: time.Second})
 		m := Peer{ID: newIdentity(t).ID(), Addrs: []ma.Multiaddr{ma.StringCast(at)}}
 		n.Admit([]Peer{m})

@@ -90,7 +90,8 @@ func TestReservationIsRenewed(t *testing.T) {
 		}
 		asked := new(atomic.Int32)
 		var err error
-		if r.service, err = relay.New(r.node, relay.WithACL(reservations{onlyMembers{r.node.gate}, asked})); err != nil {
+		if r.service, err = relay.New(r.node,
+			relay.WithACL(reservations{onlyMembers{r.node.gate}, asked})); err != nil {
 			t.Fatal(err)
 		}
 		return asked

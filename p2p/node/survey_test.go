@@ -56,7 +56,8 @@ func TestSurveyAtBoth(t *testing.T) {
 		nodes := make([]*Node, 3)
 		for i := range nodes {
 			nodes[i] = listen(t, transport)
-			roster.Members = append(roster.Members, Member{Name: string(rune('a' + i)), ID: nodes[i].ID().String(), Addrs: nodes[i].FullAddrs()})
+			roster.Members = append(roster.Members, Member{Name: string(rune('a' + i)), ID: nodes[i].ID().String(),
+				Addrs: nodes[i].FullAddrs()})
 		}
 		var all sync.WaitGroup
 		for i, n := range nodes {

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/realdata"
 )
 
-// TestComponentsInEveryFormat: rounded rows of components tell what exact ones tell: nearly all rows of Cora, of CiteSeer
-// half or more; in int4 half of the rows of Cora, and nearly all columns.
+// TestComponentsInEveryFormat: rounded rows of components tell what exact ones tell: nearly all rows of Cora, of
+// CiteSeer half or more; in int4 half of the rows of Cora, and nearly all columns.
 func TestComponentsInEveryFormat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: a minute")

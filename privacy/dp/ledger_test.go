@@ -58,7 +58,8 @@ func TestLedgerRefusesWhenSpent(t *testing.T) {
 		t.Errorf("a budget without δ: %v", err)
 	}
 	l.Data = "citeseer"
-	if err := l.Spend(one, "other"); err == nil || !strings.Contains(err.Error(), "is of other edges, cora (got citeseer)") {
+	if err := l.Spend(one, "other"); err == nil ||
+		!strings.Contains(err.Error(), "is of other edges, cora (got citeseer)") {
 		t.Errorf("the ledger of another data set: %v", err)
 	}
 }

@@ -158,8 +158,8 @@ func TestEqualMasksDifferByInput(t *testing.T) {
 	}
 }
 
-// TestSumsOfOneIDHaveOtherMasks: a sum that is repeated under its ID is masked anew, else the difference of two messages
-// is the difference of the numbers.
+// TestSumsOfOneIDHaveOtherMasks: a sum that is repeated under its ID is masked anew, else the difference of two
+// messages is the difference of the numbers.
 func TestSumsOfOneIDHaveOtherMasks(t *testing.T) {
 	var wire *tap
 	errs := together(t, 3, func(rank int, under comm.Transport) comm.Transport {
@@ -171,7 +171,8 @@ func TestSumsOfOneIDHaveOtherMasks(t *testing.T) {
 	}, func(g *comm.Group) error {
 		r, err := New(context.Background(), Terms{Least: 3}, g)
 		for k := 0; k < 2 && err == nil; k++ {
-			_, err = r.Reduce(context.Background(), &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Counts: make([]int64, 9)})
+			_, err = r.Reduce(context.Background(), &comm.Contribution{ID: comm.ReduceID{Kind: "test"},
+				Counts: make([]int64, 9)})
 		}
 		return err
 	})

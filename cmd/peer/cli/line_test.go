@@ -206,7 +206,8 @@ func TestEventsToStdout(t *testing.T) {
 func TestTimeLeft(t *testing.T) {
 	var log bytes.Buffer
 	w := NewWatch(&log, false)
-	w.Event(train.Event{Kind: train.RoundEnd, Done: 21, Total: 100, Val: math.NaN(), Loss: math.NaN()}) // of a run that was resumed
+	// of a run that was resumed
+	w.Event(train.Event{Kind: train.RoundEnd, Done: 21, Total: 100, Val: math.NaN(), Loss: math.NaN()})
 	w.began, w.last = w.began.Add(-6*time.Second), w.last.Add(-6*time.Second)
 	w.Event(train.Event{Kind: train.RoundEnd, Done: 23, Total: 100, Val: math.NaN(), Loss: math.NaN()})
 	if !strings.Contains(log.String(), " left=3") {

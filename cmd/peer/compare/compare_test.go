@@ -249,7 +249,8 @@ func TestPoints(t *testing.T) {
 // and −1 over nodes.
 func TestBootstrap(t *testing.T) {
 	const n = 400
-	a, b := part{Scores: mat.New(n, 2), Labels: graph.Labels{Classes: 2, Class: make([]int32, n)}}, part{Scores: mat.New(n, 2)}
+	a, b := part{Scores: mat.New(n, 2), Labels: graph.Labels{Classes: 2, Class: make([]int32, n)}},
+		part{Scores: mat.New(n, 2)}
 	b.Labels = a.Labels
 	sum, squares := 0.0, 0.0
 	for i := range n {

@@ -109,14 +109,16 @@ func TestReadEdgesFaults(t *testing.T) {
 		cfg              Config
 		want             []string
 	}{
-		{name: "suffix", file: "a.foo", want: []string{"a.foo", `format of edges must be text, csv, tsv, parquet or npz, by --edge-format or the name's suffix (got "foo")`, "own-data.md"}},
+		{name: "suffix", file: "a.foo", want: []string{"a.foo", `format of edges must be text, csv, tsv, parquet or ` +
+			`npz, by --edge-format or the name's suffix (got "foo")`, "own-data.md"}},
 		{name: "one column", file: "a.el", text: "1 2\n3\n", want: []string{"a.el", "line 2", "there must be at least 2 columns (got 1)"}},
 		{name: "no number", file: "a.el", text: "1 x\n", want: []string{"line 1", "column 2", `must be the number of a node (got "x")`}},
 		{name: "negative", file: "a.el", text: "1 -2\n", want: []string{"line 1", `"-2"`}},
 		{name: "too large", file: "a.el", text: "\n1 4294967296\n", want: []string{"line 2", "line 2: node must be 0 to 2147483646 (got 4294967296)"}},
 		{name: "wraps around", file: "a.el", text: "1 18446744073709551617\n", want: []string{"line 1", `must be the number of a node, at most 9223372036854775807 (got "18446744073709551617")`}},
 		{name: "a gap", file: "a.el", text: "1 2000000000\n", want: []string{"2000000000 nodes and 1 edges"}},
-		{name: "beyond the nodes", file: "a.el", text: "0 2\n", cfg: Config{Nodes: 2}, want: []string{"line 1", "line 1: node must be 0 to 1 (got 2)"}},
+		{name: "beyond the nodes", file: "a.el", text: "0 2\n", cfg: Config{Nodes: 2},
+			want: []string{"line 1", "line 1: node must be 0 to 1 (got 2)"}},
 		{name: "weight must be a finite number above 0 (got 0)", file: "a.el", text: "1 2 0\n", cfg: Config{Weight: "3"}, want: []string{"line 1", "weight must be a finite number above 0 (got 0)"}},
 		{name: "weight must be a finite number above 0 (got NaN)", file: "a.el", text: "1 2 nan\n", cfg: Config{Weight: "3"}, want: []string{"line 1", "weight must be a finite number above 0 (got NaN)"}},
 		{name: "a weight beyond floats", file: "a.el", text: "1 2 1e39\n", cfg: Config{Weight: "3"}, want: []string{"line 1", "column 3", `weight must be a number above 0, at most 3.4e+38 (got "1e39")`}},

@@ -10,7 +10,8 @@ import (
 // Nodes of a list without 0 are numbered from 1, and their numbers are their names.
 func TestNumberedFromOne(t *testing.T) {
 	for text, want := range map[string]string{
-		"1 2\n2 3\n": "3 1,2,3", "\ufeff1 2\n2 3\n": "3 1,2,3", "1\x00 \x002\x00\n\x002\x00 \x003\x00\n\x00": "3 1,2,3", "0 2\n2 3\n": "4 ", "2 3\n": "4 ",
+		"1 2\n2 3\n": "3 1,2,3", "\ufeff1 2\n2 3\n": "3 1,2,3", "1\x00 \x002\x00\n\x002\x00 \x003\x00\n\x00": "3 1,2,3",
+		"0 2\n2 3\n": "4 ", "2 3\n": "4 ",
 	} {
 		path := filepath.Join(t.TempDir(), "a.el")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

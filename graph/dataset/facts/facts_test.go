@@ -127,7 +127,8 @@ func TestArrays(t *testing.T) {
 		}
 		return l
 	}
-	floats, oneHot := graph.Labels{Classes: 1, Values: make([]float32, n)}, graph.Labels{Classes: 3, Bits: make([]uint8, 3*n)}
+	floats, oneHot := graph.Labels{Classes: 1, Values: make([]float32, n)},
+		graph.Labels{Classes: 3, Bits: make([]uint8, 3*n)}
 	copied, many := mat.New(n, 2), graph.Labels{Classes: 30, Class: make([]int32, n)}
 	for i := range n {
 		floats.Values[i], oneHot.Bits[3*i+i%3] = float32(i%3), 1
@@ -141,15 +142,22 @@ func TestArrays(t *testing.T) {
 		{of(nil), mat.Dense{}, "auto", ""},
 		{of([]string{"a", "b", "c"}), mat.Dense{}, "auto", ""},
 		{of([]string{"1", "2", "3"}), mat.Dense{}, "auto", ""},
-		{of([]string{"10", "12", "30"}), mat.Dense{}, "auto", "y has gaps in its class numbers, no node has 11, 13 to 29: its 3 classes are 10, 12, 30"},
-		{of([]string{"-1", "0", "1"}), mat.Dense{}, "auto", "y has -1, which is a class here: an empty text, or NaN with task classification, is no label"},
-		{of(nil), copied, "auto", "column 1 of x alone predicts y for 100.0 % of the nodes: it may be the label in disguise: leave it out"},
-		{floats, mat.Dense{}, "auto", "y has floats, which make a regression, but only 3 whole numbers: task classification makes them classes"},
+		{of([]string{"10", "12", "30"}), mat.Dense{}, "auto",
+			"y has gaps in its class numbers, no node has 11, 13 to 29: its 3 classes are 10, 12, 30"},
+		{of([]string{"-1", "0", "1"}), mat.Dense{}, "auto",
+			"y has -1, which is a class here: an empty text, or NaN with task classification, is no label"},
+		{of(nil), copied, "auto", "column 1 of x alone predicts y for 100.0 % of the nodes: it may be the label in " +
+			"disguise: leave it out"},
+		{floats, mat.Dense{}, "auto",
+			"y has floats, which make a regression, but only 3 whole numbers: task classification makes them classes"},
 		{floats, mat.Dense{}, "regression", ""},
-		{oneHot, mat.Dense{}, "auto", "y has 3 columns for any number of classes a node, but each node has one class: give y.argmax(axis=1)"},
-		{many, mat.Dense{}, "auto", "y has 30 classes for 60 nodes: it looks like a regression target (task regression predicts it as a number)"},
+		{oneHot, mat.Dense{}, "auto", "y has 3 columns for any number of classes a node, but each node has one " +
+			"class: give y.argmax(axis=1)"},
+		{many, mat.Dense{}, "auto", "y has 30 classes for 60 nodes: it looks like a regression target (task " +
+			"regression predicts it as a number)"},
 	} {
-		got, err := Warnings(t.TempDir(), &graph.Graph{Labels: c.l, X: graph.Features{Dense: c.x}, Split: make([]graph.Split, n)}, c.task)
+		got, err := Warnings(t.TempDir(), &graph.Graph{Labels: c.l, X: graph.Features{Dense: c.x},
+			Split: make([]graph.Split, n)}, c.task)
 		if err != nil || strings.Join(got, "\n") != c.want {
 			t.Errorf("%q, %v, want %q", got, err, c.want)
 		}

@@ -37,8 +37,10 @@ func TestNpyFaults(t *testing.T) {
 		{"header cut", member(1, good)[:30], "truncated"},
 		{"giant header", []byte("\x93NUMPY\x02\x00\xff\xff\xff\xff"), "header must have at most 4096 bytes (got 4294967295)"},
 		{"header text", member(1, "{'descr': '<i4'}"), "is not {'descr'"},
-		{"big-endian", member(1, strings.Replace(good, "<", ">", 1), 1, 0, 0, 0), "texts of a fixed length, in this machine's byte order (got >i4)"},
-		{"objects", member(1, strings.Replace(good, "<i4", "|O", 1), 1, 0, 0, 0), "(got |O): convert it by astype, texts of objects by astype(str)"},
+		{"big-endian", member(1, strings.Replace(good, "<", ">", 1), 1, 0, 0, 0),
+			"texts of a fixed length, in this machine's byte order (got >i4)"},
+		{"objects", member(1, strings.Replace(good, "<i4", "|O", 1), 1, 0, 0, 0),
+			"(got |O): convert it by astype, texts of objects by astype(str)"},
 		{"Fortran", member(1, strings.NewReplacer("False", "True", "(1,)", "(1, 1, 1)").Replace(good), 1, 0, 0, 0), "in Fortran order must have at most 2 dimensions (got [1, 1, 1])"},
 		{"too few values", member(1, good, 1, 0, 0), "needs more than the 0 values"},
 		{"trailing bytes", member(1, good, 1, 0, 0, 0, 0), "takes 4 bytes, the member holds 5"},
@@ -98,7 +100,8 @@ func TestNpyTypes(t *testing.T) {
 	check(narrow, []int32{-1, 2}, err)
 	data = member(1, head("|O", "(1,)"), 0)
 	_, _, err = readValues[int32](one(data), int64(len(data)), nil)
-	graphtest.Refused(t, err, "texts of a fixed length", "(got |O): convert it by astype, texts of objects by astype(str)")
+	graphtest.Refused(t, err, "texts of a fixed length",
+		"(got |O): convert it by astype, texts of objects by astype(str)")
 	data = member(1, head("|b1", "(2,)"), 1, 2)
 	_, _, err = readValues[uint8](one(data), int64(len(data)), nil)
 	graphtest.Refused(t, err, "entry 1 must be 0 or 1 (got 2)")
@@ -184,7 +187,8 @@ func TestTexts(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	data := member(1, "{'descr': '|S3', 'fortran_order': False, 'shape': (2,), }", 'a', 'b', 'c', 'd', 0, 0)
-	if got, _, err := readTexts(bytes.NewReader(data), int64(len(data)), nil); err != nil || !slices.Equal(got, []string{"abc", "d"}) {
+	if got, _, err := readTexts(bytes.NewReader(data), int64(len(data)), nil); err != nil ||
+		!slices.Equal(got, []string{"abc", "d"}) {
 		t.Errorf("%q, %v", got, err)
 	}
 	want := []rune{'a', 0, 'ü', '😀'}

@@ -187,12 +187,14 @@ func TestTablesRefused(t *testing.T) {
 	empty.Nodes = append(empty.Nodes, "ward="+filepath.Join(dir, "wards.csv"))
 	empty.Edges = append(empty.Edges, "patient-lies-ward="+filepath.Join(dir, "lies.csv"))
 	holes, _, err := empty.Read() // a type and a relation without rows
-	if err != nil || holes.N() != g.N() || len(holes.Adj.Col) != edges || holes.Types.Count() != 4 || holes.Valid() != nil {
+	if err != nil || holes.N() != g.N() || len(holes.Adj.Col) != edges || holes.Types.Count() != 4 ||
+		holes.Valid() != nil {
 		t.Errorf("with a type without rows: %+v (%v)", holes, err)
 	}
 	c.Edges = c.Edges[:2] // a relation without a table has no edges
 	less, f, err := c.Read()
-	if err != nil || len(less.Adj.Col) >= edges || !slices.Equal(less.Typed.Names, g.Typed.Names) || len(f.Relations) != 3 {
+	if err != nil || len(less.Adj.Col) >= edges || !slices.Equal(less.Typed.Names, g.Typed.Names) ||
+		len(f.Relations) != 3 {
 		t.Errorf("%d of %d edges, relations %v (%v)", len(less.Adj.Col), edges, f.Relations, err)
 	}
 	c.Tables.Like = []byte(`{"id":"id"}`)
