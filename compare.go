@@ -53,8 +53,8 @@ func Compare(ctx context.Context, g *graph.Graph, shards []*shard.Shard, trials 
 	return all, nil
 }
 
-// settled returns p with the metric and the positive class that follow from the labels of all shards, so that all trials have
-// the same.
+// settled returns p with the metric and the positive class that follow from the labels of all shards, so that all
+// trials have the same.
 func settled(p Plan, shards []*shard.Shard) Plan {
 	if len(shards) == 0 || sound(shards...) != nil || p.Task.Links() {
 		return p

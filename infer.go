@@ -137,7 +137,8 @@ func (s *Session) sent(p Plan) Traffic {
 }
 
 // Embed returns the hidden rows of all nodes of g, [N × H]: those that m's last linear map reads (infer.Run), or its
-// decoder of links; empty if there are none. m.Spec.Unlabelled warns of labels that g lacks. If m and g do not fit, the error is an *InputError.
+// decoder of links; empty if there are none. m.Spec.Unlabelled warns of labels that g lacks. If m and g do not fit, the
+// error is an *InputError.
 func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 	if err := applies(m, g); err != nil {
 		return mat.Dense{}, input(err)

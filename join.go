@@ -184,8 +184,9 @@ func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*s
 	if err != nil {
 		return nil, err
 	}
-	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: greeting, event: keeper.Event, waiting: new(atomic.Int64),
-		count: keeper.counting(p, s.Shard)}
+	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: greeting, event: keeper.Event,
+		waiting: new(atomic.Int64),
+		count:   keeper.counting(p, s.Shard)}
 	if p.Contest() {
 		at.event = ofCandidates(keeper.Event)
 	}
@@ -267,15 +268,16 @@ func (a *seat) train(ctx context.Context) (*Result, error) {
 // declineTime is how long a site that cannot take part looks for the others.
 const declineTime = 3 * time.Second
 
-// Decline tells the other members of p that s cannot take part, if it can dial them: else they would wait for it. A site
-// with checkpoints does not: its next process may go on.
+// Decline tells the other members of p that s cannot take part, if it can dial them: else they would wait for it. A
+// site with checkpoints does not: its next process may go on.
 func Decline(ctx context.Context, p Plan, s Site) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	held, _ := (&checkpoint.Store{Dir: s.State}).List()
 	if err != nil || ctx.Err() != nil || len(held) > 0 {
 		return
 	}
-	h, err := p2p.Listen(node.Config{Identity: s.Identity, Transport: p.Carrier, MaxPeers: len(p.Members), Relays: p.Relays, PeerTimeout: p.PeerTimeout})
+	h, err := p2p.Listen(node.Config{Identity: s.Identity, Transport: p.Carrier, MaxPeers: len(p.Members),
+		Relays: p.Relays, PeerTimeout: p.PeerTimeout})
 	if err != nil {
 		return
 	}

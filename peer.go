@@ -106,7 +106,8 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	}
 	text := "figures"
 	if told := t.final.Told(); told != nil {
-		text = fmt.Sprintf("figures, and this site's own: %s %.0f %% over %d test nodes or more", t.final.Metric, 100*told.Metric, told.Rows)
+		text = fmt.Sprintf("figures, and this site's own: %s %.0f %% over %d test nodes or more", t.final.Metric,
+			100*told.Metric, told.Rows)
 		t.note(Event{Kind: train.Note, Text: "the other sites were told " + strings.TrimPrefix(text, "figures, and ")})
 	}
 	t.note(Event{Kind: train.Trace, Text: text, Sent: t.sent()})
@@ -179,7 +180,8 @@ func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
 		return nil, input(err)
 	}
 	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
-	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric,
+		draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if c.Links != nil {
 		one.ranks = t.Ranks
 	}
@@ -201,7 +203,8 @@ func (p *peer) sampled(m *session.Member) (*trainer, error) {
 		return nil, input(err)
 	}
 	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
-	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric,
+		draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if c.Links != nil {
 		one.ranks = t.Ranks
 	}
@@ -248,7 +251,8 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 	if t.Leaves = p.plan.Leaves > 0; t.Leaves {
 		t.Checkpoints = nil // sums are kept in place of states: leaf.Journal
 	}
-	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric, draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
+	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric,
+		draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if p.plan.LeafEdges {
 		one.beyond = func(n closedform.Neighbours) { t.Beyond = n }
 	}

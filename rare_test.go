@@ -142,7 +142,8 @@ func TestRareClass(t *testing.T) {
 				near("AUC", []float64{float64(r.Figures.Val.AUC), float64(r.Figures.Test.AUC)}[k], auc)
 				bins := ended[r.Ends] // of class-means that of a candidate, perhaps another one
 				x, bound := []float64{bins.Val, bins.Test}[k], []float64{bins.ValBound, bins.TestBound}[k]
-				if off := math.Abs(x - *set.set); c.method != "class-means" && (!(off <= bound+1e-9) || bound > 0.05 || bound == 0) {
+				if off := math.Abs(x - *set.set); c.method != "class-means" && (!(off <= bound+1e-9) ||
+					bound > 0.05 || bound == 0) {
 					t.Errorf("from bins %v within %v, by the scores %v", x, bound, *set.set)
 				}
 				near("the metric", *set.set, map[string]float64{"auc": auc, "ap": ap}[c.chosen])

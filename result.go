@@ -75,8 +75,9 @@ type Result struct {
 
 	Runs []*Result // of a plan with several, by seed, this one among them, the others without hidden rows; nil: there was one
 
-	scored     [2][]eval.Scored // nodes that validate, and test nodes, of each peer of this process that has their logits
-	unmeasured string           // why there are no figures; empty: there are, or nobody tried
+	// nodes that validate, and test nodes, of each peer of this process that has their logits
+	scored     [2][]eval.Scored
+	unmeasured string // why there are no figures (empty = there are, or nobody tried)
 }
 
 // add adds what another peer of this process sent, has and measured by itself.

@@ -74,8 +74,8 @@ func (g Gate) Runs(own *shard.Shard) dp.Ledger {
 	return dp.Ledger{Path: filepath.Join(dir, "runs-"+data[:16]+".jsonl"), Data: data}
 }
 
-// counting returns what adds a run by p to the ledger of runs, once. It does nothing without a policy, and if the run goes
-// on from an earlier process. A run that cannot be counted is warned of.
+// counting returns what adds a run by p to the ledger of runs, once. It does nothing without a policy, and if the run
+// goes on from an earlier process. A run that cannot be counted is warned of.
 func (k *gatekeeper) counting(p Plan, own *shard.Shard) func() {
 	if k.Policy == nil || k.Continues() {
 		return func() {}

@@ -99,7 +99,8 @@ func (l Local) contest(ctx context.Context, all []plan.Candidate) (*Result, erro
 			return r, r.verdict(sent.Total()), nil
 		},
 		// A fault of the machine says nothing of a candidate.
-		Lost: func(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENOSPC) }, Load: one})
+		Lost: func(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENOSPC) },
+		Load: one})
 	if err == nil {
 		r.exact()
 		r.warn(l.OnEvent)

@@ -52,7 +52,7 @@ func (t *Tables) schema() schema {
 	return t.nodes[0].schema(t.cfg.MinTexts)
 }
 
-// schema is that of one table of nodes, without the texts that fewer nodes than least have.
+// schema describes one table of nodes, without the texts that fewer nodes than least have.
 func (t *nodeTable) schema(least int) schema {
 	s, p := schema{Encoding: t.ImportConfig.Encoding()}, t.profile
 	of := told(p.Columns, least)
@@ -347,7 +347,8 @@ func agreeColumns(sites []string, schemas []columnSchema) (out []column.Column, 
 	for q, s := range schemas {
 		for _, c := range s.Columns {
 			if _, ok := place[0][c.Name]; !ok {
-				return nil, fmt.Errorf("align: %s has a column %.40q, which %s has not%s: add it there, or ignore it here",
+				return nil, fmt.Errorf("align: %s has a column %.40q, which %s has not%s: add it there, or "+
+					"ignore it here",
 					sites[q], c.Name, sites[0], writes(sites[0], c.Name, schemas[0]))
 			}
 		}
@@ -419,7 +420,8 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 			break
 		}
 		if unclear >= 0 {
-			return out, fmt.Errorf("align: the dates of column %.40q are day first at one site and month first at another, "+
+			return out, fmt.Errorf("align: the dates of column %.40q are day first at one site and month "+
+				"first at another, "+
 				"and at %s they can be either: say there which (--date %.40s:dmy or :mdy)", name, sites[unclear], name)
 		}
 		out.MonthFirst = !schemas[by].Marks[place[by][name]].DayFirst // each site reads its own

@@ -27,9 +27,10 @@ type SiteConfig struct {
 	NodeTables, EdgeTables []string
 	Sites                  []string // names of all: one that means missing elsewhere is one here
 	Here                   string   // this site's name; where a nodes' table has a column Site, each of its cells
-	SourceSite             string   // column of the edges with the site of the source, if empty Here ("" = all are here)
-	TargetSite             string   // the same for the target
-	MinTexts               int      // nodes of this site that must have a text or a class before the others get it
+	// column of the edges with the site of the source, if empty Here ("" = all are here)
+	SourceSite string
+	TargetSite string // the same for the target
+	MinTexts   int    // nodes of this site that must have a text or a class before the others get it
 }
 
 // Validate reports every field that is out of its bounds, or nil.
@@ -318,7 +319,9 @@ func (t *Tables) readNodes(c *nodeTable, e *dataset.Encoding) (*graph.Graph, map
 }
 
 // rows returns what gives the row of columns of each edge.
-func (c *edgeTable) rows(e *dataset.Encoding, t *table.Table) (func(cells []string, line int) ([]float32, error), error) {
+func (c *edgeTable) rows(
+	e *dataset.Encoding, t *table.Table,
+) (func(cells []string, line int) ([]float32, error), error) {
 	here := *e
 	here.EdgeColumns = dated(e.EdgeColumns, c.profile)
 	return here.EdgeRows(t)

@@ -16,7 +16,8 @@ import (
 func (t *Trainer) participant() recovery.Participant {
 	given := t.config
 	given.Metric = t.asked
-	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: given.Fingerprint(), Model: train.Fingerprint(t.config.Spec), Partition: t.shard.Fingerprint,
+	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: given.Fingerprint(),
+		Model: train.Fingerprint(t.config.Spec), Partition: t.shard.Fingerprint,
 		Shape: recovery.Shape{Stages: 1, Rounds: t.config.Rounds, Slab: len(t.slab.Value), Labels: t.counted()}, Checkpoints: t.Checkpoints,
 		Own: t.own != nil}
 }

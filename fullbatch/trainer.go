@@ -92,7 +92,8 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	steps := tape.New()
-	t := &Trainer{config: c, asked: c.Metric, whole: s, model: m, key: rng.New(c.Seed), tape: steps, infer: steps.Inference(), at: train.Position{BestRound: -1}}
+	t := &Trainer{config: c, asked: c.Metric, whole: s, model: m, key: rng.New(c.Seed), tape: steps,
+		infer: steps.Inference(), at: train.Position{BestRound: -1}}
 	if c.Links != nil {
 		var err error
 		if t.links, err = links.New(*c.Links, c.Seed, s); err != nil {
@@ -126,7 +127,8 @@ func (t *Trainer) learnFrom(s *shard.Shard) {
 	}
 	t.input = t.model.Encoder.Input(t.model.Spec.Reads(s.X))
 	if spec := t.model.Spec; spec.Encoder.Labels > 0 {
-		t.input = graph.Columns([]graph.Features{t.input, graph.OneHot(graph.ClassIn(graph.Train, s.Labels, s.Split), spec.Classes)})
+		t.input = graph.Columns([]graph.Features{t.input, graph.OneHot(graph.ClassIn(graph.Train, s.Labels, s.Split),
+			spec.Classes)})
 	}
 }
 
@@ -331,7 +333,8 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 }
 
 // compare compares scores with labels, of all workers.
-func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, scores mat.Dense, labels graph.Labels, bins int) (metric, loss, bound float64, err error) {
+func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, scores mat.Dense, labels graph.Labels,
+	bins int) (metric, loss, bound float64, err error) {
 	return joint.Compare(ctx, r, id, t.config.Config, t.shard.Nodes, scores, labels, bins)
 }
 
@@ -354,7 +357,8 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 		return err
 	}
 	if c := t.model.Spec.CorrectSmooth; c != nil {
-		if scores, err = c.Apply(scores, graph.ClassIn(graph.Train, t.shard.Labels, t.shard.Split), t.spread(ctx, r)); err != nil {
+		if scores, err = c.Apply(scores, graph.ClassIn(graph.Train, t.shard.Labels, t.shard.Split),
+			t.spread(ctx, r)); err != nil {
 			return err
 		}
 	}

@@ -206,7 +206,8 @@ func Bins(spec nn.Spec) int {
 }
 
 // test returns the metric over the test nodes of all peers; s has their splits as they were given.
-func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metric, bound float64, nodes int64, err error) {
+func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metric, bound float64,
+	nodes int64, err error) {
 	none := graph.Labels{Classes: p.model.Spec.Classes}.None(p.model.Spec.Kind(), 0).Standardised(p.model.Spec.Units)
 	a := eval.NewAccumulator(p.Metric, none, Bins(p.model.Spec))
 	counts := make([]int64, a.Size())

@@ -71,7 +71,8 @@ func (p *run) encoded(ctx context.Context, v *train.GraphView) (graph.Features, 
 		x = p.model.Encoder.WithClasses(x, logits)
 	}
 	if enc.Labels > 0 {
-		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.ClassIn(graph.Train, s.Labels, s.Split), p.model.Spec.Classes)})
+		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.ClassIn(graph.Train, s.Labels, s.Split),
+			p.model.Spec.Classes)})
 	}
 	if enc.Hops == 0 {
 		return x, nil
@@ -253,17 +254,18 @@ func (p *run) smooth(ctx context.Context, logits mat.Dense) (mat.Dense, error) {
 		return logits, err
 	}
 	sums, exact, edges := 0, p.sender.Exact(), v.Normalised(graph.Symmetric)
-	return p.model.Spec.CorrectSmooth.Apply(logits, graph.ClassIn(graph.Train, p.shard.Labels, p.shard.Split), smooth.Spread{
-		Hop: func(x mat.Dense) (mat.Dense, error) {
-			rows, err := exact.Halo(ctx, graph.Features{Dense: x}, false, "logits to smooth")
-			if err != nil {
-				return mat.Dense{}, err
-			}
-			return aggregate.Features(aggregate.Sum{}, edges, rows).Dense, nil
-		},
-		Sum: func(x []float64) error {
-			sums++
-			return comm.SumReals(ctx, p.sums, comm.ReduceID{Kind: "scale of the errors", Step: sums}, x)
-		},
-	})
+	return p.model.Spec.CorrectSmooth.Apply(logits, graph.ClassIn(graph.Train, p.shard.Labels, p.shard.Split),
+		smooth.Spread{
+			Hop: func(x mat.Dense) (mat.Dense, error) {
+				rows, err := exact.Halo(ctx, graph.Features{Dense: x}, false, "logits to smooth")
+				if err != nil {
+					return mat.Dense{}, err
+				}
+				return aggregate.Features(aggregate.Sum{}, edges, rows).Dense, nil
+			},
+			Sum: func(x []float64) error {
+				sums++
+				return comm.SumReals(ctx, p.sums, comm.ReduceID{Kind: "scale of the errors", Step: sums}, x)
+			},
+		})
 }

@@ -435,7 +435,8 @@ func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (
 }
 
 // compare compares logits with the labels of a split, of all peers.
-func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, logits mat.Dense, split graph.Split, bins int) (metric, loss, bound float64, err error) {
+func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, logits mat.Dense, split graph.Split,
+	bins int) (metric, loss, bound float64, err error) {
 	nodes := t.shard.NodesIn(split)
 	return joint.Compare(ctx, r, id, t.config.Config, t.shard.Nodes, logits.Select(nodes), t.shard.Labels.Select(nodes), bins)
 }

@@ -179,8 +179,9 @@ func (r Recipe) propagation(hops int, alpha float32) Recipe {
 type Key = rng.Key
 
 // Register adds a convolution of one's own to the table, from init or before any plan is read: plans name it, each
-// method trains it by its traits, and model files have its name and parameters, whose names begin with that of the layer. All
-// members of a run, and all who read its model, register it. Without a Recipe it has gcn's. A name must be new.
+// method trains it by its traits, and model files have its name and parameters, whose names begin with the name of the
+// layer. All members of a run, and all who read its model, register it. Without a Recipe it has gcn's. A name must be
+// new.
 func Register(c Convolution, build func(name string, s LayerSpec, key Key) Conv) {
 	if _, taken := ConvolutionNamed(c.Name); taken || c.Name == "" {
 		panic(fmt.Sprintf("nn: the name of a convolution must be new (got %q)", c.Name))

@@ -102,8 +102,8 @@ func (m *Model) keepsHead(k int) bool {
 	return m.Layers[k].Head != nil && (m.Spec.LayerOutput == Logits || k == len(m.Layers)-1)
 }
 
-// Infer returns the logits of all nodes of g, N×C, computed on the whole graph; numbers are standardised (Spec.Units). Some
-// models read labels of g (Spec.ReadsLabels); Spec.Unlabelled warns if it has none.
+// Infer returns the logits of all nodes of g, N×C, computed on the whole graph; numbers are standardised (Spec.Units).
+// Some models read labels of g (Spec.ReadsLabels); Spec.Unlabelled warns if it has none.
 func (m *Model) Infer(g *graph.Graph) (mat.Dense, error) {
 	in, err := *g, error(nil)
 	if in.Labels, in.Split, err = m.Spec.Given(g.Labels, g.Split, g.N()); err != nil {
@@ -144,7 +144,8 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 		x = m.Encoder.WithClasses(x, form.Infer(g, m.Encoder.Input(g.X)))
 	}
 	if m.Spec.Encoder.Labels > 0 {
-		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.ClassIn(graph.Train, g.Labels, g.Split), m.Spec.Classes)})
+		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.ClassIn(graph.Train, g.Labels, g.Split),
+			m.Spec.Classes)})
 	}
 	if hops := m.Spec.Encoder.Hops; hops > 0 {
 		x = withHops(graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN), x, hops)

@@ -41,7 +41,7 @@ func (s Spec) ReadsLabels() (train, val bool) {
 	return train || s.CorrectSmooth != nil, s.SiteShares != nil
 }
 
-// Unlabelled returns a warning if the model reads labels that no node has; empty: it has all that it reads.
+// Unlabelled returns a warning if the model reads labels that no node has (empty = it has all that it reads).
 func (s Spec) Unlabelled(l graph.Labels, split []graph.Split) string {
 	var lacks []string
 	train, val := s.ReadsLabels()
@@ -62,8 +62,8 @@ func (s Spec) Unlabelled(l graph.Labels, split []graph.Split) string {
 		"predictions for the nodes of the training run differ from the run's", strings.Join(lacks, " and "))
 }
 
-// Given returns the labels and splits of n nodes as the model reads them. There may be none, or without names of classes none
-// of the last ones.
+// Given returns the labels and splits of n nodes as the model reads them. There may be none, or without names of
+// classes none of the last ones.
 func (s Spec) Given(l graph.Labels, split []graph.Split, n int) (graph.Labels, []graph.Split, error) {
 	if split == nil || l.Classes == 0 {
 		split = make([]graph.Split, n)
@@ -76,7 +76,8 @@ func (s Spec) Given(l graph.Labels, split []graph.Split, n int) (graph.Labels, [
 	case fits && s.Kind() == target.Single && l.Names == nil && l.Classes < s.Classes:
 		l.Classes = s.Classes
 	case !fits || l.Classes != s.Classes:
-		return l, split, fmt.Errorf("nodes must have labels of %d classes for task %s, or none: the model reads them (got %d, %s)",
+		return l, split, fmt.Errorf("nodes must have labels of %d classes for task %s, or none: the model reads "+
+			"them (got %d, %s)",
 			s.Classes, s.Task, l.Classes, l.Kind())
 	}
 	return l, split, nil

@@ -66,8 +66,10 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	}
 	_, err := p.Identify(first)
 	errs := faults{err}
-	if k := first.Labels.Kind(); p.Task.Kind == "regression" && k != target.Numbers || p.Task.Kind == "classification" && k == target.Numbers {
-		errs.add("task must be auto (got %s): the labels of %s are %s already", p.Task.Kind, first.Name, map[bool]string{true: "numbers", false: "classes"}[k == target.Numbers])
+	if k := first.Labels.Kind(); p.Task.Kind == "regression" && k != target.Numbers ||
+		p.Task.Kind == "classification" && k == target.Numbers {
+		errs.add("task must be auto (got %s): the labels of %s are %s already", p.Task.Kind, first.Name,
+			map[bool]string{true: "numbers", false: "classes"}[k == target.Numbers])
 	}
 	for _, s := range [][2]string{{"sums", p.Sums}, {"updates", p.Updates}} {
 		if bits, narrow := narrowBits[s[1]]; narrow && first.Parts > comm.MaxMembers(bits) {

@@ -52,8 +52,8 @@ type Plan struct {
 	Budget Megabytes `yaml:"budget" experimental:"true" when:"method=contest" default:"50" bounds:"(0, )" help:"MB that all plans tried may send together"`
 	// Every random choice follows from the seed, except the noise of epsilon.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
-	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. With auto, labels are what
-	// the data set has; classification makes its numbers classes, regression makes them targets.
+	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. With auto, labels are
+	// what the data set has; classification makes its numbers classes, regression makes them targets.
 	// links:RELATION,… predicts only those relations, each as NAME, where relation "NAME (inverse)" runs the other
 	// way, or as NAME=REVERSE. Edges that are held out are taken out of the reverse as well. Without a method, links are
 	// learned by layer-wise.
@@ -135,9 +135,9 @@ type Plan struct {
 	// class that fewer training nodes of all sites have, or the second one if both have as many.
 	Positive string `yaml:"positive" default:"" help:"class of two that figures are of (default: the rarer)"`
 	// What the threshold between two classes is chosen for, on the validation nodes: f1, recall@precision=P or
-	// precision@recall=R, all of the positive class, with P or R as the least that is accepted. Where nodes have several classes, each
-	// class has its own threshold, chosen in the same way. Empty: the more probable class is predicted, or each of several
-	// that is more probable than not.
+	// precision@recall=R, all of the positive class, with P or R as the least that is accepted. Where nodes have
+	// several classes, each class has its own threshold, chosen in the same way. Empty: the more probable class is
+	// predicted, or each of several that is more probable than not.
 	Threshold string `yaml:"threshold" default:"" help:"goal of the threshold of two, or of several classes"`
 	// What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. balanced weights each class by
 	// the inverse of its fraction of the training labels. If nodes have several classes it is the weight of the class's own
@@ -159,12 +159,12 @@ type Plan struct {
 	// the file. Encoder pca keeps its components. With layer-wise and layer_output hidden each layer but
 	// the last starts under a new head.
 	Init string `yaml:"init" to:"Init" when:"method=trained" help:"model file from which training starts"`
-	// Metric by which the validation nodes choose the best model. Empty: accuracy, or micro-f1 if a node may have several
-	// classes, or auc if the rarer of two classes has under a quarter of the training labels. With phones it is then
-	// accuracy. An AUC is undefined, and chooses nothing, if the validation nodes have one class only: the plan then
-	// ends as it does without validation nodes. Of classes in order it is rank-mae, by how many ranks a prediction is off,
-	// or qwk, the quadratic weighted kappa; the median of the probabilities is then predicted. Of a numeric target it is r2, mae
-	// or rmse; empty: r2. Of links it is mrr, hits@10 or auc; empty: mrr.
+	// Metric by which the validation nodes choose the best model. Empty: accuracy, or micro-f1 if a node may have
+	// several classes, or auc if the rarer of two classes has under a quarter of the training labels. With phones it is
+	// then accuracy. An AUC is undefined, and chooses nothing, if the validation nodes have one class only: the plan
+	// then ends as it does without validation nodes. Of classes in order it is rank-mae, by how many ranks a prediction
+	// is off, or qwk, the quadratic weighted kappa; the median of the probabilities is then predicted. Of a numeric
+	// target it is r2, mae or rmse; empty: r2. Of links it is mrr, hits@10 or auc; empty: mrr.
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, rank-mae, qwk, r2, mae, rmse, mrr, hits@10" help:"validation metric"`
 
 	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the links of a
@@ -182,7 +182,8 @@ type Plan struct {
 	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
 	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
 	Group int `yaml:"group" when:"method=mini-batch" experimental:"true" to:"Group" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
-	// Features of other peers' nodes that a peer keeps for the next batches: a size, as 64MiB, or a number of MiB. The model does not depend on it.
+	// Features of other peers' nodes that a peer keeps for the next batches: a size, as 64MiB, or a number of MiB. The
+	// model does not depend on it.
 	FeatureCache Mebibytes `yaml:"feature_cache" when:"method=mini-batch" default:"64" bounds:"[0, 1048576]" local:"true" help:"other peers' features to keep, as 64MiB (0 = none)"`
 
 	// Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight for
@@ -279,8 +280,8 @@ type Plan struct {
 	Order string `yaml:"order" when:"method=full-batch" experimental:"true" to:"Order" default:"any" choices:"any, fixed" help:"order of summation"`
 	// Number of peers whose rows are fetched while rows of others are summed.
 	Prefetch int `yaml:"prefetch" to:"Prefetch" when:"method=full-batch" default:"1" bounds:"[0, 1000000]" local:"true" help:"peers whose rows are fetched ahead"`
-	// Rows that a peer keeps although it could fetch them again: a size, as 4GiB, or a number of MiB (0 = no limit). With mini-batch: those of
-	// two groups of batches where group is 0; 0: 1024.
+	// Rows that a peer keeps although it could fetch them again: a size, as 4GiB, or a number of MiB (0 = no limit).
+	// With mini-batch: those of two groups of batches where group is 0; 0: 1024.
 	Memory Mebibytes `yaml:"memory" when:"method=full-batch,mini-batch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"rows to hold in memory, as 4GiB (0 = no limit)"`
 
 	// Number of peers. -1 takes the number of parts of a partition on disk; or the number of sites, if the graph has
@@ -435,8 +436,8 @@ func (e *Encoder) UnmarshalText(text []byte) error {
 	return fmt.Errorf("must be raw, mlp, or pca:K, pca:K+classes or embedding:K with K at least 1 (got %q)", text)
 }
 
-// Task is what a model predicts. Kind is auto, classification, regression or links. Relations are those whose edges are predicted, each as NAME or NAME=REVERSE;
-// none: all. Its text is its kind, or links:RELATION,…
+// Task is what a model predicts. Kind is auto, classification, regression or links. Relations are those whose edges are
+// predicted, each as NAME or NAME=REVERSE; none: all. Its text is its kind, or links:RELATION,…
 type Task struct {
 	Kind      string
 	Relations []string

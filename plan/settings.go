@@ -282,7 +282,8 @@ func either(all []string) string {
 
 // reads reports whether a run by p reads s.
 func (p *Plan) reads(s Setting) bool {
-	return s.Name == "task" && (p.Task.Kind == tasks[1] || p.Task.Kind == tasks[2]) || !slices.ContainsFunc(s.when, func(c condition) bool { return !c.holds(p) })
+	return s.Name == "task" && (p.Task.Kind == tasks[1] || p.Task.Kind == tasks[2]) ||
+		!slices.ContainsFunc(s.when, func(c condition) bool { return !c.holds(p) })
 }
 
 // Shown returns the settings that a run by p reads on several machines, in the order of their declaration.
@@ -407,8 +408,10 @@ func (p *Plan) fault(s Setting, usual string) error {
 	for _, c := range s.when {
 		by, _ := Lookup(c.setting)
 		value := p.Get(by)
-		if !c.holds(p) && !p.reads(s) && (len(by.Choices) == 0 || value == by.Default || slices.Contains(by.Choices, value)) {
-			return fmt.Errorf("%s applies only %s (got %s %s)", strings.Replace(s.Name, "task", "task: links", 1), c.need(), by.Name, cmp.Or(value, "none"))
+		if !c.holds(p) && !p.reads(s) && (len(by.Choices) == 0 || value == by.Default ||
+			slices.Contains(by.Choices, value)) {
+			return fmt.Errorf("%s applies only %s (got %s %s)", strings.Replace(s.Name, "task", "task: links", 1),
+				c.need(), by.Name, cmp.Or(value, "none"))
 		}
 	}
 	choices := s.Choices

@@ -24,9 +24,10 @@ import (
 type Config struct {
 	train.Config
 
-	LocalSteps int `json:"local_steps"` // optimizer steps between two reductions; at least 1. 1 is exact data-parallel training
-	Neighbours int `json:"neighbours"`  // in-edges of a node that a layer trains on, drawn in each round; 0: all
-	PCAPasses  int `json:"pca_passes"`  // encoder pca: products with the Gram matrix; at least 1
+	// optimizer steps between two reductions; at least 1. 1 is exact data-parallel training
+	LocalSteps int `json:"local_steps"`
+	Neighbours int `json:"neighbours"` // in-edges of a node that a layer trains on, drawn in each round; 0: all
+	PCAPasses  int `json:"pca_passes"` // encoder pca: products with the Gram matrix; at least 1
 
 	// Sums is the number format in which parts of the encoder's sums travel: "int16", "int8", "auto" (int16), or
 	// empty for float32.

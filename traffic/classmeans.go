@@ -94,7 +94,8 @@ func (l *sending) finished(c closedform.Config, kind target.Kind) {
 	l.figures(kind, c.Classes)
 }
 
-// moves adds the sums by which logits are corrected for the shares of the classes, with so many likelihoods among the first.
+// moves adds the sums that correct logits for the shares of the classes, with a number of likelihoods among the
+// first.
 func (l *sending) moves(first, second, sites, likelihoods int64) {
 	l.counts("classes that the model gives to validation nodes and to nodes without a label", 1, first, likelihoods)
 	l.counts("right validation nodes of each class, after each move of the logits", 1, second, 0)

@@ -58,7 +58,8 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 		l.stage(c, m, k, metric, wide, updates)
 		l.counts("validation and test metrics", 1, 2*final, 2*wide)
 	}
-	if first, second, sites, likelihoods := c.ShareCounts(); first > 0 { // the second if as many training nodes are of each class
+	// the second if as many training nodes are of each class
+	if first, second, sites, likelihoods := c.ShareCounts(); first > 0 {
 		l.moves(int64(first), int64(second), int64(sites), int64(likelihoods))
 		l.counts("validation and test metrics of the moved logits", 1, 2*final, 2*wide)
 	}

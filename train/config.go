@@ -36,7 +36,8 @@ type Config struct {
 	// [C] what a label of each class counts in the loss; nil: all alike, or as Balanced says.
 	ClassWeights []float32 `json:"class_weights,omitempty"`
 	Positive     int       `json:"positive,omitempty"` // labels.Draw.Positive
-	Inductive    bool      `json:"inductive"`          // validation and test nodes and their edges are absent from training
+	// validation and test nodes and their edges are absent from training
+	Inductive bool `json:"inductive"`
 
 	Init string `json:"init,omitempty"` // SHA-256 of the model file whose parameters training starts from; empty: they are drawn
 

@@ -78,7 +78,8 @@ func (r *Result) Record(e Event) {
 	case StageEnd:
 		s := r.stage(e.Stage, e.StageName)
 		s.Ended, s.BestRound, s.Sent = true, e.BestRound, e.Sent
-		s.Val, s.ValLoss, s.Test, s.TestLoss, s.ValBound, s.TestBound = e.Val, e.ValLoss, e.Test, e.TestLoss, e.ValBound, e.TestBound
+		s.Val, s.ValLoss, s.Test, s.TestLoss, s.ValBound, s.TestBound = e.Val, e.ValLoss, e.Test, e.TestLoss,
+			e.ValBound, e.TestBound
 	}
 }
 
@@ -129,7 +130,8 @@ func (r *Result) EndWithBest(metric eval.Metric) (text string) {
 func (r *Result) Remeasure(k int, e Event) {
 	for i := range r.Stages {
 		if s := &r.Stages[i]; s.Stage == k {
-			s.Val, s.ValLoss, s.Test, s.TestLoss, s.ValBound, s.TestBound = e.Val, e.ValLoss, e.Test, e.TestLoss, e.ValBound, e.TestBound
+			s.Val, s.ValLoss, s.Test, s.TestLoss, s.ValBound, s.TestBound = e.Val, e.ValLoss, e.Test, e.TestLoss,
+				e.ValBound, e.TestBound
 		}
 	}
 }

@@ -170,8 +170,8 @@ func (c *Contest) best() (at int, val float64) {
 	return at, val
 }
 
-// untold returns the candidate that is taken if no metric is defined, as of a ranking of nodes of one class: a usual one, else
-// the simplest; −1: none was trained to its end.
+// untold returns the candidate that is taken if no metric is defined, as of a ranking of nodes of one class: a usual
+// one, else the simplest; −1: none was trained to its end.
 func (c *Contest) untold() (at int) {
 	at = -1
 	for i, a := range c.Verdicts {

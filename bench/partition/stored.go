@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/ingest"
-	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels/measure"
 )
@@ -70,7 +70,8 @@ func (o options) stream(p *page.Page) error {
 // peak is the most memory that this process has held, in MB.
 func peak() int64 { return measure.Resident("VmHWM", false) >> 20 }
 
-func (o options) streamOne(p *page.Page, name, path, out, policy string, k int, memory int64) (r partition.Quality, err error) {
+func (o options) streamOne(p *page.Page, name, path, out, policy string, k int,
+	memory int64) (r partition.Quality, err error) {
 	by, err := o.policy(policy)
 	if err != nil {
 		return r, err

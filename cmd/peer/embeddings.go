@@ -23,7 +23,8 @@ type hiddenRows struct {
 	X   mat.Dense // [len(IDs) × H]
 }
 
-// checkEmbeddings returns an error unless writeHidden can write to path: the name must end in .npz or .parquet. An empty path is no file.
+// checkEmbeddings returns an error unless writeHidden can write to path: the name must end in .npz or .parquet. An
+// empty path is no file.
 func checkEmbeddings(path string) error {
 	if path == "" {
 		return nil
@@ -34,8 +35,8 @@ func checkEmbeddings(path string) error {
 	return cli.Writable(path)
 }
 
-// writeHidden writes all rows to path. An .npz has the arrays ids (text) and embeddings (float32, N×H); a .parquet has the columns
-// id and embedding, a list of H numbers.
+// writeHidden writes all rows to path. An .npz has the arrays ids (text) and embeddings (float32, N×H); a .parquet has
+// the columns id and embedding, a list of H numbers.
 func writeHidden(path string, all []hiddenRows) error {
 	for _, r := range all {
 		if r.X.Rows != len(r.IDs) || r.X.Cols != all[0].X.Cols {

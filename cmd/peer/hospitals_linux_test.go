@@ -120,7 +120,8 @@ func TestHospitals(t *testing.T) {
 			timeout 90 "$PEER" join --plan plan.yaml --identity $x.key --shard $x-part/part-* --wait 30s -q \
 				--out $x-run > $x.log 2>&1 & pids+=($!)
 		done
-		for p in ${pids[@]}; do wait $p || code=1; done; cat *.log; exit ${code:-0}`, `auc [0-9.]+( to [0-9.]+)? % test`, `\bja\b`)
+		for p in ${pids[@]}; do wait $p || code=1; done; cat *.log; exit ${code:-0}`,
+		`auc [0-9.]+( to [0-9.]+)? % test`, `\bja\b`)
 	if len(c.faults) > 0 {
 		return
 	}
@@ -158,7 +159,8 @@ func TestHospitals(t *testing.T) {
 			}
 		}
 	}
-	for _, said := range regexp.MustCompile(`auc (\d+(\.\d+)?) (?:to (\d+) )?% test`).FindAllStringSubmatch(joined, -1) {
+	for _, said := range regexp.MustCompile(`auc (\d+(\.\d+)?) (?:to (\d+) )?% test`).FindAllStringSubmatch(joined,
+		-1) {
 		var low, high float64
 		fmt.Sscan(said[1], &low)
 		if unit := math.Pow10(-max(len(said[2])-1, 0)); said[3] == "" { // as far as rounding and half a digit go

@@ -73,7 +73,8 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 		fmt.Fprintf(text, "test %s: %s of own nodes (%d)\n", out.Metric, report.Measure(out.Metric, score), nodes)
 	}
 	if out.Tested > 0 {
-		fmt.Fprintf(text, "test %s: %s of all peers' nodes (%d)\n", out.Metric, report.Within(out.Metric, out.Test, out.Bound), out.Tested)
+		fmt.Fprintf(text, "test %s: %s of all peers' nodes (%d)\n", out.Metric,
+			report.Within(out.Metric, out.Test, out.Bound), out.Tested)
 	}
 	if q.report == "" {
 		return nil

@@ -123,7 +123,8 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 		out.runs = joined(o)
 		one := *p
 		one.Seed, one.Runs = o.Plan.Seed, 1 // the settings are of the run that is written
-		return out.write(o, one, []*shard.Shard{own}, report.Run{Data: s.warnings, Command: s.again(), Runs: runsTable(o.Metric, out.runs)})
+		return out.write(o, one, []*shard.Shard{own}, report.Run{Data: s.warnings, Command: s.again(),
+			Runs: runsTable(o.Metric, out.runs)})
 	}
 	record, err := s.record(p)
 	if err != nil {

@@ -43,8 +43,8 @@ func (t numberTable) columns(what string, plain func(string) string) (all []stri
 
 func shortNumber(x float64) string { return strconv.FormatFloat(x, 'g', -1, 32) }
 
-// csv writes one line per node: ID, predicted numbers, split, the true numbers as far as they are known, and the site if
-// there are several. plain makes a text one that a spreadsheet does not take for a formula.
+// csv writes one line per node: ID, predicted numbers, split, the true numbers as far as they are known, and the site
+// if there are several. plain makes a text one that a spreadsheet does not take for a formula.
 func (t numberTable) csv(w io.Writer, plain func(string) string) error {
 	c := csv.NewWriter(w)
 	sites := len(t.Rows) > 0 && t.Rows[0].Site != ""
@@ -87,7 +87,8 @@ func (t numberTable) parquet(w io.Writer) error {
 		return err
 	}
 	c.Flush()
-	f := parquet.NewGenericWriter[numberRow](w, parquet.Compression(&parquet.Zstd), parquet.KeyValueMetadata("targets", strings.TrimSpace(list.String())))
+	f := parquet.NewGenericWriter[numberRow](w, parquet.Compression(&parquet.Zstd),
+		parquet.KeyValueMetadata("targets", strings.TrimSpace(list.String())))
 	if _, err := f.Write(t.Rows); err != nil {
 		return err
 	}

@@ -98,7 +98,8 @@ func number(x float64) *float64 {
 func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 	r := result{Method: p.Method, Model: o.Plan.Model, Encoder: o.Plan.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
 		Seed: p.Seed, Test: number(o.Test), Val: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
-		Metric: string(o.Metric), Positive: o.Card.Positive, Kernels: kernels.Name(), PeakRSS: []int64{}, Loss: []*float64{}, Links: predictions(o)}
+		Metric: string(o.Metric), Positive: o.Card.Positive, Kernels: kernels.Name(), PeakRSS: []int64{},
+		Loss: []*float64{}, Links: predictions(o)}
 	r.Tried, r.Sums, r.Privacy = triedOf(o), o.Sums, o.Privacy
 	r.Ranks = o.Links
 	r.Figures, r.Warnings, r.Versions, r.Date = o.Figures, append([]string{}, o.Warnings()...), thisVersion(), time.Now().UTC().Truncate(time.Second)
@@ -232,7 +233,8 @@ func (out output) write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 // print prints the figures of a run, and the files that it wrote. shards are those of this process.
 func (out output) print(w io.Writer, o *heddle.Result, shards []*shard.Shard) error {
 	sum := o.Total()
-	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", shards[0].Name, o.Metric, report.Within(o.Metric, o.Test, o.TestBound),
+	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", shards[0].Name, o.Metric,
+		report.Within(o.Metric, o.Test, o.TestBound),
 		report.Within(o.Metric, o.Val, o.ValBound), o.Seconds)
 	if line := worth(o); line != "" {
 		fmt.Fprintln(w, line)

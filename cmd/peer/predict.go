@@ -182,8 +182,8 @@ func (q question) answer(stdout, text io.Writer) error {
 	return q.writeReport(stdout, text, page)
 }
 
-// measured leaves for a figure those nodes of which the model is not known to have had the label, and of tables for --out
-// those of --nodes.
+// measured leaves for a figure those nodes of which the model is not known to have had the label, and of tables for
+// --out those of --nodes.
 func (q question) measured(all *guessed, of subject, card modelfile.Card) (used string, err error) {
 	g := of.Graph
 	g.Split = slices.Clone(g.Split) // a part's cannot be written to

@@ -73,7 +73,7 @@ func (g guessed) name(i int) string {
 	return strconv.Itoa(i)
 }
 
-// number is that of node i in the whole graph.
+// number returns the number of node i in the whole graph.
 func (g guessed) number(i int) int64 {
 	if g.global != nil {
 		return g.global[i]

@@ -274,7 +274,8 @@ func (j *job) finish(out output, best *trained, all []oneRun, state string, text
 	}
 	out.runs = all
 	o := best.Result
-	page := report.Run{Data: best.source.Warnings, Names: best.source.Sites, Settings: string(place), Command: again, Runs: runsTable(o.Metric, all)}
+	page := report.Run{Data: best.source.Warnings, Names: best.source.Sites, Settings: string(place), Command: again,
+		Runs: runsTable(o.Metric, all)}
 	if err := errors.Join(out.write(o, best.plan, best.shards, page), j.writePlan(out.stdout, o)); err != nil {
 		return err
 	}

@@ -91,8 +91,10 @@ func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
 				break
 			}
 			if v, line := s.Outlier(); v != 0 {
-				f.Warnings = append(f.Warnings, fmt.Sprintf("column %s has %g on line %d, over a million times as large as all "+
-					"others, which become nearly one number: correct it (--missing reads it as no value)", c.Name, v, line))
+				f.Warnings = append(f.Warnings,
+					fmt.Sprintf("column %s has %g on line %d, over a million times as large as all "+
+						"others, which become nearly one number: correct it (--missing reads it as no value)",
+						c.Name, v, line))
 			}
 		case column.Date:
 			out.Why = "time, year and week"
@@ -115,7 +117,7 @@ func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
 const unlike = "the sites together have too many categories or too few nodes of each, or one ignores it"
 
 // EdgeFacts adds to f what the columns of a table of edges became, each called by its name behind prefix. found is what
-// was found in them; nil: they were read as those of other tables.
+// was found in them; nil: they were read as other tables are.
 func (e *Encoding) EdgeFacts(f *facts.Facts, prefix string, found []ColumnProfile) {
 	of := make(map[string]*ColumnProfile, len(found))
 	for k := range found {
@@ -169,10 +171,12 @@ func (r *Reading) addUnknown(f *facts.Facts, e *Encoding) {
 	}
 	if r.NoneLabels > 0 {
 		f.Warnings = append(f.Warnings, fmt.Sprintf(
-			"column %s: \"none\" in %d cells means no label; --class-order with all classes makes it one", e.Label, r.NoneLabels))
+			"column %s: \"none\" in %d cells means no label; --class-order with all classes makes it one",
+			e.Label, r.NoneLabels))
 	}
 	if r.NewClasses > 0 {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("column %s: a class that the model does not know in %d cells, such as %q: "+
-			"their nodes count as nodes without a label", e.Label, r.NewClasses, r.NewClass))
+		f.Warnings = append(f.Warnings,
+			fmt.Sprintf("column %s: a class that the model does not know in %d cells, such as %q: "+
+				"their nodes count as nodes without a label", e.Label, r.NewClasses, r.NewClass))
 	}
 }

@@ -19,7 +19,7 @@
 //	x_indptr, x_indices               int64 [N+1], int32    sparse features as CSR, columns rising within a row
 //	x_data, x_shape                   float32, int64 [2]
 //	y                                 int64   [N]           classes, see below; required
-//	                            or    text    [N]           classes; a text that means missing (column.Missing): no label
+//	                            or    text    [N]           classes; no label: a missing text (column.Missing)
 //	                            or    bool    [N, C]        multi-label; also as numbers 0 and 1
 //	                            or    float   [N] or [N, C] targets of a regression; NaN in all columns: no label
 //	train_mask, val_mask, test_mask   bool    [N] or [N, S] disjoint; a mask that is there marks a node
@@ -28,11 +28,11 @@
 //
 // Other integers are read if they fit, and float64 as float32. A last dimension of length 1 may be left out or added.
 //
-// The classes are the values of y, in ascending order (texts: as numbers if all are); other values than 0..C-1 are their
-// names. Only if meta.json has classes or class_names, whole numbers must be 0..C-1, or -1: no label. Else -1 is no label
-// beside 0..C-1, and a class beside 1 alone or a number below -1. Beside two classes 0 and 1, and beside numbers with
-// gaps, it is a class if masks mark all such nodes, no label if they mark none, and refused otherwise. Task classification makes floats classes,
-// NaN: no label; task regression makes all numbers targets.
+// The classes are the values of y, in ascending order (texts: as numbers if all are); other values than 0..C-1 are
+// their names. Only if meta.json has classes or class_names, whole numbers must be 0..C-1, or -1: no label. Else -1 is
+// no label next to 0..C-1, and a class next to only 1 or a number below -1. Beside two classes 0 and 1, and beside
+// numbers with gaps, it is a class if masks mark all such nodes, no label if they mark none, and refused otherwise.
+// Task classification makes floats classes, NaN: no label; task regression makes all numbers targets.
 //
 // Of meta.json these fields are read: name, nodes, classes, class_names, client_names,
 // relation_names, node_type_names, directed (true: edge_index has all edges there are, and no reverse

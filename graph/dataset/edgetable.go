@@ -49,8 +49,8 @@ type Ends struct {
 	spelled table.Spellings // of the names, once one is not found
 }
 
-// Find returns the number of the node of that name; a whole number may have .0 behind it. If there is none, must is what
-// else a name must be, as the end of a clause, if the cause is known.
+// Find returns the number of the node of that name; a whole number may have .0 behind it. If there is none, must is
+// what else a name must be, as the end of a clause, if the cause is known.
 func (e *Ends) Find(name string) (i int32, must string, ok bool) {
 	whole := table.Whole(name)
 	for _, also := range [3]string{name, whole, whole + ".0"} {

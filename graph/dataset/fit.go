@@ -258,7 +258,8 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 		role  string
 		names []string
 		kind  column.Kind
-	}{{"numeric columns, --numeric", c.Numeric, column.Numeric}, {"categorical columns, --categorical", c.Categorical, column.Categorical}, {"ignored columns, --ignore", c.Ignore, column.Ignored}} {
+	}{{"numeric columns, --numeric", c.Numeric, column.Numeric}, {"categorical columns, --categorical", c.Categorical,
+		column.Categorical}, {"ignored columns, --ignore", c.Ignore, column.Ignored}} {
 		for _, name := range list.names {
 			out = append(out, asked{column.Column{Name: name, Kind: list.kind}, list.role})
 		}
@@ -269,14 +270,16 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 		if err != nil || n < 1 || n > column.MaxWidth {
 			return nil, fmt.Errorf("dataset: import: text must be COLUMN:WIDTH, the width 1 to %d (got %q)", column.MaxWidth, text)
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Text, Width: n, Seed: c.Seed}, "text columns, --text"})
+		out = append(out, asked{column.Column{Name: name, Kind: column.Text, Width: n, Seed: c.Seed},
+			"text columns, --text"})
 	}
 	for _, text := range c.Date {
 		name, order, ok := cutLast(text)
 		if ok && order != "dmy" && order != "mdy" {
 			name, order = text, "" // the column's own name has a colon
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Date, MonthFirst: order == "mdy", DayFirst: order == "dmy"},
+		out = append(out, asked{column.Column{Name: name, Kind: column.Date, MonthFirst: order == "mdy",
+			DayFirst: order == "dmy"},
 			"date columns, --date"})
 	}
 	for _, text := range c.Age {

@@ -35,7 +35,7 @@ func (a arrays) labels(m meta, as As) (graph.Labels, error) {
 		}
 		l.Bits = nil
 	case regression && !float:
-		l.Names, m.Classes = nil, nil // those of classes
+		l.Names, m.Classes = nil, nil // they are for classes
 	case !regression && (!float || as.Task == "classification"):
 		return a.classes(m, h, as)
 	}
@@ -77,8 +77,10 @@ func (a arrays) numbers(m meta, l graph.Labels, h npy.Header) (graph.Labels, err
 
 // fits checks the columns of y.
 func (a arrays) fits(m meta, l graph.Labels, shape []int) error {
-	if l.Classes == 0 || l.Classes > MaxClasses || l.Names != nil && len(l.Names) != l.Classes || m.Classes != nil && *m.Classes != l.Classes {
-		return a.Fault("y", fmt.Errorf("must have 1 to %d columns, as many as %s has classes and class names (got shape %s)", MaxClasses, metaFile, npy.ShapeText(shape)))
+	if l.Classes == 0 || l.Classes > MaxClasses || l.Names != nil && len(l.Names) != l.Classes || m.Classes != nil &&
+		*m.Classes != l.Classes {
+		return a.Fault("y", fmt.Errorf("must have 1 to %d columns, as many as %s has classes and class names "+
+			"(got shape %s)", MaxClasses, metaFile, npy.ShapeText(shape)))
 	}
 	return nil
 }
@@ -144,7 +146,8 @@ func (a arrays) classes(m meta, h npy.Header, as As) (l graph.Labels, err error)
 		c, ok := index[text]
 		if l.Class[i] = c; !ok {
 			if l.Class[i] = -1; names[text] {
-				return l, a.Fault("y", fmt.Errorf("class of node %d must be one of %s (got %.40q)", i, shorten(l.Names), text))
+				return l, a.Fault("y", fmt.Errorf("class of node %d must be one of %s (got %.40q)", i, shorten(l.Names),
+					text))
 			}
 		}
 	}
@@ -185,12 +188,14 @@ func (a arrays) texts(h npy.Header, names []string) (y []string, err error) {
 	return y, err
 }
 
-// fixed reads classes that are numbers from 0 to as many as meta.json has, and -1 for none. unknown: another number is none.
+// fixed reads classes that are numbers from 0 to as many as meta.json has, and -1 for none. unknown: another number is
+// none.
 func (a arrays) fixed(m meta, unknown bool) (graph.Labels, error) {
 	l := graph.Labels{Names: m.ClassNames, Classes: len(m.ClassNames)}
 	if c := m.Classes; c != nil {
 		if *c < 0 || *c > MaxClasses || l.Classes > 0 && l.Classes != *c {
-			return l, a.Fault("y", fmt.Errorf("%s must have at most %d classes and a name for each (got %d classes, %d names)", metaFile, MaxClasses, *c, l.Classes))
+			return l, a.Fault("y", fmt.Errorf("%s must have at most %d classes and a name for each (got %d "+
+				"classes, %d names)", metaFile, MaxClasses, *c, l.Classes))
 		}
 		l.Classes = *c
 	}
@@ -199,7 +204,8 @@ func (a arrays) fixed(m meta, unknown bool) (graph.Labels, error) {
 	for i, c := range y {
 		if l.Class[i] = int32(c); c < -1 || c >= int64(l.Classes) {
 			if l.Class[i] = -1; !unknown {
-				return l, a.Fault("y", fmt.Errorf("label of node %d must be 0 to %d, or -1 for none (got %d)", i, l.Classes-1, c))
+				return l, a.Fault("y", fmt.Errorf("label of node %d must be 0 to %d, or -1 for none (got %d)", i,
+					l.Classes-1, c))
 			}
 		}
 	}
@@ -252,14 +258,17 @@ func (a arrays) unlabelled(y []string, names map[string]bool, as As) (bool, erro
 		}
 	}
 	if !masks || some && !all {
-		return false, a.Fault("y", fmt.Errorf("-1 beside %s may be a class or no label (got no masks with all or none of its nodes, which show it): "+
-			"for a class give texts, as by astype(str), for no label names of the other classes (class_names)", shorten(SortNames(names)[1:])))
+		return false, a.Fault("y",
+			fmt.Errorf("-1 beside %s may be a class or no label (got no masks with all or none of its nodes, "+
+				"which show it): "+
+				"for a class give texts, as by astype(str), for no label names of the other classes (class_names)",
+				shorten(SortNames(names)[1:])))
 	}
 	return !some, nil
 }
 
-// only returns l as the classes of a model: by their names or, if only one of the two has names, by their numbers. titled:
-// the names of l are those of meta.json for numbers.
+// only returns l as the classes of a model: by their names or, if only one of the two has names, by their numbers.
+// titled: meta.json names the numbers of l.
 func (as As) only(l graph.Labels, titled bool) graph.Labels {
 	if as.Classes == 0 {
 		return l

@@ -67,8 +67,8 @@ func (e *Encoding) ReadNodes(path string, format table.Format) (*graph.Graph, ma
 	return e.scanNodes([]string{path}, format, nil)
 }
 
-// scanNodes is ReadNodes, of one table after another, that passes the features to row, if it is not nil, node after node, and
-// keeps neither them nor names: the nodes must be numbered, from 0 in the order of the table.
+// scanNodes is ReadNodes, of one table after another, that passes the features to row, if it is not nil, node after
+// node, and keeps neither them nor names: the nodes must be numbered, from 0 in the order of the table.
 func (e *Encoding) scanNodes(paths []string, format table.Format, row func(x *mat.Sparse) error) (*graph.Graph,
 	map[string]int32, *Reading, error) {
 	format.Missing = slices.Concat(format.Missing, e.Missing)
@@ -166,7 +166,7 @@ func (n *nodeReader) read(path string, format table.Format) error {
 // manyAgain is how many names must occur again for a look at all of them.
 const manyAgain = 10
 
-// distinct refuses a table with so many names that occur again, counted, that it is of more than one graph.
+// distinct refuses a table if the names that occur again, counted, show that it is of more than one graph.
 func (n *nodeReader) distinct(path string, format table.Format) error {
 	if n.again < manyAgain {
 		return nil
@@ -193,8 +193,8 @@ func (n *nodeReader) distinct(path string, format table.Format) error {
 	if faults != nil {
 		*faults = table.Faults{Skip: faults.Skip} // this says more
 	}
-	return fmt.Errorf("dataset: %s: column %s: names of nodes must be unique (got %d of %d that occur again): if the table has many graphs, "+
-		"put graph and name into one column, there and in the edges", path, n.e.ID, again, rows)
+	return fmt.Errorf("dataset: %s: column %s: names of nodes must be unique (got %d of %d that occur again): if the "+
+		"table has many graphs, put graph and name into one column, there and in the edges", path, n.e.ID, again, rows)
 }
 
 // open finds the columns of a table.
@@ -317,7 +317,8 @@ func (n *nodeReader) addLabel(cells []string, line int) error {
 	mark := graph.None
 	var found []string
 	if n.label >= 0 {
-		if found = n.e.split(n.t.Cell(cells[n.label])); len(found) == 0 && strings.EqualFold(strings.TrimSpace(cells[n.label]), "none") {
+		if found = n.e.split(n.t.Cell(cells[n.label])); len(found) == 0 &&
+			strings.EqualFold(strings.TrimSpace(cells[n.label]), "none") {
 			n.reading.NoneLabels++
 		}
 		if all := len(found); !n.e.Regression {

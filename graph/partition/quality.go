@@ -53,7 +53,7 @@ func Measure(m *shard.Manifest) Quality {
 	return r
 }
 
-// WorkLoad is that of the worker for which the others will wait.
+// WorkLoad is the load of the worker for which the others will wait.
 type WorkLoad struct {
 	Worker  int     // which has the most work (Goal.Work)
 	Balance float64 // its work over the mean; 0: no worker has any

@@ -41,11 +41,14 @@ type Card struct {
 
 	Temperature  float64   `json:"temperature,omitempty"`  // by which logits are divided for probabilities; 0: 1
 	Temperatures []float64 `json:"temperatures,omitempty"` // of several classes a node, [C]: those of each; nil: Temperature
-	Positive     string    `json:"positive,omitempty"`     // of two classes, the one that figures of one class are of (empty = the second)
-	Threshold    *float64  `json:"threshold,omitempty"`    // log-odds, at the temperature, from which on class 1, of two, is predicted; nil: 0
-	Thresholds   []float64 `json:"thresholds,omitempty"`   // of several classes a node, [C]: those of each; nil: 0
-	Goal         string    `json:"goal,omitempty"`         // what thresholds were chosen for
-	Ordered      bool      `json:"ordered,omitempty"`      // classes are in order: the median of the probabilities is predicted
+	// of two classes, the one that figures of one class are of (empty = the second)
+	Positive string `json:"positive,omitempty"`
+	// log-odds, at the temperature, from which on class 1, of two, is predicted (nil = 0)
+	Threshold  *float64  `json:"threshold,omitempty"`
+	Thresholds []float64 `json:"thresholds,omitempty"` // of several classes a node, [C]: those of each; nil: 0
+	Goal       string    `json:"goal,omitempty"`       // what thresholds were chosen for
+	// classes are in order: the median of the probabilities is predicted
+	Ordered bool `json:"ordered,omitempty"`
 
 	Bytes map[string]int64 `json:"bytes,omitempty"` // that travelled, by door: "halo", "reduce", "control"
 

@@ -108,7 +108,8 @@ func newNode(cfg Config) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, gate: newGater(cfg.MaxPeers, relays), bus: eventbus.NewBus(), chosen: map[peer.ID]bool{}, probed: map[peer.ID]int{},
+	n := &Node{cfg: cfg, gate: newGater(cfg.MaxPeers, relays), bus: eventbus.NewBus(), chosen: map[peer.ID]bool{},
+		probed: map[peer.ID]int{},
 		protos: mss.NewMultistreamMuxer[protocol.ID](), relayed: mss.NewMultistreamMuxer[protocol.ID]()}
 	if cfg.Guests {
 		n.gate.invite()
@@ -167,8 +168,8 @@ func (n *Node) listen() error {
 			return fmt.Errorf("p2p: listen on %s: the port is in use by another program or peer; "+
 				"choose another one (--listen, the plan), or 0 for any: %w", s, err)
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			return fmt.Errorf("p2p: listen on %s: no interface of this machine has this address: if a router, a cloud or Docker "+
-				"forwards it, add --listen %s: %w", s, any4, err)
+			return fmt.Errorf("p2p: listen on %s: no interface of this machine has this address: if a router, a "+
+				"cloud or Docker forwards it, add --listen %s: %w", s, any4, err)
 		case err != nil:
 			return fmt.Errorf("p2p: listen on %s: %w", s, err)
 		}

@@ -90,7 +90,7 @@ func (n *Node) Survey(ctx context.Context, roster Roster) ([]Sighting, error) {
 func (n *Node) await(ctx context.Context, members []Peer, found []Sighting) {
 	ctx, cancel := context.WithTimeout(ctx, HandshakeTime)
 	defer cancel()
-	ways := 0 // by which another looks
+	ways := 0 // for another to look
 	if n.indirect != nil {
 		ways++
 	}

@@ -42,7 +42,8 @@ func Extent(p plan.Plan, own *shard.Shard, all []plan.Candidate) tune.Extent {
 
 // Entrant is what a contest over the partition that own is a part of knows of c.
 func Entrant(c plan.Candidate, own *shard.Shard) tune.Entrant {
-	return tune.Entrant{Name: c.Name, Plan: fmt.Sprintf("%spartition: %x\n", c.Plan.Agreed(), own.Fingerprint), Usual: c.Usual, Target: c.Target, Own: c.Plan.Hops == 0}
+	return tune.Entrant{Name: c.Name, Plan: fmt.Sprintf("%spartition: %x\n", c.Plan.Agreed(), own.Fingerprint),
+		Usual: c.Usual, Target: c.Target, Own: c.Plan.Hops == 0}
 }
 
 // perFeature is how many training nodes a random feature takes: with fewer, a plan of many of them is not worth its bytes.

@@ -25,11 +25,11 @@ import (
 var ErrUnmeasured = errors.New("no attack here reads such rows")
 
 // Check attacks a site's own rows as a member that receives them under p would, for about as long as limit, or four times as
-// long if 50 rows take that, and returns how many of those that it tried it recovered exactly. The site does it by itself, before a run, with
-// an encoder made of its own features and labels; no byte is sent. It tries the rows that other sites
-// would receive, and its others if these are fewer than 50, evenly from those with the fewest values to those with the most.
-// With encoder raw, and for rows of components that are as many as the features, nothing needs to be attacked:
-// the rows are the features.
+// long if 50 rows take that, and returns how many of those that it tried it recovered exactly. The site does it by
+// itself, before a run, with an encoder made of its own features and labels; no byte is sent. It tries the rows that
+// other sites would receive, and its others if these are fewer than 50, evenly from those with the fewest values to
+// those with the most. With encoder raw, and for rows of components that are as many as the features, nothing needs to
+// be attacked: the rows are the features.
 //
 // Beside p there may be other plans of encoder classes, as class-means tries them: their rows are attacked together.
 //

@@ -68,7 +68,7 @@ func Noise(y []float32, format string) (noise, step float64) {
 	return float64(len(y)) * step * step / 12 / square, step
 }
 
-// even is a set of columns of one value each, and their sum beside y.
+// even is a set of columns of one value each, and their sum next to y.
 type even struct {
 	*Dictionary
 	y           []float64 // of length 1
@@ -96,7 +96,7 @@ func (k *Dictionary) even(y []float32, format string) *even {
 	return e
 }
 
-// products computes those of all columns with x.
+// products computes the products of all columns with x.
 func (k *Dictionary) products(x, out []float64) {
 	blas64.Gemv(blas.NoTrans, 1, blas64.General{Rows: len(k.norm), Cols: k.d, Stride: k.d, Data: k.atoms},
 		blas64.Vector{N: k.d, Inc: 1, Data: x}, 0, blas64.Vector{N: len(k.norm), Inc: 1, Data: out})
@@ -128,8 +128,8 @@ func (e *even) with(j int32) []float64 {
 	return e.gram[j]
 }
 
-// cost is −2 times the logarithm of how likely a set of n columns is, if all sets of a size are alike: what it leaves of
-// y is rounding.
+// cost is −2 times the logarithm of how likely a set of n columns is, if all sets of a size are alike: what it leaves
+// of y is rounding.
 func (e *even) cost(square, dot float64, n int) float64 {
 	if square <= 0 || dot <= 0 {
 		return math.Inf(1)

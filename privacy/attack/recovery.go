@@ -22,12 +22,14 @@ const Few = 5
 
 func (r Recovery) String() string {
 	if r.Tried < leastTried {
-		return fmt.Sprintf("not measured: at least %d rows must be tried, in the time for it (got %d)", leastTried, r.Tried)
+		return fmt.Sprintf("not measured: at least %d rows must be tried, in the time for it (got %d)",
+			leastTried, r.Tried)
 	}
 	share := 100 * float64(r.Exact) / float64(r.Tried)
 	text := fmt.Sprintf("an attacker recovers %d of %d rows exactly (%.0f %%)", r.Exact, r.Tried, share)
 	if r.Values > 0 {
-		text += fmt.Sprintf(", and names %.0f %% of the columns that all of them store", 100*float64(r.Named)/float64(r.Values))
+		text += fmt.Sprintf(", and names %.0f %% of the columns that all of them store",
+			100*float64(r.Named)/float64(r.Values))
 	}
 	return text
 }

@@ -143,7 +143,8 @@ func (l Ledger) open(do func(f *chain.File, spent Sum) error) (err error) {
 			return err
 		}
 		if e.Data != l.Data {
-			return fmt.Errorf("entry %d is of other edges, %.16s (got %.16s): use the ledger of these, or a new one if no run has read any of them", e.Seq, e.Data, l.Data)
+			return fmt.Errorf("entry %d is of other edges, %.16s (got %.16s): use the ledger of these, or a new one "+
+				"if no run has read any of them", e.Seq, e.Data, l.Data)
 		}
 		if e.Unit == runUnit {
 			spent.Runs += e.Releases

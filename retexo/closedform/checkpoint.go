@@ -34,7 +34,8 @@ type header struct {
 
 // participant is this peer as a member of the run.
 func (t *Trainer) participant() recovery.Participant {
-	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: t.fingerprint, Partition: t.shard.Fingerprint, Own: true,
+	return recovery.Participant{Rank: t.shard.Rank, Size: t.shard.Parts, Config: t.fingerprint,
+		Partition: t.shard.Fingerprint, Own: true,
 		Shape: recovery.Shape{Stages: 1, Rounds: maxRounds, Labels: labels.Len(t.whole.Labels.Kind(), t.config.Classes)}, Checkpoints: t.Checkpoints}
 }
 

@@ -256,9 +256,9 @@ func sized(a eval.Accumulator) (counts, wide int) {
 	return a.Size(), wide
 }
 
-// scalesOf returns where the log-odds of each ranking lie, by mean and deviation of the outputs of a regression on each class. Outputs
-// of exclusive classes add up to 1. So log-odds of two are 2s − 1 for an output of s; of more classes, whose outputs are near
-// one another, they follow about the same line in s as if all others were equal.
+// scalesOf returns where the log-odds of each ranking lie, by mean and deviation of the outputs of a regression on each
+// class. Outputs of exclusive classes add up to 1. So log-odds of two are 2s − 1 for an output of s; of more classes,
+// whose outputs are near one another, they follow about the same line in s as if all others were equal.
 func (t *Trainer) scalesOf(mean, deviation []float64) (all []eval.Scale) {
 	if t.config.Task == target.Several.String() {
 		for k, m := range mean {
@@ -349,8 +349,8 @@ func inTheMiddle(all []candidate) choice {
 	return choice{all: all[(first+len(all))/2:][:1], counts: []float64{1}, val: math.NaN(), loss: math.NaN()}
 }
 
-// chosen returns the choice between candidates that validate so, by n nodes; sides are the positives and negatives of each
-// ranking; NaN: one gives no numbers, or a ranking is undefined, and then of all. Candidates count to the mean by
+// chosen returns the choice between candidates that validate so, by n nodes; sides are the positives and negatives of
+// each ranking; NaN: one gives no numbers, or a ranking is undefined, and then of all. Candidates count to the mean by
 // exponential weights (Dalalyan and Tsybakov, Machine Learning 72, 2008) of that rate. Where few nodes validate, the best is often the
 // luckiest, and the mean of many steadier; where many do, the best counts nearly alone. Of numbers, whose metric has their unit,
 // the best is taken.

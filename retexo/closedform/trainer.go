@@ -58,7 +58,7 @@ type Trainer struct {
 	weight      []float32     // of each class; nil: 1
 	train       []int32       // own training nodes that have a label
 	others      []int32       // other own nodes that training sees
-	nodes       float64       // those of all peers
+	nodes       float64       // of all peers
 	means       *linear.Means
 	stats       mat.Dense   // that means was told
 	apart       []float64   // how far they are from the exact sums at most
@@ -95,7 +95,8 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 	if err := c.Cost().Err(); err != nil {
 		return nil, err
 	}
-	return &Trainer{config: c, fingerprint: c.Fingerprint(), whole: s, shard: s, key: rng.New(c.Seed), at: train.Position{BestRound: -1}}, nil
+	return &Trainer{config: c, fingerprint: c.Fingerprint(), whole: s, shard: s, key: rng.New(c.Seed),
+		at: train.Position{BestRound: -1}}, nil
 }
 
 // Run trains until the model is done, ctx ends or a peer fails; then the error says why, and the run

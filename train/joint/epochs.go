@@ -47,13 +47,14 @@ type Epochs struct {
 
 	config   [32]byte // fingerprint of the trainer's configuration
 	metric   eval.Metric
-	positive string    // class of two, once the labels are counted
-	labels   []float64 // labels.Counts.Sums, where they say in which units the model learns numbers; nil: labels are classes
-	rounds   int
-	agreed   uint64 // the generation in which what this peer holds was agreed on
-	before   comm.Counts
-	done     bool // the model is final
-	group    *comm.Group
+	positive string // class of two, once the labels are counted
+	// labels.Counts.Sums, where they say in which units the model learns numbers (nil = labels are classes)
+	labels []float64
+	rounds int
+	agreed uint64 // the generation in which what this peer holds was agreed on
+	before comm.Counts
+	done   bool // the model is final
+	group  *comm.Group
 }
 
 // New returns a run of m from its beginning, by a configuration of that fingerprint. m is changed in place.
@@ -173,8 +174,10 @@ func (r *Epochs) ID(kind string, step int) comm.ReduceID {
 }
 
 // Evaluate reports what the final model measures, by that metric, on the splits that are held out.
-func (r *Epochs) Evaluate(metric eval.Metric, of func(graph.Split) (metric, loss, bound float64, err error)) (err error) {
-	e := train.Event{Kind: train.StageEnd, Round: len(r.Measured.Curve()), Metric: string(metric), BestRound: r.At.BestRound}
+func (r *Epochs) Evaluate(metric eval.Metric,
+	of func(graph.Split) (metric, loss, bound float64, err error)) (err error) {
+	e := train.Event{Kind: train.StageEnd, Round: len(r.Measured.Curve()), Metric: string(metric),
+		BestRound: r.At.BestRound}
 	if e.Val, e.ValLoss, e.ValBound, err = of(graph.Val); err != nil {
 		return err
 	}

@@ -192,26 +192,27 @@ func (c Counts) PositiveName(names []string) string {
 	return ""
 }
 
-// rareShare is the share of the training labels below which a class of two is rare: always naming the other one is then right
-// for more than three of four nodes.
+// rareShare is the share of the training labels below which a class of two is rare: always naming the other one is then
+// right for more than three of four nodes.
 const rareShare = 0.25
 
-// Metric returns m, or what eval.Auto is with these labels, of classes of these names; text says why it is not accuracy.
+// Metric returns m, or what eval.Auto is with these labels, of classes of these names; text says why it is not
+// accuracy.
 func (c Counts) Metric(m eval.Metric, names []string) (chosen eval.Metric, text string) {
 	if m != eval.Auto {
 		return m, ""
 	}
 	if class, share := c.Rare(); share < rareShare {
 		l := graph.Labels{Names: names}
-		return "auc", fmt.Sprintf("the metric is AUC, not accuracy: always naming %s is right for %.1f %% of the training nodes, "+
-			"since %s is rare (--metric sets another)",
+		return "auc", fmt.Sprintf("the metric is AUC, not accuracy: always naming %s is right for %.1f %% of the "+
+			"training nodes, since %s is rare (--metric sets another)",
 			l.Name(1-class), 100*(1-share), l.Name(class))
 	}
 	return "accuracy", ""
 }
 
-// HoldOut returns s with the split and the labels to train by: numbers are standardised, the positive class of two is set, and
-// nothing else is changed unless training nodes validate.
+// HoldOut returns s with the split and the labels to train by: numbers are standardised, the positive class of two is
+// set, and nothing else is changed unless training nodes validate.
 func (c Counts) HoldOut(s *shard.Shard) *shard.Shard {
 	if c.Positive() == 0 {
 		in := *s

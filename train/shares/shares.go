@@ -28,13 +28,13 @@ import (
 const mostClasses = 50
 
 var (
-	// parts are those of the move to the shares of all sites from which validation nodes choose.
+	// parts are of the move to the shares of all sites from which validation nodes choose.
 	parts = []float64{0, 0.25, 0.5, 0.75, 1}
-	// scales are those of the moves to the shares of each site (eval.Shares).
+	// scales are of the moves to the shares of each site (eval.Shares).
 	scales = []float64{0, 0.125, 0.25, 0.5, 1}
 )
 
-// Counts returns how many counts the sums have by which logits are corrected, and how many of the first are wide
+// Counts returns how many counts the sums that correct logits have, and how many of the first are wide
 // (comm.Contribution); 0: logits of such labels are never moved. The first two are of all sites together, the last
 // one is of several sites' own shares. fitted says that the temperature of logits is.
 func Counts(k target.Kind, metric eval.Metric, classes int, fitted bool) (first, second, sites, wide int) {
@@ -138,7 +138,8 @@ func (m *Mover) together(ctx context.Context, confusion [][]float64, given []flo
 		c.Bias = eval.Move(by, parts[best])
 		add(c.Bias, m.Logits)
 		c.Notes = append(c.Notes, fmt.Sprintf(
-			"the classes have %g to %g training nodes; their shares of all nodes seem to be %.1f to %.1f %%, and %g %% of that are in the logits",
+			"the classes have %g to %g training nodes; their shares of all nodes seem to be %.1f to %.1f %%, and %g "+
+				"%% of that are in the logits",
 			slices.Min(classes), slices.Max(classes), 100*slices.Min(shares), 100*slices.Max(shares), 100*parts[best]))
 	}
 	return nil
@@ -167,7 +168,8 @@ func (m *Mover) apart(ctx context.Context, t float64, c *Correction) error {
 	if c.Sites != nil {
 		c.Sites.Apply(m.Logits, graph.ClassIn(graph.Val, m.Shard.Labels, m.Shard.Split))
 		c.Notes = append(c.Notes, fmt.Sprintf("sites differ in their shares of the classes: "+
-			"logits move to them by %g times their logarithms, and %g more validation nodes are right", c.Sites.Scale, more))
+			"logits move to them by %g times their logarithms, and %g more validation nodes are right",
+			c.Sites.Scale, more))
 	}
 	return err
 }
@@ -275,7 +277,8 @@ func labelledTypes(s *shard.Shard) []bool {
 func (m *Mover) right(ctx context.Context, kind string, moves []float64, group []int32, most []float64,
 	move func(by float64, logits mat.Dense)) (all [][]float64, err error) {
 	groups, others := len(most), slices.Clone(most)
-	c := &comm.Contribution{ID: m.ID(kind), Counts: make([]int64, len(moves)*groups), CountBits: comm.CountBits(m.Shard.Nodes)}
+	c := &comm.Contribution{ID: m.ID(kind), Counts: make([]int64, len(moves)*groups),
+		CountBits: comm.CountBits(m.Shard.Nodes)}
 	for p, by := range moves {
 		logits := m.Logits.Select(m.val)
 		move(by, logits)

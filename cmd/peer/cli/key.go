@@ -19,7 +19,7 @@ import (
 // end of the file is not part of it.
 const PassphraseFile = "HEDDLE_PASSPHRASE_FILE"
 
-// DefaultIdentity is the user's key file; empty: there is no home folder, and so no place for it.
+// DefaultIdentity is the user's key file (empty = there is no home folder, and so no place for it).
 func DefaultIdentity() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -31,7 +31,8 @@ func DefaultIdentity() string {
 // KeyPlace returns an error where path is DefaultIdentity without a home folder.
 func KeyPlace(path string) error {
 	if path == "" {
-		return Invalidf("there must be a place for this peer's key, and there is no home folder (HOME is not set): give --identity FILE")
+		return Invalidf("there must be a place for this peer's key, and there is no home folder (HOME is not set): " +
+			"give --identity FILE")
 	}
 	return nil
 }

@@ -274,8 +274,9 @@ func (w *Watch) round(e train.Event, of string) {
 		parts = append(parts, "sent "+report.Bytes(bytes))
 	}
 	attributes = append(attributes, "val", e.Val, "bytes", bytes)
-	if n := e.Done - w.from; n > 0 && e.Total >= e.Done && of == "" { // runs side by side have rounds of their own
-		attributes = append(attributes, "left", (time.Since(w.began) / time.Duration(n) * time.Duration(e.Total-e.Done)).Round(time.Second))
+	if n := e.Done - w.from; n > 0 && e.Total >= e.Done && of == "" { // runs side by side count their own rounds
+		attributes = append(attributes, "left",
+			(time.Since(w.began) / time.Duration(n) * time.Duration(e.Total-e.Done)).Round(time.Second))
 	}
 	w.Show(e.Done, parts, of+"round", attributes...)
 }

@@ -147,7 +147,8 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	if err := cli.WritableDir(c.Out); err != nil {
 		return err
 	}
-	if err := cli.Within(c.Out, "compare.json", "compare.csv", "compare.npz", "compare.html", "settings.yaml"); err != nil {
+	if err := cli.Within(c.Out, "compare.json", "compare.csv", "compare.npz", "compare.html",
+		"settings.yaml"); err != nil {
 		return err
 	}
 	started := in
@@ -209,7 +210,8 @@ func (r *results) sign(p heddle.Plan, c *comparing, command string) error {
 func describe(w io.Writer, in input) {
 	g := in.graph
 	fmt.Fprintf(w, "%s: %d nodes and %d edges in %d classes lie on %d sites; %d of the edges join two sites.\n", g.Name,
-		g.N(), g.Adj.NumEdges()/2, g.Labels.Classes, len(in.shards), partition.Measure(shard.Describe(in.shards, shard.Meta{})).Cut/2)
+		g.N(), g.Adj.NumEdges()/2, g.Labels.Classes, len(in.shards),
+		partition.Measure(shard.Describe(in.shards, shard.Meta{})).Cut/2)
 	fmt.Fprintf(w, "%d nodes have a label to learn from; the metric is over %d test nodes.\n\n",
 		len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test)))
 }

@@ -79,7 +79,8 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 		whole += metricOf(s.Metric, joined[k:k+1]) / float64(len(runs))
 	}
 	for _, key := range []string{alone, features} {
-		way := &SiteWay{Way: key, title: map[string]string{alone: "this site alone", features: "features only, this site"}[key], seen: "nobody else"}
+		way := &SiteWay{Way: key, title: map[string]string{alone: "this site alone",
+			features: "features only, this site"}[key], seen: "nobody else"}
 		if key == features && own.X.Cols() == 0 {
 			continue
 		}

@@ -159,7 +159,8 @@ func (d *doctor) sightings(found []node.Sighting) {
 				if s.Via == "quic" {
 					port, drops = "UDP port", "; where UDP is dropped, write the plan with --carrier auto or tcp"
 				}
-				d.fault("reached", "check that peer join or peer doctor runs there now, and that its firewall allows this "+port+
+				d.fault("reached", "check that peer join or peer doctor runs there now, and that its firewall "+
+					"allows this "+port+
 					"; if neither side can be dialled, run a peer relay"+drops, "not %s: %v", who, s.Err)
 			}
 			if s.Via == "quic" && s.Err == nil {

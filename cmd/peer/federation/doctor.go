@@ -184,7 +184,8 @@ func (d *doctor) network(ctx context.Context) error {
 	}
 	n, err := node.Listen(cfg)
 	if err != nil {
-		d.fault("listen", "stop the program that uses the port, or give this peer an address of this machine by --listen", "%v", err)
+		d.fault("listen", "stop the program that uses the port, or give this peer an address of this machine "+
+			"by --listen", "%v", err)
 		return nil
 	}
 	d.fine("listen", "%s", strings.Join(n.FullAddrs(), " "))

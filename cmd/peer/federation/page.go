@@ -196,7 +196,8 @@ func (p page) printNode(w io.Writer) {
 		fmt.Fprintf(w, "  Our attacks on these rows: %s%s\n", a.Text, of)
 	}
 	if p.before > 0 {
-		fmt.Fprintf(w, "  Earlier runs that sent rows of this table: %d. Rounded rows add up over runs: a site found\n  %s.\n",
+		fmt.Fprintf(w, "  Earlier runs that sent rows of this table: %d. Rounded rows add up over runs: a site "+
+			"found\n  %s.\n",
 			p.before, addsUp)
 	}
 }

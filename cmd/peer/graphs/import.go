@@ -200,8 +200,9 @@ func (m *importing) read(c dataset.ImportConfig, several bool) (g *graph.Graph, 
 		m.facts = &facts.Facts{Tables: []facts.Table{{File: filepath.Base(m.list.Path), Rows: len(listed.Source)}}}
 		m.facts.Edges.Merge = m.list.Merge
 		if g.IDs != nil {
-			m.facts.Warnings = append(m.facts.Warnings, "no edge has node 0: nodes are numbered from 1, and their numbers are "+
-				"their names (--num-nodes with one more keeps a node 0)")
+			m.facts.Warnings = append(m.facts.Warnings,
+				"no edge has node 0: nodes are numbered from 1, and their numbers are "+
+					"their names (--num-nodes with one more keeps a node 0)")
 		}
 		err = m.facts.AddGraph(g, listed.Source, listed.Target)
 		m.facts.Warn()

@@ -86,7 +86,8 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 }
 
 // open reads this site's tables, prints what leaves it, and checks that its part can be written.
-func (s *meeting) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *heddle.Plan, rank int) (*align.Tables, error) {
+func (s *meeting) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *heddle.Plan,
+	rank int) (*align.Tables, error) {
 	tables := s.tables
 	if err := readLike(s.like, &tables.ImportConfig); err != nil {
 		return nil, err
@@ -164,17 +165,20 @@ func (s *meeting) show(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, l
 		fmt.Fprintln(w)
 	}
 	if few > 0 {
-		fmt.Fprintf(w, "    texts that are not sent become \"other\" here, unless another site sends them; numbers, dates and\n"+
+		fmt.Fprintf(w, "    texts that are not sent become \"other\" here, unless another site sends them; "+
+			"numbers, dates and\n"+
 			"      words (--text) need no text that others get\n")
 	}
 	if s.like == "" {
-		fmt.Fprintf(w, "    sums: number, sum and squares of each column of numbers or dates, and the nodes of each text;\n"+
+		fmt.Fprintf(w, "    sums: number, sum and squares of each column of numbers or dates, and the nodes "+
+			"of each text;\n"+
 			"      %s\n", p.SumTerms(len(p.Members)).Trust)
 	}
 	fmt.Fprintf(w, "    counts of nodes, edges and splits\n")
 	for q, m := range p.Members {
 		if q != rank {
-			fmt.Fprintf(w, "  to %s: the names of %d of its nodes and the edges to them; whether each name that it asks for\n"+
+			fmt.Fprintf(w, "  to %s: the names of %d of its nodes and the edges to them; whether each name "+
+				"that it asks for\n"+
 				"    is a node here\n", m.Name, sent.Names[m.Name])
 		}
 	}

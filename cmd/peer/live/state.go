@@ -98,7 +98,8 @@ func (s *state) note(e train.Event, now time.Time) {
 	case train.StageEnd:
 		s.metric, s.positive, s.result.Ends = e.Metric, e.Positive, e.Stage
 		if s.candidate == "" { // else the plan's own line follows
-			s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, s.measure(), report.Within(eval.Metric(e.Metric), e.Val, e.ValBound)))
+			s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, s.measure(),
+				report.Within(eval.Metric(e.Metric), e.Val, e.ValBound)))
 		}
 	case train.Connection:
 		if e.Members != nil {
@@ -129,7 +130,8 @@ func (s *state) note(e train.Event, now time.Time) {
 		if e.Text != "" {
 			text += e.Text
 		} else {
-			text += fmt.Sprintf("validation %s %s, %s sent by all", s.measure(), report.Measure(eval.Metric(s.metric), e.Val), report.Bytes(e.SentByAll))
+			text += fmt.Sprintf("validation %s %s, %s sent by all", s.measure(), report.Measure(eval.Metric(s.metric),
+				e.Val), report.Bytes(e.SentByAll))
 		}
 		s.say(now, false, text)
 	case train.Note, train.Warning:

@@ -64,7 +64,8 @@ func (p *Page) status() status {
 	p.mu.Lock()
 	s := p.state.now()
 	p.mu.Unlock()
-	all := status{Title: p.about.title(), State: s.sentence(), Method: p.about.Method, Model: p.about.Model, Candidate: s.candidate, Metric: s.metric, Positive: s.positive,
+	all := status{Title: p.about.title(), State: s.sentence(), Method: p.about.Method, Model: p.about.Model,
+		Candidate: s.candidate, Metric: s.metric, Positive: s.positive,
 		Stage: s.round.StageName, Round: s.round.Round, Done: s.round.Done, Total: s.round.Total, Sent: s.round.Sent, Saved: s.saved, Restored: s.restored,
 		Resyncs: s.resyncs, Began: s.start, Last: s.last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: []statusOf{}}
 	if s.round.Kind != "" {
@@ -180,7 +181,9 @@ func (s status) print(w io.Writer) error {
 		known = append(known, fmt.Sprintf("training loss %.4f", *s.Loss))
 	}
 	if s.Val != nil {
-		known = append(known, fmt.Sprintf("validation %s %s", plain(report.OfClass(s.Metric, eval.Metric(s.Metric), s.Positive)), report.Measure(eval.Metric(s.Metric), *s.Val)))
+		known = append(known, fmt.Sprintf("validation %s %s",
+			plain(report.OfClass(s.Metric, eval.Metric(s.Metric), s.Positive)),
+			report.Measure(eval.Metric(s.Metric), *s.Val)))
 	}
 	if n := s.Sent.Total(); n > 0 {
 		known = append(known, "sent "+report.Bytes(n))

@@ -53,7 +53,8 @@ func (r Run) what() string {
 func (r Run) how() string {
 	o, f := r.Result, r.Result.Figures
 	if math.IsNaN(o.Test) && f != nil && f.Test.Rows > 0 && o.Metric.Ranks() {
-		return fmt.Sprintf("Its %s is undefined, since the %d test nodes have one class only.", metricName(o.Metric), f.Test.Rows)
+		return fmt.Sprintf("Its %s is undefined, since the %d test nodes have one class only.", metricName(o.Metric),
+			f.Test.Rows)
 	}
 	if math.IsNaN(o.Test) {
 		return "There are no test nodes, so nothing says how well it does on nodes that it has not seen."
@@ -79,9 +80,11 @@ func (r Run) how() string {
 		}
 		return fmt.Sprintf("Its %s is %s%s on %s, which training did not use.%s", metricName(o.Metric), Measure(o.Metric, o.Test), within, over, baseline)
 	}
-	said := fmt.Sprintf("Its %s is %.1f %%%s on", OfClass(metricName(o.Metric), o.Metric, o.Card.Positive), 100*o.Test, within)
+	said := fmt.Sprintf("Its %s is %.1f %%%s on", OfClass(metricName(o.Metric), o.Metric, o.Card.Positive),
+		100*o.Test, within)
 	if o.Metric.OfOrder() || o.TestBound != 0 {
-		said = fmt.Sprintf("Its %s is %s%s on", OfClass(metricName(o.Metric), o.Metric, o.Card.Positive), Within(o.Metric, o.Test, o.TestBound), within)
+		said = fmt.Sprintf("Its %s is %s%s on", OfClass(metricName(o.Metric), o.Metric, o.Card.Positive),
+			Within(o.Metric, o.Test, o.TestBound), within)
 	}
 	if o.Metric == "accuracy" {
 		said = fmt.Sprintf("It names the right class of %.1f %%%s of", 100*o.Test, within)

@@ -82,7 +82,8 @@ func (p Prediction) lead() []string {
 	if math.IsNaN(p.Score) {
 		return []string{said, "None of these nodes has a label, so nothing says how good the predictions are." + p.inTraining()}
 	}
-	right := fmt.Sprintf("Of %d %s, whose labels are known, the %s is %s.", len(p.Known), p.KnownAs, OfClass(metricName(p.metric()), p.metric(), p.Card.Positive), Percent(p.Score))
+	right := fmt.Sprintf("Of %d %s, whose labels are known, the %s is %s.", len(p.Known), p.KnownAs,
+		OfClass(metricName(p.metric()), p.metric(), p.Card.Positive), Percent(p.Score))
 	if p.metric() == "accuracy" {
 		right = fmt.Sprintf("It names the right class of %.1f %% of %d %s.", 100*p.Score, len(p.Known), p.KnownAs)
 	}
@@ -113,7 +114,8 @@ func (p Prediction) facts() []Fact {
 	}
 	if t := p.Together; t != nil {
 		if t.Tested > 0 {
-			all = append(all, Fact{fmt.Sprintf("test %s of all sites (%d nodes)", metricName(t.Metric), t.Tested), Within(t.Metric, t.Test, t.Bound)})
+			all = append(all, Fact{fmt.Sprintf("test %s of all sites (%d nodes)", metricName(t.Metric), t.Tested),
+				Within(t.Metric, t.Test, t.Bound)})
 		}
 		all = append(all, Fact{"neighbours at other sites", fmt.Sprint(t.Neighbours)}, Fact{"edges from them", fmt.Sprint(t.Edges)}, Fact{"bytes sent", Bytes(t.Sent.Total())})
 	}

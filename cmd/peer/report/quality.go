@@ -197,7 +197,8 @@ func measures(f *figures.Figures) section {
 		{"accuracy", func(s figures.Set) figures.Value { return s.Accuracy }, nil},
 		{"F1, all nodes alike (micro)", func(s figures.Set) figures.Value { return s.MicroF1 }, nil},
 		{"F1, all classes alike (macro)", func(s figures.Set) figures.Value { return s.MacroF1 }, nil},
-		{OfClass("area under the ROC curve", "auc", f.PositiveName()), func(s figures.Set) figures.Value { return s.AUC },
+		{OfClass("area under the ROC curve", "auc", f.PositiveName()),
+			func(s figures.Set) figures.Value { return s.AUC },
 			func(s figures.Set) figures.Value { return s.AUCBound }},
 		{OfClass("average precision", "ap", f.PositiveName()), func(s figures.Set) figures.Value { return s.AP },
 			func(s figures.Set) figures.Value { return s.APBound }},
@@ -208,7 +209,8 @@ func measures(f *figures.Figures) section {
 		if !math.IsNaN(test) || !math.IsNaN(val) {
 			row := []string{m.name, Percent(test), Percent(val)}
 			if m.bound != nil {
-				row[1], row[2] = Within("auc", test, float64(m.bound(f.Test))), Within("auc", val, float64(m.bound(f.Val)))
+				row[1], row[2] = Within("auc", test, float64(m.bound(f.Test))),
+					Within("auc", val, float64(m.bound(f.Val)))
 			}
 			t.Rows = append(t.Rows, row)
 		}
@@ -223,7 +225,8 @@ func measures(f *figures.Figures) section {
 		s.Notes = append(s.Notes, text)
 	}
 	if h := f.Threshold; h != nil {
-		text := fmt.Sprintf("Class %s is named from a probability of %.1f %% on: chosen on validation nodes for %s.", h.Class, 100*h.Probability, h.Goal)
+		text := fmt.Sprintf("Class %s is named from a probability of %.1f %% on: chosen on validation nodes for %s.",
+			h.Class, 100*h.Probability, h.Goal)
 		if !h.Reached {
 			text += " They do not reach that goal; this is as near as they come."
 		}

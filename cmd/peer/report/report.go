@@ -108,7 +108,8 @@ var layout = template.Must(template.Must(template.New("report").Parse(partsPage)
 // Write writes the page of r as HTML.
 func Write(w io.Writer, r Run) error {
 	o := r.Result
-	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: slices.Concat(r.Data, o.Warnings()), Facts: r.facts(),
+	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(),
+		Warnings: slices.Concat(r.Data, o.Warnings()), Facts: r.facts(),
 		Layers: layers(o), TriedTable: TriedTable(metricName(o.Metric), o.Tried).named("Plans that were tried"),
 		Runs: r.Runs, Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}
@@ -193,7 +194,8 @@ func Sent(peers []heddle.Traffic) (Table, Chart) {
 	return t, sentBars(peers)
 }
 
-// Measure writes a metric: that of classes in percent, that of numbers as it is. NaN is "none", of a ranking "undefined".
+// Measure writes a metric: of classes in percent, of numbers as it is. NaN is "none", of a ranking
+// "undefined".
 func Measure(m eval.Metric, x float64) string {
 	if m.Plain() && !math.IsNaN(x) || m.Ranks() {
 		return m.Text(x)

@@ -46,8 +46,8 @@ type Config struct {
 	// weigh 1.
 	Source, Target, Weight string
 	Cells                  table.Format // of a table
-	// Nodes is how many there are; 0: as many as the file says, or one more than the largest ID. Nodes of a list that has
-	// 1 and not 0 are numbered from 1, unless there are more of them: their IDs are their names then.
+	// Nodes is how many there are; 0: as many as the file says, or one more than the largest ID. Nodes of a list that
+	// has 1 and not 0 are numbered from 1, unless there are more of them: their IDs are their names then.
 	Nodes int
 	// Strict refuses an edge that occurs twice and one from a node to itself; otherwise such are
 	// merged and dropped.
@@ -79,7 +79,8 @@ func (c Config) kind() (string, error) {
 		}
 	}
 	if formats[name] == nil {
-		return "", fmt.Errorf("edgelist: %s: format of edges must be text, csv, tsv, parquet or npz, by --edge-format or the name's suffix (got %q); %s", c.Path, name, table.WayOut)
+		return "", fmt.Errorf("edgelist: %s: format of edges must be text, csv, tsv, parquet or npz, by "+
+			"--edge-format or the name's suffix (got %q); %s", c.Path, name, table.WayOut)
 	}
 	return name, nil
 }
@@ -231,7 +232,9 @@ const watched = 1 << 16
 // load reads the list into memory and returns how many nodes there are and the ID of the first, 0 or 1.
 func (c Config) load(list *List) (src, dst []int32, weight []float32, n, first int, err error) {
 	if c.Nodes < 0 || c.Nodes > math.MaxInt32 {
-		return nil, nil, nil, 0, 0, fmt.Errorf("edgelist: %s: number of nodes must be 0 (as in the file) to %d (got %d)", c.Path, math.MaxInt32, c.Nodes)
+		return nil, nil, nil, 0, 0,
+			fmt.Errorf("edgelist: %s: number of nodes must be 0 (as in the file) to %d (got %d)", c.Path,
+				math.MaxInt32, c.Nodes)
 	}
 	var places []int64
 	top, least := Edge{Source: -1}, int64(math.MaxInt64)
@@ -268,7 +271,8 @@ func (c Config) load(list *List) (src, dst []int32, weight []float32, n, first i
 	}
 	if c.Strict {
 		if at := repeated(src, dst); at >= 0 {
-			return nil, nil, nil, 0, 0, list.Fault(Edge{At: places[at]}, "edge from %d to %d is there already", src[at], dst[at])
+			return nil, nil, nil, 0, 0, list.Fault(Edge{At: places[at]}, "edge from %d to %d is there already",
+				src[at], dst[at])
 		}
 	}
 	last := max(top.Source, top.Target)

@@ -107,13 +107,15 @@ func Warnings(path string, g *graph.Graph, task string) ([]string, error) {
 			}
 		}
 		if k := len(values); whole && k <= manyClasses && f.Nodes-f.Unlabelled >= 3*k {
-			f.warn("y has floats, which make a regression, but only %d whole numbers: task classification makes them classes", k)
+			f.warn("y has floats, which make a regression, but only %d whole numbers: task classification makes "+
+				"them classes", k)
 		}
 	case l.Class != nil:
 		f.checkNumbers(l, task)
 		if x := g.X; x.Rows()*x.Cols() <= mostCells {
 			for k := range x.Cols() {
-				f.Columns = append(f.Columns, Column{Name: fmt.Sprintf("%d of x", k), Kind: "numeric", Features: 1, Hint: ": leave it out"})
+				f.Columns = append(f.Columns, Column{Name: fmt.Sprintf("%d of x", k), Kind: "numeric", Features: 1,
+					Hint: ": leave it out"})
 			}
 			f.CheckDisguise(x, l)
 		}
@@ -133,7 +135,8 @@ func (f *Facts) checkOneHot(l graph.Labels) {
 		}
 	}
 	if l.Classes > 1 {
-		f.warn("y has %d columns for any number of classes a node, but each node has one class: give y.argmax(axis=1)", l.Classes)
+		f.warn("y has %d columns for any number of classes a node, but each node has one class: give y.argmax(axis=1)",
+			l.Classes)
 	}
 }
 
@@ -155,14 +158,16 @@ func (f *Facts) checkNumbers(l graph.Labels, task string) {
 		last = v
 	}
 	if gaps != nil && l.Names[0] != "-1" {
-		f.warn("y has gaps in its class numbers, no node has %s: its %d classes are %s", strings.Join(gaps[:min(len(gaps), 5)], ", "), k,
+		f.warn("y has gaps in its class numbers, no node has %s: its %d classes are %s",
+			strings.Join(gaps[:min(len(gaps), 5)], ", "), k,
 			strings.Join(l.Names[:min(k, shown)], ", "))
 	}
 	if slices.Contains(l.Names, "-1") {
 		f.warn("y has -1, which is a class here: an empty text, or NaN with task classification, is no label")
 	}
 	if k >= manyClasses && n < fewEach*k && task != "classification" {
-		f.warn("y has %d classes for %d nodes: it looks like a regression target (task regression predicts it as a number)", k, n)
+		f.warn("y has %d classes for %d nodes: it looks like a regression target (task regression predicts it "+
+			"as a number)", k, n)
 	}
 }
 
@@ -206,8 +211,8 @@ func (f *Facts) warn(format string, args ...any) {
 
 // CheckDisguise warns of columns that alone predict the label: their features avoid nearly all
 // errors that always the most frequent class makes. A numeric column is judged by one threshold and
-// by bins with as many nodes each, a categorical one by its categories, a text by its best word. It takes time linear in
-// the features.
+// by bins with as many nodes each, a categorical one by its categories, a text by its best word. It takes time linear
+// in the features.
 func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 	if l.Multi() || l.Class == nil || l.Classes < 2 {
 		return
@@ -243,8 +248,10 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 			wrong = j.categories(values, first, c.Features)
 		}
 		if float64(wrong) <= (1-disguise)*float64(errors) {
-			f.warn("column %s alone predicts %s for %s %% of the nodes: it may be the label in disguise%s", c.Name, f.Label,
-				strconv.FormatFloat(100*float64(n-wrong)/float64(n), 'f', 1, 64), cmp.Or(c.Hint, fmt.Sprintf(" (--ignore %s)", c.Name)))
+			f.warn("column %s alone predicts %s for %s %% of the nodes: it may be the label in disguise%s",
+				c.Name, f.Label,
+				strconv.FormatFloat(100*float64(n-wrong)/float64(n), 'f', 1, 64),
+				cmp.Or(c.Hint, fmt.Sprintf(" (--ignore %s)", c.Name)))
 		}
 		first += c.Features
 	}

@@ -72,7 +72,7 @@ const Unsealed = `"digest":"` + noDigest + `"`
 
 const noDigest = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// digest returns the SHA-256 of an archive with zeros in place of its digest, which is the last but the quote.
+// digest returns the SHA-256 of an archive with zeros instead of its digest, which is the last but the quote.
 func digest(r io.ReaderAt, size int64) (string, error) {
 	h := sha256.New()
 	_, err := io.Copy(h, io.NewSectionReader(r, 0, size-int64(len(noDigest))-1))
@@ -168,7 +168,8 @@ func Texts(a *Archive, name string, want ...int) ([]string, []int, error) {
 	return read(a, name, readTexts, want)
 }
 
-func read[T any](a *Archive, name string, values func(io.Reader, int64, func(Header) error) ([]T, []int, error), want []int) ([]T, []int, error) {
+func read[T any](a *Archive, name string, values func(io.Reader, int64, func(Header) error) ([]T, []int, error),
+	want []int) ([]T, []int, error) {
 	r, size, err := a.open(name)
 	if err != nil {
 		return nil, nil, err
@@ -186,8 +187,8 @@ func read[T any](a *Archive, name string, values func(io.Reader, int64, func(Hea
 	return out, shape[:len(want)], nil
 }
 
-// Check refuses array name, if there is one, unless it has the shape: want has the length of each dimension, −1 for any.
-// It reads no more than the header.
+// Check refuses array name, if there is one, unless it has the shape: want has the length of each dimension, −1 for
+// any. It reads no more than the header.
 func (a *Archive) Check(name string, want ...int) error {
 	if !a.Has(name) {
 		return nil
@@ -214,5 +215,6 @@ func (h Header) not(want []int) error {
 	if len(h.Shape) == 2 && len(want) == 2 && want[1] < 0 && h.Shape[1] == want[0] {
 		hint = ": transpose it"
 	}
-	return fmt.Errorf("shape must be %s (got %s)%s", strings.ReplaceAll(ShapeText(want), "-1", "any"), ShapeText(h.Shape), hint)
+	return fmt.Errorf("shape must be %s (got %s)%s", strings.ReplaceAll(ShapeText(want), "-1", "any"),
+		ShapeText(h.Shape), hint)
 }

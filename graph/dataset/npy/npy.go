@@ -27,7 +27,8 @@ type Header struct {
 }
 
 // itemSize holds the bytes per value of every dtype of numbers that is read.
-var itemSize = map[string]int{"|b1": 1, "|i1": 1, "|u1": 1, "<i2": 2, "<u2": 2, "<i4": 4, "<u4": 4, "<i8": 8, "<u8": 8, "<f4": 4, "<f8": 8}
+var itemSize = map[string]int{"|b1": 1, "|i1": 1, "|u1": 1, "<i2": 2, "<u2": 2, "<i4": 4, "<u4": 4, "<i8": 8, "<u8": 8,
+	"<f4": 4, "<f8": 8}
 
 // textType is the dtype of texts of a fixed length, in UTF-32 (<U) or in bytes (|S).
 var textType = regexp.MustCompile(`^(<U|\|S)([1-9][0-9]{0,3})$`)
@@ -83,7 +84,8 @@ func readHeader(r io.Reader, size int64) (Header, error) {
 		}
 	}
 	if !ok {
-		return h, fmt.Errorf("dtype must be bool, int8 to int64, uint8 to uint64, float32, float64 or texts of a fixed length, "+
+		return h, fmt.Errorf("dtype must be bool, int8 to int64, uint8 to uint64, float32, float64 or texts of a "+
+			"fixed length, "+
 			"in this machine's byte order (got %s): convert it by astype, texts of objects by astype(str)", h.Descr)
 	}
 	h.byColumn = string(m[2]) == "True"
@@ -137,9 +139,10 @@ func ShapeText(shape []int) string {
 }
 
 // readValues reads an array as values of T: integers as integers or floats, floats as floats. Each integer must fit; a
-// float64 is rounded to the nearest float32. Nothing is unpacked or allocated of an array of another type, or that check
-// (nil = none) refuses.
-func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64, check func(Header) error) ([]T, []int, error) {
+// float64 is rounded to the nearest float32. Nothing is unpacked or allocated of an array of another type, or that
+// check (nil = none) refuses.
+func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64,
+	check func(Header) error) ([]T, []int, error) {
 	h, err := readHeader(r, size)
 	if err == nil && check != nil {
 		err = check(h)
@@ -219,7 +222,8 @@ type number interface {
 	int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64 | float32 | float64
 }
 
-// decode fills out with values of size bytes each and refuses an integer that T does not have, and a float beyond T's range.
+// decode fills out with values of size bytes each and refuses an integer that T does not have, and a float beyond T's
+// range.
 func decode[S number, T uint8 | int32 | int64 | float32](
 	h Header, out []T, r io.Reader, size int, get func([]byte) S,
 ) error {
@@ -238,7 +242,8 @@ func decode[S number, T uint8 | int32 | int64 | float32](
 				same = true
 			}
 			if !same {
-				return fmt.Errorf("%s is %v, which does not fit a %T: convert the array to that type", h.place(done+k), v, t)
+				return fmt.Errorf("%s is %v, which does not fit a %T: convert the array to that type", h.place(done+k),
+					v, t)
 			}
 			out[done+k] = t
 		}

@@ -452,7 +452,8 @@ func (t *Table) Weight(cells []string, line, at int) (float32, error) {
 	if w := float32(v); ok && w > 0 && w <= math.MaxFloat32 {
 		return w, nil
 	}
-	return 0, t.Fault(line, at, "weight must be a number above 0, at most %.2g (got %.40q)%s", math.MaxFloat32, cells[at],
+	return 0, t.Fault(line, at, "weight must be a number above 0, at most %.2g (got %.40q)%s", math.MaxFloat32,
+		cells[at],
 		t.NumberHint(cells[at]))
 }
 

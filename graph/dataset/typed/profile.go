@@ -157,7 +157,8 @@ func (r *reader) everyColumn(columns map[string][]string) error {
 							must = ": it must be " + hint
 						}
 					}
-					return fmt.Errorf("typed: %s column %s must be in a table of %s, as COLUMN or %s%s", role.name, text,
+					return fmt.Errorf("typed: %s column %s must be in a table of %s, as COLUMN or %s%s",
+						role.name, text,
 						kind.of, kind.how, must)
 				}
 			}

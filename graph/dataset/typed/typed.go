@@ -170,14 +170,16 @@ func (r *reader) alike(like *Encoding) error {
 	for k, n := range own.Nodes {
 		at := slices.Index(types, n.Type)
 		if at < 0 {
-			return fmt.Errorf("typed: the tables must be of types of the model, %s (got %s)", strings.Join(types, ", "), n.Type)
+			return fmt.Errorf("typed: the tables must be of types of the model, %s (got %s)", strings.Join(types, ", "),
+				n.Type)
 		}
 		r.nodes[at] = nodes[k]
 	}
 	for k, e := range own.Edges {
 		at := slices.Index(relations, e.Name())
 		if at < 0 {
-			return fmt.Errorf("typed: the relations must be of the model, %s (got %s)", strings.Join(relations, ", "), e.Name())
+			return fmt.Errorf("typed: the relations must be of the model, %s (got %s)", strings.Join(relations, ", "),
+				e.Name())
 		}
 		r.edges[at] = edges[k]
 	}
