@@ -56,6 +56,7 @@ type embeddedNode struct {
 	Embedding []float32 `parquet:"embedding,list"`
 }
 
+// writeEmbeddingsParquet writes a row of each node, compressed: ids and lists of numbers repeat.
 func writeEmbeddingsParquet(w io.Writer, all []hiddenRows) error {
 	f := parquet.NewGenericWriter[embeddedNode](w, parquet.Compression(&parquet.Zstd))
 	for _, r := range all {
@@ -68,6 +69,7 @@ func writeEmbeddingsParquet(w io.Writer, all []hiddenRows) error {
 	return f.Close()
 }
 
+// writeEmbeddingsNPZ writes the arrays ids and embeddings as NumPy's savez_compressed does.
 func writeEmbeddingsNPZ(w io.Writer, all []hiddenRows) error {
 	n, width, longest := 0, 0, 1
 	for _, r := range all {

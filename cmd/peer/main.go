@@ -92,6 +92,7 @@ type sink struct {
 	err error
 }
 
+// Write keeps the first error: a command that printed to a full disk must not exit with 0.
 func (s *sink) Write(b []byte) (int, error) {
 	n, err := s.to.Write(b)
 	if s.err == nil {

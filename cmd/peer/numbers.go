@@ -41,6 +41,7 @@ func (t numberTable) columns(what string, plain func(string) string) (all []stri
 	return all
 }
 
+// shortNumber writes x with as many digits as a float32 needs, so that reading it gives the same bits.
 func shortNumber(x float64) string { return strconv.FormatFloat(x, 'g', -1, 32) }
 
 // csv writes one line per node: ID, predicted numbers, split, the true numbers as far as they are known, and the site

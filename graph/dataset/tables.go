@@ -126,6 +126,7 @@ type nodeReader struct {
 	strange []int // columns of the present row with a category that they do not know
 }
 
+// newNodeReader returns a reader of tables whose nodes are one graph. row gets the features of each node, in order.
 func (e *Encoding) newNodeReader(row func(x *mat.Sparse) error) *nodeReader {
 	n := &nodeReader{e: e, row: row, class: map[string]int32{}, classes: table.NewSpellings(e.Classes),
 		index: map[string]int32{}, keys: map[string]int32{}}

@@ -71,6 +71,7 @@ func Slowest(m *shard.Manifest, workers int) WorkLoad {
 	return WorkLoad{slices.Index(work, slices.Max(work)), Balance(work)}
 }
 
+// String is a sentence for the log.
 func (l WorkLoad) String() string {
 	return fmt.Sprintf("the slowest peer will be %d, with %.2f of the mean work", l.Worker, l.Balance)
 }
@@ -120,6 +121,7 @@ func Balance(x []int64) float64 {
 	return float64(most) * float64(len(x)) / float64(sum)
 }
 
+// square returns an n×n matrix of zeros.
 func square(n int) [][]int64 {
 	out := make([][]int64, n)
 	for k := range out {

@@ -114,6 +114,7 @@ func Read(path string) (*nn.Model, Card, error) {
 	return m, card, nil
 }
 
+// encodeModel returns the bytes of a model file, with its digest. A layer that no reader could make again is refused.
 func encodeModel(m *nn.Model, card Card) ([]byte, error) {
 	if err := m.Registered(); err != nil {
 		return nil, err

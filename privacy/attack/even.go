@@ -102,6 +102,7 @@ func (k *Dictionary) products(x, out []float64) {
 		blas64.Vector{N: k.d, Inc: 1, Data: x}, 0, blas64.Vector{N: len(k.norm), Inc: 1, Data: out})
 }
 
+// clear empties the set. Products of columns that were in it are kept: they cost the most.
 func (e *even) clear() {
 	clear(e.in)
 	clear(e.toS)
@@ -120,6 +121,7 @@ func (e *even) add(j int32, sign float64) {
 	}
 }
 
+// with returns the products of column j with all columns, which are computed when it is first in the set.
 func (e *even) with(j int32) []float64 {
 	if e.gram[j] == nil {
 		e.gram[j] = make([]float64, len(e.norm))

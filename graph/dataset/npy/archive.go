@@ -168,6 +168,7 @@ func Texts(a *Archive, name string, want ...int) ([]string, []int, error) {
 	return read(a, name, readTexts, want)
 }
 
+// read reads an array by values, which must refuse a header of another shape before it reads what is behind it.
 func read[T any](a *Archive, name string, values func(io.Reader, int64, func(Header) error) ([]T, []int, error),
 	want []int) ([]T, []int, error) {
 	r, size, err := a.open(name)

@@ -201,6 +201,7 @@ type bounded struct {
 	left int // bytes
 }
 
+// Read ends a row that is longer than its bound before more of it is unpacked.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errLong
