@@ -70,7 +70,7 @@ func TestDatesOfEachSite(t *testing.T) {
 			t.Errorf("%d edges, want those to own nodes", same[q].Adj.NumEdges())
 		}
 	}
-	// Tables that are read like those of a model are split as others are.
+	// Without a split column, tables that are read as a model reads them are split by default.
 	configs := visits(t, [3]string{}, [3]string{"iso", "iso", "iso"})
 	for q := range configs {
 		c := &configs[q].tables.ImportConfig

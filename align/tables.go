@@ -60,7 +60,7 @@ type Tables struct {
 	nodes []nodeTable    // one, or one of each type that this site has
 	edges []edgeTable    // one at most, or one of each relation that this site has
 	of    *typed.Tables  // of several types; nil: there is one table of nodes
-	like  *agreed        // of other tables, by which these are read; nil: the sites agree on it
+	like  *agreed        // the encoding of a model, by which these tables are read (nil = the sites agree on one)
 	named map[string]int // nodes of each other site whose names it gets
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 // Lock makes a directory of states, and refuses one that another process uses, until release or the end of the process.
-// Temporary files in it are those of a process that was killed, and are removed. Where the file system has no locks it refuses nothing, and of dir "" there is nothing to lock.
+// It removes temporary files, which a killed process left there. If the file system has no locks, it refuses nothing
+// and removes nothing. An empty dir needs no lock.
 func Lock(dir string) (release func(), err error) {
 	if dir == "" {
 		return func() {}, nil

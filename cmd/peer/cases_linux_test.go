@@ -263,7 +263,7 @@ type array struct {
 	values any
 }
 
-// npz writes a data set of arrays, those of a name replaced; without a kind it is left out.
+// npz writes a data set of arrays by name. An array without a kind is left out.
 func (c *trial) npz(name string, arrays map[string]array) {
 	c.Helper()
 	var b bytes.Buffer

@@ -277,7 +277,7 @@ var tableCases = []fieldCase{
 				}
 			})
 			c.plan("")
-			if name == "text" { // both are told within the time that a person looks on
+			if name == "text" { // neither site waits in silence
 				k.want = append(k.want, "!waiting for south[^\n]*10s of")
 			}
 			c.run(0, "meet plan.yaml", k.want...)

@@ -3,17 +3,14 @@ package main
 import (
 	"archive/zip"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
+	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -69,62 +66,28 @@ func writeEmbeddingsParquet(w io.Writer, all []hiddenRows) error {
 	return f.Close()
 }
 
-// writeEmbeddingsNPZ writes the arrays ids and embeddings as NumPy's savez_compressed does.
+// writeEmbeddingsNPZ writes the arrays ids and embeddings as NumPy's savez_compressed does. Rows are written one by
+// one, since there may be gigabytes of them.
 func writeEmbeddingsNPZ(w io.Writer, all []hiddenRows) error {
-	n, width, longest := 0, 0, 1
+	var ids []string
+	width := 0
 	for _, r := range all {
-		n, width = n+len(r.IDs), r.X.Cols
-		for _, id := range r.IDs {
-			longest = max(longest, utf8.RuneCountInString(id))
-		}
+		ids, width = append(ids, r.IDs...), r.X.Cols
 	}
 	z := zip.NewWriter(w)
-	ids := func(w io.Writer) error { // UTF-32, filled up with zeros
-		cell := make([]byte, 4*longest)
-		for _, r := range all {
-			for _, id := range r.IDs {
-				clear(cell)
-				k := 0
-				for _, c := range id {
-					binary.LittleEndian.PutUint32(cell[4*k:], uint32(c))
-					k++
-				}
-				if _, err := w.Write(cell); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+	if err := npy.Write(z, "ids", []int{len(ids)}, ids); err != nil {
+		return err
 	}
-	rows := func(w io.Writer) error {
-		line := make([]byte, 4*width)
-		for _, r := range all {
-			for i := range r.X.Rows {
-				for k, v := range r.X.Row(i) {
-					binary.LittleEndian.PutUint32(line[4*k:], math.Float32bits(v))
-				}
-				if _, err := w.Write(line); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	return errors.Join(writeArray(z, "ids", fmt.Sprintf("<U%d", longest), fmt.Sprintf("(%d,)", n), ids),
-		writeArray(z, "embeddings", "<f4", fmt.Sprintf("(%d, %d)", n, width), rows), z.Close())
-}
-
-// writeArray writes one array in NumPy's format, version 1.0.
-func writeArray(z *zip.Writer, name, kind, shape string, fill func(io.Writer) error) error {
-	w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Deflate})
+	rows, err := npy.Create(z, "embeddings", "<f4", len(ids), width)
 	if err != nil {
 		return err
 	}
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", kind, shape)
-	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
-	begin := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(header)))
-	if _, err := w.Write(append(begin, header...)); err != nil {
-		return err
+	for _, r := range all {
+		for i := range r.X.Rows {
+			if err := binary.Write(rows, binary.LittleEndian, r.X.Row(i)); err != nil {
+				return err
+			}
+		}
 	}
-	return fill(w)
+	return z.Close()
 }

@@ -19,7 +19,7 @@ import (
 // end of the file is not part of it.
 const PassphraseFile = "HEDDLE_PASSPHRASE_FILE"
 
-// DefaultIdentity is the user's key file (empty = there is no home folder, and so no place for it).
+// DefaultIdentity is the user's key file (empty = there is no home folder).
 func DefaultIdentity() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {

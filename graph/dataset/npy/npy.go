@@ -306,13 +306,27 @@ func utf32(list []string) (descr string, cells []int32) {
 	return fmt.Sprintf("<U%d", longest), cells
 }
 
-// Write adds one .npy member: version 1.0, the header padded so that the values start at a
-// multiple of 64.
-func Write(z *zip.Writer, name string, shape []int, values any) error {
+// Create adds one .npy member and returns the writer of its values: version 1.0, the header padded so that the values
+// start at a multiple of 64.
+func Create(z *zip.Writer, name, descr string, shape ...int) (io.Writer, error) {
 	w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Deflate})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	dims := ShapeText(shape)
+	dims = dims[1 : len(dims)-1]
+	if len(shape) == 1 {
+		dims += ","
+	}
+	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, dims)
+	text = fmt.Sprintf("%-*s\n", (10+len(text)+1+63)/64*64-11, text)
+	head := append([]byte("\x93NUMPY\x01\x00"), byte(len(text)), byte(len(text)>>8))
+	_, err = w.Write(append(head, text...))
+	return w, err
+}
+
+// Write adds one .npy member.
+func Write(z *zip.Writer, name string, shape []int, values any) error {
 	var descr string
 	switch list := values.(type) {
 	case []int32:
@@ -332,15 +346,8 @@ func Write(z *zip.Writer, name string, shape []int, values any) error {
 	default:
 		return fmt.Errorf("array %s: no dtype for %T", name, values)
 	}
-	dims := ShapeText(shape)
-	dims = dims[1 : len(dims)-1]
-	if len(shape) == 1 {
-		dims += ","
-	}
-	text := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, dims)
-	text = fmt.Sprintf("%-*s\n", (10+len(text)+1+63)/64*64-11, text)
-	head := append([]byte("\x93NUMPY\x01\x00"), byte(len(text)), byte(len(text)>>8))
-	if _, err := w.Write(append(head, text...)); err != nil {
+	w, err := Create(z, name, descr, shape...)
+	if err != nil {
 		return err
 	}
 	return binary.Write(w, binary.LittleEndian, values)
