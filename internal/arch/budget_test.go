@@ -174,15 +174,6 @@ func TestBudget(t *testing.T) {
 			t.Errorf("package %s must have at most %d lines (got %d): split it by noun", folder, maxPackage, n)
 		}
 	}
-	if *rewrite {
-		text := budgetHead
-		for _, f := range all {
-			text += fmt.Sprintf("%s %v\n", f.name, f.now)
-		}
-		if err := os.WriteFile(budgetFile, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
 	text, err := os.ReadFile(budgetFile)
 	if err != nil {
 		t.Fatal(err)
@@ -195,6 +186,23 @@ func TestBudget(t *testing.T) {
 			t.Fatalf("a line of %s must be NAME FIGURE (got %q)", budgetFile, line)
 		}
 		budget[name] = most
+	}
+	if *rewrite {
+		lowered := budgetHead
+		for _, f := range all {
+			most, has := budget[f.name]
+			better := f.now < most
+			if f.floor {
+				better = f.now > most
+			}
+			if !has || better {
+				budget[f.name] = f.now
+			}
+			lowered += fmt.Sprintf("%s %v\n", f.name, budget[f.name])
+		}
+		if err := os.WriteFile(budgetFile, []byte(lowered), 0o666); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, f := range all {
 		most, has := budget[f.name]
