@@ -66,10 +66,11 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	}
 	_, err := p.Identify(first)
 	errs := faults{err}
-	if k := first.Labels.Kind(); p.Task.Kind == "regression" && k != target.Numbers ||
-		p.Task.Kind == "classification" && k == target.Numbers {
-		errs.add("task must be auto (got %s): the labels of %s are %s already", p.Task.Kind, first.Name,
-			map[bool]string{true: "numbers", false: "classes"}[k == target.Numbers])
+	switch numbers := first.Labels.Kind() == target.Numbers; {
+	case p.Task.Kind == "regression" && !numbers:
+		errs.add("task must be auto (got regression): the labels of %s are classes already", first.Name)
+	case p.Task.Kind == "classification" && numbers:
+		errs.add("task must be auto (got classification): the labels of %s are numbers already", first.Name)
 	}
 	for _, s := range [][2]string{{"sums", p.Sums}, {"updates", p.Updates}} {
 		if bits, narrow := narrowBits[s[1]]; narrow && first.Parts > comm.MaxMembers(bits) {

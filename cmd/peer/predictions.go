@@ -186,12 +186,7 @@ func labelOf(l graph.Labels, i int, names []string) (text string, ok bool) {
 	return className(names, int(l.Class[i])), true
 }
 
-func className(names []string, k int) string {
-	if k < len(names) {
-		return names[k]
-	}
-	return strconv.Itoa(k)
-}
+func className(names []string, k int) string { return graph.Labels{Names: names}.Name(k) }
 
 func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
 

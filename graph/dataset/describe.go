@@ -144,7 +144,10 @@ func (e *Encoding) EdgeFacts(f *facts.Facts, prefix string, found []ColumnProfil
 func hint(s *column.Stats, name string) string {
 	switch {
 	case s.Dressed > 0 && 10*s.Dressed > 9*s.Texts:
-		comma := map[bool]string{true: "; if the comma is a decimal one, give --decimal-comma"}[s.Commas > 0]
+		comma := ""
+		if s.Commas > 0 {
+			comma = "; if the comma is a decimal one, give --decimal-comma"
+		}
 		return fmt.Sprintf("; its cells look like numbers with thousands separators, %% or currency, such as %.40q: "+
 			"write plain numbers%s", s.Example, comma)
 	case s.Texts > 0 && 10*s.Commas > 9*s.Texts:

@@ -275,10 +275,7 @@ func (as As) only(l graph.Labels, titled bool) graph.Labels {
 	}
 	index, whole := map[string]int{}, true
 	for c := range as.Classes {
-		name := strconv.Itoa(c)
-		if as.Names != nil {
-			name = as.Names[c]
-		}
+		name := graph.Labels{Names: as.Names}.Name(c)
 		_, err := strconv.Atoi(name)
 		index[name], whole = c, whole && err == nil
 	}
@@ -286,10 +283,7 @@ func (as As) only(l graph.Labels, titled bool) graph.Labels {
 		if c < 0 {
 			continue
 		}
-		name, number := strconv.Itoa(int(c)), int(c)
-		if l.Names != nil {
-			name = l.Names[c]
-		}
+		name, number := l.Name(int(c)), int(c)
 		if value, err := strconv.Atoi(name); !titled {
 			number = value
 			if err != nil {

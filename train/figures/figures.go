@@ -476,9 +476,13 @@ func (f *Figures) Warnings() (all []string) {
 		}
 	}
 	if said == 1 && f.Majority >= 0 {
-		all = append(all, fmt.Sprintf("the model predicts one class only, %s, for all %d %s nodes, which is right for %.1f %% of them: try --class-weights balanced%s",
-			only.Name, set.Rows, name, 100*float64(only.Labelled)/float64(set.Rows),
-			map[bool]string{true: " or --threshold f1"}[f.Positive >= 0 && f.Threshold == nil]))
+		text := fmt.Sprintf("the model predicts one class only, %s, for all %d %s nodes, "+
+			"which is right for %.1f %% of them: try --class-weights balanced",
+			only.Name, set.Rows, name, 100*float64(only.Labelled)/float64(set.Rows))
+		if f.Positive >= 0 && f.Threshold == nil {
+			text += " or --threshold f1"
+		}
+		all = append(all, text)
 	}
 	worst, how := set.Low, "its 95 % interval begins at "
 	if f.Metric.Gain(1, 0) < 0 {

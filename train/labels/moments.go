@@ -71,10 +71,7 @@ func (c Counts) Fault(names []string) error {
 		return nil
 	}
 	for k, u := range c.Units {
-		name := fmt.Sprint(k)
-		if k < len(names) {
-			name = names[k]
-		}
+		name := graph.Labels{Names: names}.Name(k)
 		switch {
 		case u.Mean-u.Mean != 0 || u.Deviation-u.Deviation != 0:
 			return fmt.Errorf("target %s is too large to be summed over the peers: give it in larger units", name)

@@ -153,7 +153,11 @@ func (s *meeting) show(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, l
 	}
 	few := 0
 	for _, t := range sent.Texts {
-		fmt.Fprintf(w, "    %s of %s: %q", map[bool]string{true: "names", false: "texts"}[t.Name], t.Column, t.Sent)
+		what := "texts"
+		if t.Name {
+			what = "names"
+		}
+		fmt.Fprintf(w, "    %s of %s: %q", what, t.Column, t.Sent)
 		if t.Few > 0 {
 			fmt.Fprintf(w, "; not sent: %d that fewer than %d nodes have", t.Few, least)
 		}

@@ -160,12 +160,7 @@ func (p Prediction) named() (s section, warning string) {
 	return s, warning
 }
 
-func (p Prediction) class(k int) string {
-	if k < len(p.Card.Classes) {
-		return p.Card.Classes[k]
-	}
-	return fmt.Sprint(k)
-}
+func (p Prediction) class(k int) string { return graph.Labels{Names: p.Card.Classes}.Name(k) }
 
 // sureBins is into how many ranges probabilities are divided.
 const sureBins = 10

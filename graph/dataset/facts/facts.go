@@ -162,11 +162,7 @@ func (f *Facts) addLabels(l graph.Labels) {
 		return
 	}
 	for c, n := range l.Count() {
-		name := fmt.Sprint(c)
-		if c < len(l.Names) {
-			name = l.Names[c]
-		}
-		f.Classes = append(f.Classes, Count{name, int(n)})
+		f.Classes = append(f.Classes, Count{l.Name(c), int(n)})
 	}
 	for i := range f.Nodes {
 		if !labelled(l, i) {

@@ -153,7 +153,10 @@ func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64,
 	le := binary.LittleEndian
 	_, floats := any([]T(nil)).([]float32)
 	if h.Texts() || h.Descr[:2] == "<f" && !floats {
-		want := map[bool]string{false: "whole numbers", true: "numbers"}[floats]
+		want := "whole numbers"
+		if floats {
+			want = "numbers"
+		}
 		return nil, nil, fmt.Errorf("dtype must be that of %s (got %s)", want, h.Descr)
 	}
 	out := make([]T, h.count)
