@@ -22,7 +22,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
@@ -48,7 +47,7 @@ type Config struct {
 // this site's tables became. A site
 // that cannot go on tells the others so, and all return an error: its own the fault, with file and
 // line, the others its name.
-func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, *facts.Facts, error) {
+func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, *table.Facts, error) {
 	m := &meeting{ctx: ctx, g: g, c: c}
 	s, err := m.run()
 	if err != nil {
@@ -113,7 +112,7 @@ type meeting struct {
 }
 
 // facts says what this site's tables became, by what is known here.
-func (m *meeting) facts(s *shard.Shard) (f *facts.Facts, err error) {
+func (m *meeting) facts(s *shard.Shard) (f *table.Facts, err error) {
 	g := &graph.Graph{Adj: s.Adj, X: s.X, Labels: s.Labels, Split: s.Split}
 	if m.encoded.types != nil {
 		f, err = m.typeFacts(g, &s.Typed)
@@ -124,7 +123,7 @@ func (m *meeting) facts(s *shard.Shard) (f *facts.Facts, err error) {
 		return nil, err
 	}
 	for q, name := range m.c.Sites {
-		f.Sites = append(f.Sites, facts.Count{Name: name, Nodes: m.nodes(q)})
+		f.Sites = append(f.Sites, table.NodeCount{Name: name, Nodes: m.nodes(q)})
 	}
 	return f, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -425,18 +425,18 @@ func TestOwnFaults(t *testing.T) {
 func FuzzMessages(f *testing.F) {
 	f.Add(encodeNames([]string{"a", "", "long name"}))
 	plain, typed := &dataset.Encoding{}, &dataset.Encoding{Relations: []string{"knows", "refers"}}
-	wide := &dataset.Encoding{Directed: dataset.Into, EdgeColumns: []column.Column{{Name: "days", Kind: column.Numeric}}}
+	wide := &dataset.Encoding{Directed: dataset.Into, EdgeColumns: []table.Column{{Name: "days", Kind: table.Numeric}}}
 	f.Add((&ends{here: []int32{1}, there: []int32{2}, weight: []float32{3}}).encode(plain))
 	f.Add((&ends{here: []int32{1}, there: []int32{2}, weight: []float32{3}, kind: []int32{3}}).encode(typed))
 	f.Add((&ends{here: []int32{1}, there: []int32{2}, weight: []float32{3}, kind: []int32{1}, x: []float32{4}}).encode(wide))
-	text, err := schema{Encoding: dataset.Encoding{Columns: []column.Column{{Name: "a", Kind: column.Numeric}}}, Marks: []mark{{Empty: true}}}.encode()
+	text, err := schema{Encoding: dataset.Encoding{Columns: []table.Column{{Name: "a", Kind: table.Numeric}}}, Marks: []mark{{Empty: true}}}.encode()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(text)
 	several := schema{Types: []typeSchema{{"drug", schema{Encoding: dataset.Encoding{ID: "id"}}}}, Tables: []relationSchema{{"drug", "with", "drug",
 		dataset.Encoding{ID: "id", Source: "source", Target: "target"}, columnSchema{
-			Columns: []column.Column{{Name: "days", Kind: column.Numeric}}, Marks: []mark{{}}}}}}
+			Columns: []table.Column{{Name: "days", Kind: table.Numeric}}, Marks: []mark{{}}}}}}
 	if text, err = several.encode(); err != nil {
 		f.Fatal(err)
 	}
@@ -470,7 +470,7 @@ func FuzzMessages(f *testing.F) {
 			if e, err := agreeAll([]string{"a", "b"}, []schema{s, s}); err == nil {
 				for _, of := range (&Tables{}).columns(e) {
 					for _, c := range of.columns {
-						if c.Kind == column.Categorical && len(c.Values) == 0 {
+						if c.Kind == table.Categorical && len(c.Values) == 0 {
 							t.Errorf("column %q has no categories", c.Name)
 						}
 					}

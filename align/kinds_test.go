@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
@@ -124,7 +124,7 @@ func TestKindsLikePooled(t *testing.T) {
 	if err := json.Unmarshal(first, &e); err != nil {
 		t.Fatal(err)
 	}
-	for k, want := range []column.Kind{column.Age, column.Date, column.Text, column.Ignored, column.Ignored, column.Categorical} {
+	for k, want := range []table.Kind{table.Age, table.Date, table.Text, table.Ignored, table.Ignored, table.Categorical} {
 		if e.Columns[k].Kind != want {
 			t.Errorf("column %s is %s, must be %s", e.Columns[k].Name, e.Columns[k].Kind, want)
 		}

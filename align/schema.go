@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
@@ -33,7 +32,7 @@ type schema struct {
 type mark struct {
 	Empty    bool // no cell here has a value
 	Sparse   bool // most rows have a text of their own here
-	Many     bool // more than column.Usual categories here, which are not told unless Asked
+	Many     bool // more than table.Usual categories here, which are not told unless Asked
 	Asked    bool // the user says that these are categories
 	DayFirst bool // dates can be read so
 	MonFirst bool
@@ -81,7 +80,7 @@ func (t *nodeTable) schema(least int) schema {
 
 // columnSchema is what a site tells of the columns of a table, of which one mark each.
 type columnSchema struct {
-	Columns []column.Column
+	Columns []table.Column
 	Marks   []mark
 	few     map[string]int // texts of each column that too few nodes have: not sent
 }
@@ -102,8 +101,8 @@ func (s *columnSchema) valid() error {
 		return fmt.Errorf("%d marks for %d columns", len(s.Marks), len(s.Columns))
 	}
 	for _, c := range s.Columns {
-		if c.Std = 1; len(c.Values) > column.MaxTracked { // Std is agreed on later
-			return fmt.Errorf("column %.40q must have at most %d values (got %d)", c.Name, column.MaxTracked, len(c.Values))
+		if c.Std = 1; len(c.Values) > table.MaxTracked { // Std is agreed on later
+			return fmt.Errorf("column %.40q must have at most %d values (got %d)", c.Name, table.MaxTracked, len(c.Values))
 		}
 		if err := c.Valid(); err != nil {
 			return err
@@ -116,21 +115,21 @@ func (s *columnSchema) valid() error {
 func told(found []dataset.ColumnProfile, least int) (s columnSchema) {
 	s.few = map[string]int{}
 	for _, p := range found {
-		c, m := column.Column{Name: p.Name, Kind: p.Kind}, mark{}
+		c, m := table.Column{Name: p.Name, Kind: p.Kind}, mark{}
 		if stats := p.Stats; stats != nil {
 			c.Missing, c.Clock, c.Until, c.Width, c.Seed = p.Missing, p.Clock, p.Until, p.Width, p.Seed
 			m.Empty = stats.Cells() == 0
-			if c.Kind == column.Ignored { // whether it is, the sites decide together
-				c.Kind = column.Categorical
+			if c.Kind == table.Ignored { // whether it is, the sites decide together
+				c.Kind = table.Categorical
 			}
 			switch c.Kind {
-			case column.Date, column.Age:
+			case table.Date, table.Age:
 				m.DayFirst, m.MonFirst = stats.Orders()
 				m.Unclear = m.DayFirst && m.MonFirst && stats.Ambiguous()
-			case column.Categorical:
+			case table.Categorical:
 				distinct, _ := stats.Values()
 				m.Asked = stats.Asked != nil
-				m.Sparse, m.Many = stats.Sparse(), stats.Overflow || distinct > column.Usual
+				m.Sparse, m.Many = stats.Sparse(), stats.Overflow || distinct > table.Usual
 				if m.Asked || !m.Many && !m.Sparse {
 					c.Values, s.few[c.Name] = stats.Shared(least)
 				}
@@ -329,7 +328,7 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 }
 
 // agreeColumns decides what becomes of the columns of a table, in the first site's order.
-func agreeColumns(sites []string, schemas []columnSchema) (out []column.Column, err error) {
+func agreeColumns(sites []string, schemas []columnSchema) (out []table.Column, err error) {
 	place := make([]map[string]int, len(schemas)) // of each column
 	for q, s := range schemas {
 		place[q] = make(map[string]int, len(s.Columns))
@@ -371,10 +370,10 @@ func writes(site, name string, s columnSchema) string {
 
 // agreeColumn decides what becomes of one column, whose place at each site place has. A site where
 // it is empty has no say; texts that mostly differ at every site are ignored, and so are more
-// categories than column.Usual, unless a user asks for them.
-func agreeColumn(name string, sites []string, schemas []columnSchema, place []map[string]int) (column.Column, error) {
-	out, by, values := column.Column{Name: name}, -1, map[string]int{} // sites that have each
-	sparse, many, asked, unclear := true, -1, -1, -1                   // and a site of each kind
+// categories than table.Usual, unless a user asks for them.
+func agreeColumn(name string, sites []string, schemas []columnSchema, place []map[string]int) (table.Column, error) {
+	out, by, values := table.Column{Name: name}, -1, map[string]int{} // sites that have each
+	sparse, many, asked, unclear := true, -1, -1, -1                  // and a site of each kind
 	day, month := true, true
 	for q, s := range schemas {
 		at, ok := place[q][name]
@@ -384,7 +383,7 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 		}
 		c, m := s.Columns[at], s.Marks[at]
 		missing, clock := out.Missing || c.Missing, out.Clock || c.Clock
-		if m.Empty && c.Kind != column.Ignored {
+		if m.Empty && c.Kind != table.Ignored {
 			out.Missing = missing
 			continue
 		}
@@ -395,7 +394,7 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 			return out, fmt.Errorf("align: column %.40q must be asked for alike at all sites (got %s at %s and %s at %s)", name, form(out), sites[by], form(c), sites[q])
 		}
 		if by < 0 {
-			by, out = q, column.Column{Name: name, Kind: c.Kind, Until: c.Until, Width: c.Width, Seed: c.Seed}
+			by, out = q, table.Column{Name: name, Kind: c.Kind, Until: c.Until, Width: c.Width, Seed: c.Seed}
 		}
 		out.Missing, out.Clock = missing, clock
 		sparse, day, month = sparse && m.Sparse, day && m.DayFirst, month && m.MonFirst
@@ -413,9 +412,9 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 		}
 	}
 	switch {
-	case by < 0 || out.Kind == column.Ignored:
-		return column.Column{Name: name, Kind: column.Ignored}, nil
-	case out.Kind == column.Date || out.Kind == column.Age:
+	case by < 0 || out.Kind == table.Ignored:
+		return table.Column{Name: name, Kind: table.Ignored}, nil
+	case out.Kind == table.Date || out.Kind == table.Age:
 		if out.MonthFirst = !day; day || month {
 			break
 		}
@@ -425,7 +424,7 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 				"and at %s they can be either: say there which (--date %.40s:dmy or :mdy)", name, sites[unclear], name)
 		}
 		out.MonthFirst = !schemas[by].Marks[place[by][name]].DayFirst // each site reads its own
-	case out.Kind == column.Categorical:
+	case out.Kind == table.Categorical:
 		return agreeValues(out, values, sparse, many, asked, sites, schemas, place)
 	}
 	return out, nil
@@ -433,15 +432,15 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 
 // agreeValues decides what becomes of a column of categories; many and asked are sites where there
 // are too many and where the user asks for all of them, −1: none.
-func agreeValues(out column.Column, values map[string]int, sparse bool, many, asked int, sites []string,
-	schemas []columnSchema, place []map[string]int) (column.Column, error) {
+func agreeValues(out table.Column, values map[string]int, sparse bool, many, asked int, sites []string,
+	schemas []columnSchema, place []map[string]int) (table.Column, error) {
 	out.Missing = false
 	if _, empty := values[""]; len(values) == 0 || len(values) == 1 && empty {
-		return column.Column{Name: out.Name, Kind: column.Ignored}, nil // too few nodes have each text
+		return table.Column{Name: out.Name, Kind: table.Ignored}, nil // too few nodes have each text
 	}
 	table.Unite(values)
-	if asked < 0 && (sparse || many >= 0 || len(values) > column.Usual+1) { // and one for empty cells
-		return column.Column{Name: out.Name, Kind: column.Ignored}, nil
+	if asked < 0 && (sparse || many >= 0 || len(values) > table.Usual+1) { // and one for empty cells
+		return table.Column{Name: out.Name, Kind: table.Ignored}, nil
 	}
 	for q, s := range schemas {
 		at := place[q][out.Name]
@@ -449,19 +448,19 @@ func agreeValues(out column.Column, values map[string]int, sparse bool, many, as
 			return out, fmt.Errorf("align: %s asks for column %.40q (--categorical), and at %s it has too many categories: all sites must ask for it, or none", sites[asked], out.Name, sites[q])
 		}
 	}
-	if len(values) > column.MaxTracked {
-		return out, fmt.Errorf("align: column %.40q has more than %d categories at all sites together: ignore it", out.Name, column.MaxTracked)
+	if len(values) > table.MaxTracked {
+		return out, fmt.Errorf("align: column %.40q has more than %d categories at all sites together: ignore it", out.Name, table.MaxTracked)
 	}
 	out.Values = slices.Sorted(maps.Keys(values))
 	return out, nil
 }
 
 // form writes what a user asks of a column.
-func form(c column.Column) string {
+func form(c table.Column) string {
 	switch c.Kind {
-	case column.Text:
+	case table.Text:
 		return fmt.Sprintf("%d columns of words, seed %d", c.Width, c.Seed)
-	case column.Age:
+	case table.Age:
 		return "years until " + c.Until
 	}
 	return string(c.Kind)
@@ -469,13 +468,13 @@ func form(c column.Column) string {
 
 // columnsOf are the columns of a table that the sites agreed on, and what this site found in its own.
 type columnsOf struct {
-	columns []column.Column
+	columns []table.Column
 	found   []dataset.ColumnProfile // nil: it has no such table
 }
 
 // stats returns what was found in each column, by name.
-func (t *columnsOf) stats() map[string]*column.Stats {
-	out := make(map[string]*column.Stats, len(t.found))
+func (t *columnsOf) stats() map[string]*table.Stats {
+	out := make(map[string]*table.Stats, len(t.found))
 	for _, c := range t.found {
 		out[c.Name] = c.Stats
 	}
@@ -495,7 +494,7 @@ func (t *columnsOf) counts() (out []float32) {
 		case moments(c):
 			m := s.Moments(c)
 			out = append(out, float32(m.N), float32(m.Mean*float64(m.N)))
-		case c.Kind == column.Categorical:
+		case c.Kind == table.Categorical:
 			spelled := table.NewSpellings(slices.Collect(maps.Keys(s.Count)))
 			for _, v := range c.Values {
 				out = append(out, float32(s.Count[spelled.Find(v)]))
@@ -511,7 +510,7 @@ const mostSum = 1e36
 // summable refuses numbers whose sums do not fit those over the sites.
 func (t *columnsOf) summable() error {
 	for _, c := range t.found {
-		if c.Stats == nil || c.Kind != column.Numeric {
+		if c.Stats == nil || c.Kind != table.Numeric {
 			continue
 		}
 		if m := c.Stats.Moments(&c.Column); m.M2 > mostSum || math.Abs(m.Mean)*float64(m.N) > mostSum {
@@ -548,12 +547,12 @@ func (t *columnsOf) squares(counts []float32) (out, rest []float32, err error) {
 }
 
 // moments reports whether a column has a mean and a deviation.
-func moments(c *column.Column) bool {
-	return c.Kind == column.Numeric || c.Kind == column.Date || c.Kind == column.Age
+func moments(c *table.Column) bool {
+	return c.Kind == table.Numeric || c.Kind == table.Date || c.Kind == table.Age
 }
 
 // sums returns how many of counts are the column's.
-func sums(c *column.Column) int {
+func sums(c *table.Column) int {
 	if moments(c) {
 		return 2
 	}
@@ -583,12 +582,12 @@ func (t *columnsOf) fit(counts, squares []float32) (restCounts, restSquares []fl
 				return nil, nil, fmt.Errorf("align: column %s: its numbers are too large to be standardised", c.Name)
 			}
 			squares = squares[1:]
-		case c.Kind == column.Categorical:
+		case c.Kind == table.Categorical:
 			count := map[string]int{}
 			for i, v := range c.Values {
 				count[v] = int(counts[i])
 			}
-			c.Values = column.Frequent(count)
+			c.Values = table.Frequent(count)
 		}
 		counts = counts[n:]
 	}

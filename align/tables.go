@@ -9,9 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/mat"
@@ -167,9 +165,9 @@ func (n *nodeTable) encoding() *dataset.Encoding {
 }
 
 // features are the columns that this site alone would make features of.
-func features(found []dataset.ColumnProfile) (columns []column.Column) {
+func features(found []dataset.ColumnProfile) (columns []table.Column) {
 	for _, p := range found {
-		if p.Kind != column.Ignored {
+		if p.Kind != table.Ignored {
 			columns = append(columns, p.Column)
 		}
 	}
@@ -249,7 +247,7 @@ type reading struct {
 	own   *graph.Graph // without edges yet
 	edges *siteEdges
 	what  *dataset.Reading // of one table of nodes
-	facts *facts.Facts     // of several types, but for their edges
+	facts *table.Facts     // of several types, but for their edges
 }
 
 // read reads the site's tables.
@@ -328,7 +326,7 @@ func (c *edgeTable) rows(
 }
 
 // dated returns the columns with dates read as this site writes them.
-func dated(columns []column.Column, found []dataset.ColumnProfile) []column.Column {
+func dated(columns []table.Column, found []dataset.ColumnProfile) []table.Column {
 	columns = slices.Clone(columns)
 	for k := range columns {
 		for _, own := range found {
@@ -428,7 +426,7 @@ func (of *Tables) ends(t *table.Table, c *edgeTable, at [6]int, ends *[2]end, ce
 		e, site := &ends[k], of.cfg.Here
 		if s := at[2+k]; s >= 0 {
 			name := strings.TrimSpace(t.Cell(cells[s]))
-			if !column.Missing(name) || slices.Contains(of.cfg.Sites, name) {
+			if !table.Missing(name) || slices.Contains(of.cfg.Sites, name) {
 				site = name
 			}
 		}

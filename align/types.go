@@ -10,8 +10,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 )
 
@@ -303,12 +302,12 @@ func agreeOne(sites []string, schemas []schema) (*agreed, error) {
 }
 
 // agreeEdgeColumns decides what becomes of the columns of a table of edges: the features.
-func agreeEdgeColumns(sites []string, schemas []columnSchema) ([]column.Column, error) {
+func agreeEdgeColumns(sites []string, schemas []columnSchema) ([]table.Column, error) {
 	if len(schemas) == 0 {
 		return nil, nil
 	}
 	columns, err := agreeColumns(sites, schemas)
-	columns = slices.DeleteFunc(columns, func(c column.Column) bool { return c.Kind == column.Ignored })
+	columns = slices.DeleteFunc(columns, func(c table.Column) bool { return c.Kind == table.Ignored })
 	if len(columns) == 0 {
 		columns = nil
 	}
@@ -378,7 +377,7 @@ func agreeRelations(sites []string, schemas []schema) ([]typed.EdgeEncoding, err
 // readTypes reads tables of several types.
 func (t *Tables) readTypes(a *agreed, r *reading) error {
 	types, index := make([]*graph.Graph, len(a.nodes)), make([]end, len(a.nodes))
-	r.what, r.facts = &dataset.Reading{}, &facts.Facts{}
+	r.what, r.facts = &dataset.Reading{}, &table.Facts{}
 	for k, e := range a.nodes {
 		index[k].prefix = a.kind(k) + "/"
 		c := t.table(a.kind(k))
@@ -422,13 +421,13 @@ func (t *Tables) readTypes(a *agreed, r *reading) error {
 		if err := t.readEdges(c, a.edges, ends, of, r); err != nil {
 			return err
 		}
-		r.facts.Relations = append(r.facts.Relations, facts.Relation{Name: c.name, Listed: len(r.edges.src) - before})
+		r.facts.Relations = append(r.facts.Relations, table.RelationFacts{Name: c.name, Listed: len(r.edges.src) - before})
 	}
 	return nil
 }
 
 // typeFacts says what this site's tables of several types became.
-func (m *meeting) typeFacts(g *graph.Graph, relations *graph.Relations) (*facts.Facts, error) {
+func (m *meeting) typeFacts(g *graph.Graph, relations *graph.Relations) (*table.Facts, error) {
 	f := m.reading.facts
 	f.Tables = append(f.Tables, m.reading.what.Tables...)
 	f.Edges.Merge, f.Edges.Directed = m.encoded.edges.Merge, string(m.encoded.edges.Directed)

@@ -22,7 +22,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/live"
 	"github.com/heddle-gnn/heddle/cmd/peer/phones"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p/identity"
@@ -238,7 +238,7 @@ func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, clo
 		return nil, nil, err
 	}
 	if s.Site.Shard.Import != nil { // what peer meet found in this site's tables
-		f, err := facts.Parse(s.Site.Shard.Import)
+		f, err := table.ParseFacts(s.Site.Shard.Import)
 		if err != nil {
 			return nil, nil, errors.Join(cli.Invalid(err), closer.Close())
 		}

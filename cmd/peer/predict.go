@@ -22,7 +22,6 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -393,7 +392,7 @@ func (q question) graph(card modelfile.Card, as dataset.As, edges bool, text io.
 		if edges && q.edges == nil {
 			return of, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
 		}
-		var f *facts.Facts
+		var f *table.Facts
 		tables := slices.Concat(q.nodes, q.known)
 		if of.Graph, f, err = dataset.Encode(card.Encoding, tables, q.edges, q.cells); err != nil {
 			return of, cli.Invalid(err)

@@ -7,14 +7,13 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // TableFacts describes a table of which so many rows were read. It is an error if nearly all others were skipped.
-func TableFacts(t *table.Table, rows int, format table.Format) (facts.Table, error) {
-	f := facts.Table{File: filepath.Base(t.Path), Rows: rows, Skipped: format.Faults.Count(t.Path), Encoding: t.Charset}
+func TableFacts(t *table.Table, rows int, format table.Format) (table.TableFacts, error) {
+	f := table.TableFacts{File: filepath.Base(t.Path), Rows: rows, Skipped: format.Faults.Count(t.Path)}
+	f.Encoding = t.Charset
 	if t.Comma != 0 {
 		f.Delimiter = string(t.Comma)
 	}
@@ -30,7 +29,7 @@ func TableFacts(t *table.Table, rows int, format table.Format) (facts.Table, err
 }
 
 // Facts says what the tables became: e of p's columns, and g.
-func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, error) {
+func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*table.Facts, error) {
 	f := p.Known(e, r)
 	f.Edges.Merge, f.Edges.Relation, f.Edges.Directed = e.Merge, e.Relation, string(e.Directed)
 	if p != nil { // else e is that of other tables
@@ -47,8 +46,8 @@ func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*facts.Facts, 
 }
 
 // Known reports what the table of nodes became: e of p's columns (nil = columns of other tables).
-func (p *Profile) Known(e *Encoding, r *Reading) *facts.Facts {
-	f := &facts.Facts{Tables: r.Tables, Label: e.Label}
+func (p *Profile) Known(e *Encoding, r *Reading) *table.Facts {
+	f := &table.Facts{Tables: r.Tables, Label: e.Label}
 	if p != nil {
 		p.addColumns(f, e)
 		f.AddSpelled(e.Label, p.Spelled, p.Classes, e.Classes)
@@ -59,31 +58,31 @@ func (p *Profile) Known(e *Encoding, r *Reading) *facts.Facts {
 }
 
 // addColumns says what each column became.
-func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
+func (p *Profile) addColumns(f *table.Facts, e *Encoding) {
 	of := make(map[string]*ColumnProfile, len(p.Columns))
 	for k := range p.Columns {
 		of[p.Columns[k].Name] = &p.Columns[k]
 	}
 	for k := range e.Columns {
 		c, one := &e.Columns[k], of[e.Columns[k].Name]
-		out := facts.Column{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
+		out := table.ColumnFacts{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
 		s := one.Stats
 		if s != nil {
-			if out.Missing = s.Missing; c.Kind == column.Categorical {
+			if out.Missing = s.Missing; c.Kind == table.Categorical {
 				f.AddSpelled(c.Name, s.Spelled, one.Values, c.Values)
 			}
 		}
 		switch c.Kind {
-		case column.Ignored:
-			if out.Kind = facts.Dropped; s != nil {
+		case table.Ignored:
+			if out.Kind = table.Dropped; s != nil {
 				out.Why = cmp.Or(one.Why, unlike)
 				out.Hint = hint(s, c.Name)
 			}
-		case column.Categorical:
+		case table.Categorical:
 			if s != nil && 10*s.Dressed > 9*s.Texts && s.Dressed > 0 {
 				f.Warnings = append(f.Warnings, fmt.Sprintf("column %s becomes categories%s", c.Name, hint(s, c.Name)))
 			}
-		case column.Numeric:
+		case table.Numeric:
 			if s != nil && s.Constant() {
 				out.Why = "the same in each row"
 			}
@@ -96,7 +95,7 @@ func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
 						"others, which become nearly one number: correct it (--missing reads it as no value)",
 						c.Name, v, line))
 			}
-		case column.Date:
+		case table.Date:
 			out.Why = "time, year and week"
 			if c.Clock {
 				out.Why = "time, year, week and day"
@@ -104,9 +103,9 @@ func (p *Profile) addColumns(f *facts.Facts, e *Encoding) {
 			if day, month := s.Orders(); day && month && s.Ambiguous() {
 				f.Warnings = append(f.Warnings, fmt.Sprintf("column %s: dates are read day first, and could be month first (--date %s:mdy)", c.Name, c.Name))
 			}
-		case column.Age:
+		case table.Age:
 			out.Why = "years until " + c.Until
-		case column.Text:
+		case table.Text:
 			out.Why = fmt.Sprintf("words hashed by FNV-1a with seed %d", c.Seed)
 		}
 		f.Columns = append(f.Columns, out)
@@ -118,13 +117,13 @@ const unlike = "the sites together have too many categories or too few nodes of 
 
 // EdgeFacts adds to f what the columns of a table of edges became, each called by its name behind prefix. found is what
 // was found in them; nil: they were read as other tables are.
-func (e *Encoding) EdgeFacts(f *facts.Facts, prefix string, found []ColumnProfile) {
+func (e *Encoding) EdgeFacts(f *table.Facts, prefix string, found []ColumnProfile) {
 	of := make(map[string]*ColumnProfile, len(found))
 	for k := range found {
 		of[found[k].Name] = &found[k]
 	}
 	for _, c := range e.EdgeColumns {
-		out := facts.Column{Name: prefix + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
+		out := table.ColumnFacts{Name: prefix + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
 		if one := of[c.Name]; one != nil {
 			out.Missing = one.Stats.Missing
 			f.AddSpelled(out.Name, one.Stats.Spelled, one.Values, c.Values)
@@ -134,14 +133,14 @@ func (e *Encoding) EdgeFacts(f *facts.Facts, prefix string, found []ColumnProfil
 	}
 	for _, c := range found {
 		if of[c.Name] != nil {
-			f.EdgeColumns = append(f.EdgeColumns, facts.Column{Name: prefix + c.Name, Kind: facts.Dropped,
+			f.EdgeColumns = append(f.EdgeColumns, table.ColumnFacts{Name: prefix + c.Name, Kind: table.Dropped,
 				Missing: c.Stats.Missing, Why: cmp.Or(c.Why, unlike)})
 		}
 	}
 }
 
 // hint says what the user could do about a column that is dropped.
-func hint(s *column.Stats, name string) string {
+func hint(s *table.Stats, name string) string {
 	switch {
 	case s.Dressed > 0 && 10*s.Dressed > 9*s.Texts:
 		comma := ""
@@ -163,10 +162,10 @@ func hint(s *column.Stats, name string) string {
 }
 
 // addUnknown says which cells have categories and classes that the encoding does not know.
-func (r *Reading) addUnknown(f *facts.Facts, e *Encoding) {
+func (r *Reading) addUnknown(f *table.Facts, e *Encoding) {
 	if len(f.Columns) == 0 {
 		for _, c := range e.Columns {
-			f.Columns = append(f.Columns, facts.Column{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
+			f.Columns = append(f.Columns, table.ColumnFacts{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
 		}
 	}
 	for k := range e.Columns {

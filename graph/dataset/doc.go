@@ -19,7 +19,7 @@
 //	x_indptr, x_indices               int64 [N+1], int32    sparse features as CSR, columns rising within a row
 //	x_data, x_shape                   float32, int64 [2]
 //	y                                 int64   [N]           classes, see below; required
-//	                            or    text    [N]           classes; no label: a missing text (column.Missing)
+//	                            or    text    [N]           classes; no label: a missing text (table.Missing)
 //	                            or    bool    [N, C]        multi-label; also as numbers 0 and 1
 //	                            or    float   [N] or [N, C] targets of a regression; NaN in all columns: no label
 //	train_mask, val_mask, test_mask   bool    [N] or [N, S] disjoint; a mask that is there marks a node

@@ -12,9 +12,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -113,7 +111,7 @@ func (l *Edges) Read(path string, source, target Ends, format table.Format, r *R
 		if err := l.named(c, source, target); err != nil {
 			return err
 		}
-		r.Tables = append(r.Tables, facts.Table{File: filepath.Base(path), Rows: len(l.Source) - before})
+		r.Tables = append(r.Tables, table.TableFacts{File: filepath.Base(path), Rows: len(l.Source) - before})
 		return nil
 	}
 	t, err := table.Open(path, format)
@@ -307,10 +305,10 @@ func (c ImportConfig) ProfileEdges() (columns []ColumnProfile, err error) {
 }
 
 // EdgeFeatures returns what the edge columns that ProfileEdges found become.
-func (c ImportConfig) EdgeFeatures(found []ColumnProfile) (columns []column.Column, err error) {
+func (c ImportConfig) EdgeFeatures(found []ColumnProfile) (columns []table.Column, err error) {
 	for _, of := range found {
 		switch {
-		case of.Kind != column.Ignored:
+		case of.Kind != table.Ignored:
 			columns = append(columns, of.Column)
 		case c.EdgeColumns[0] != allColumns:
 			return nil, fmt.Errorf("dataset: %s: edge column %s makes no feature: %s; %s:categorical keeps it", c.Edges, of.Name, of.Why, of.Name)
@@ -324,7 +322,7 @@ const allColumns = "all"
 
 // scanEdges reads the table of edges once for what its columns hold, or where only is not nil for the
 // statistics of these columns alone.
-func (c *ImportConfig) scanEdges(only map[int]*column.Stats) (*scanned, error) {
+func (c *ImportConfig) scanEdges(only map[int]*table.Stats) (*scanned, error) {
 	format := c.Format
 	format.Edges = true
 	t, err := table.Open(c.Edges, format)
@@ -332,7 +330,7 @@ func (c *ImportConfig) scanEdges(only map[int]*column.Stats) (*scanned, error) {
 		return nil, err
 	}
 	defer t.Close()
-	s := &scanned{names: t.Columns, stats: make([]*column.Stats, len(t.Columns))}
+	s := &scanned{names: t.Columns, stats: make([]*table.Stats, len(t.Columns))}
 	if only == nil {
 		if err := c.beginEdges(t, s); err != nil {
 			return nil, err
@@ -369,7 +367,7 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 	if c.EdgeColumns[0] == allColumns && len(c.EdgeColumns) == 1 {
 		for k, name := range t.Columns {
 			if name != "" && !slices.Contains(roles, k) {
-				s.stats[k] = &column.Stats{}
+				s.stats[k] = &table.Stats{}
 			}
 		}
 		return nil
@@ -387,19 +385,19 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: edge columns)",
 				t.Path, name)
 		}
-		s.stats[at] = &column.Stats{Asked: asked}
+		s.stats[at] = &table.Stats{Asked: asked}
 	}
 	return nil
 }
 
 // edgeColumn cuts what the user says of an edge column: its name, and its kind where the user says it.
-func edgeColumn(text string) (name string, asked *column.Column) {
+func edgeColumn(text string) (name string, asked *table.Column) {
 	name, kind, ok := cutLast(text)
 	switch {
-	case ok && (kind == string(column.Numeric) || kind == string(column.Categorical) || kind == string(column.Date)):
-		return name, &column.Column{Name: name, Kind: column.Kind(kind)}
+	case ok && (kind == string(table.Numeric) || kind == string(table.Categorical) || kind == string(table.Date)):
+		return name, &table.Column{Name: name, Kind: table.Kind(kind)}
 	case ok && (kind == "mdy" || kind == "dmy"):
-		return name, &column.Column{Name: name, Kind: column.Date, MonthFirst: kind == "mdy"}
+		return name, &table.Column{Name: name, Kind: table.Date, MonthFirst: kind == "mdy"}
 	}
 	return strings.TrimSpace(text), nil
 }

@@ -11,8 +11,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"pgregory.net/rapid"
 )
@@ -34,7 +33,7 @@ func TestEdgesBecomeAGraph(t *testing.T) {
 		e := &Encoding{
 			Merge:       rapid.SampledFrom([]string{"", "max", "sum", "count", "mean", "last"}).Draw(t, "merge"),
 			Directed:    rapid.SampledFrom([]Direction{Undirected, Into, OutOf, BothWays}).Draw(t, "directed"),
-			EdgeColumns: []column.Column{{Name: "x", Kind: column.Numeric, Std: 1}, {Name: "y", Kind: column.Numeric, Std: 1}},
+			EdgeColumns: []table.Column{{Name: "x", Kind: table.Numeric, Std: 1}, {Name: "y", Kind: table.Numeric, Std: 1}},
 		}
 		switch {
 		case rapid.Bool().Draw(t, "relations"):
@@ -232,7 +231,7 @@ func TestEdgeColumns(t *testing.T) {
 	if g, f, err = c.Read(); err != nil || g.EdgeX.Cols == 0 {
 		t.Fatalf("all columns: %v", err)
 	}
-	if one := f.EdgeColumns[3]; one.Name != "note" || one.Kind != facts.Dropped || one.Why != "3 of 3 cells have a text of their own" {
+	if one := f.EdgeColumns[3]; one.Name != "note" || one.Kind != table.Dropped || one.Why != "3 of 3 cells have a text of their own" {
 		t.Errorf("what became of all columns: %+v", f.EdgeColumns)
 	}
 	for column, want := range map[string]string{"none": `no column "none"`, "dose:float": "the kind numeric, categorical, date, dmy or mdy", "source": "must have one role (got another, too: edge columns)", "dose:date": "is not a date"} {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
@@ -33,18 +32,18 @@ type Encoding struct {
 	Relation  string   `json:"relation,omitempty"`  // column of the relations, or ""
 	Relations []string `json:"relations,omitempty"` // their names, ascending
 
-	Columns []column.Column `json:"columns"` // every other column of the table of nodes, in its order
+	Columns []table.Column `json:"columns"` // every other column of the table of nodes, in its order
 
-	Directed    Direction       `json:"directed,omitempty"`     // of the edges' messages
-	EdgeColumns []column.Column `json:"edge_columns,omitempty"` // columns of the table of edges that are features of the edges
-	SplitTime   string          `json:"split_time,omitempty"`   // COLUMN:T1:T2 of the split by time, or ""
-	Missing     []string        `json:"missing,omitempty"`      // texts that mean that there is no value, as in table.Format
+	Directed    Direction      `json:"directed,omitempty"`     // of the edges' messages
+	EdgeColumns []table.Column `json:"edge_columns,omitempty"` // of the table of edges that are features of the edges
+	SplitTime   string         `json:"split_time,omitempty"`   // COLUMN:T1:T2 of the split by time, or ""
+	Missing     []string       `json:"missing,omitempty"`      // texts that mean no value, as in table.Format
 }
 
 // Width returns the number of feature columns, F.
 func (e *Encoding) Width() int { return width(e.Columns) }
 
-func width(columns []column.Column) int {
+func width(columns []table.Column) int {
 	n := 0
 	for k := range columns {
 		n += columns[k].Features()
@@ -91,7 +90,7 @@ func parseEncoding(text []byte) (*Encoding, error) {
 	return &e, nil
 }
 
-func validColumns(columns []column.Column) error {
+func validColumns(columns []table.Column) error {
 	seen := map[string]bool{}
 	for _, c := range columns {
 		if seen[c.Name] {
@@ -121,10 +120,10 @@ type place struct {
 }
 
 // places finds the columns of features in a table; what is their role.
-func places(t *table.Table, columns []column.Column, what string) ([]place, error) {
+func places(t *table.Table, columns []table.Column, what string) ([]place, error) {
 	at := make([]place, len(columns))
 	for k, c := range columns {
-		if c.Kind == column.Ignored {
+		if c.Kind == table.Ignored {
 			continue
 		}
 		var err error
@@ -152,12 +151,12 @@ func (n *nodeReader) encode(cells []string, line int) error {
 
 // encodeCells gives the features of a row that are not 0, ascending, and tells strange of the columns
 // that do not know the cell's category.
-func encodeCells(t *table.Table, columns []column.Column, at []place, cells []string, line int,
+func encodeCells(t *table.Table, columns []table.Column, at []place, cells []string, line int,
 	put func(j int, f float32), strange func(k int)) error {
 	first := 0
 	for k := range columns {
 		c := &columns[k]
-		if c.Kind == column.Ignored {
+		if c.Kind == table.Ignored {
 			continue
 		}
 		cell := at[k].spelled.Find(t.Cell(cells[at[k].column]))
@@ -169,7 +168,7 @@ func encodeCells(t *table.Table, columns []column.Column, at []place, cells []st
 		if err != nil {
 			return t.Fault(line, at[k].column, "%v", err)
 		}
-		if !known && !column.Missing(cell) {
+		if !known && !table.Missing(cell) {
 			strange(k)
 		}
 		first += c.Features()

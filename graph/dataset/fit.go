@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
@@ -21,7 +20,7 @@ type Profile struct {
 	Classes   []string        // in the order given, else as numbers where all are, else as text
 	Nodes     map[string]int  // of each class
 	Relations []string        // of the table of edges, ascending
-	Apart     column.Apart    // edges of each; nil if the user names the relations
+	Apart     table.Apart     // edges of each; nil if the user names the relations
 	Edges     []ColumnProfile // of the table of edges: the columns of EdgeColumns
 	Spelled   []string        // classes that are written in several ways, as table.Unite writes them
 	labelled  int             // nodes that have a label
@@ -29,9 +28,9 @@ type Profile struct {
 
 // ColumnProfile is one column of a table of nodes.
 type ColumnProfile struct {
-	column.Column               // what Import makes of it
-	Why           string        // it is ignored; "": the user says so
-	Stats         *column.Stats // nil: the user ignores it
+	table.Column              // what Import makes of it
+	Why          string       // it is ignored; "": the user says so
+	Stats        *table.Stats // nil: the user ignores it
 }
 
 // Profile reads the table of nodes once and, where edges have types, the table of edges for the
@@ -64,7 +63,7 @@ func (c ImportConfig) Profile() (*Profile, error) {
 		if name == "" || slices.Contains(roles, name) {
 			continue
 		}
-		one := ColumnProfile{Column: column.Column{Name: name, Kind: column.Ignored}, Stats: s.stats[k]}
+		one := ColumnProfile{Column: table.Column{Name: name, Kind: table.Ignored}, Stats: s.stats[k]}
 		if one.Stats != nil {
 			one.Column, one.Why = one.Stats.Column(name)
 		}
@@ -114,14 +113,14 @@ func (p *Profile) Local() (*Encoding, error) {
 type scanned struct {
 	names    []string // of the columns
 	id       string   // the column of the nodes' names
-	stats    []*column.Stats
+	stats    []*table.Stats
 	classes  map[string]int // nodes of each
 	labelled int            // nodes that have a label
 }
 
 // complete counts the values of columns again by scan where the first pass began to count them too late.
-func (s *scanned) complete(scan func(only map[int]*column.Stats) (*scanned, error)) error {
-	again := map[int]*column.Stats{}
+func (s *scanned) complete(scan func(only map[int]*table.Stats) (*scanned, error)) error {
+	again := map[int]*table.Stats{}
 	for k, one := range s.stats {
 		if one != nil {
 			if next := one.Again(); next != nil {
@@ -138,13 +137,13 @@ func (s *scanned) complete(scan func(only map[int]*column.Stats) (*scanned, erro
 
 // scan reads the table of nodes once: what its columns hold, its classes, and how many nodes have a
 // label; or, where only is not nil, the statistics of these columns alone.
-func (c *ImportConfig) scan(only map[int]*column.Stats) (*scanned, error) {
+func (c *ImportConfig) scan(only map[int]*table.Stats) (*scanned, error) {
 	t, err := table.Open(c.Nodes, c.Format)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	s := &scanned{names: t.Columns, id: or(c.ID, t.NameColumn()), stats: make([]*column.Stats, len(t.Columns)),
+	s := &scanned{names: t.Columns, id: or(c.ID, t.NameColumn()), stats: make([]*table.Stats, len(t.Columns)),
 		classes: map[string]int{}}
 	if only == nil {
 		if err := c.begin(t, s); err != nil {
@@ -191,7 +190,7 @@ func (e *Encoding) split(cell string) (out []string) {
 	}
 	for _, name := range cells {
 		name = strings.TrimSpace(name)
-		if !column.Missing(name) || name != "" && slices.Contains(e.Classes, name) {
+		if !table.Missing(name) || name != "" && slices.Contains(e.Classes, name) {
 			out = append(out, name)
 		}
 	}
@@ -211,8 +210,8 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 		}
 	}
 	role := make([]bool, len(t.Columns))
-	all := []asked{{column.Column{Name: s.id}, "the nodes' names, --id-column"}, {column.Column{Name: c.Label}, "the labels, --label-column"}, {column.Column{Name: c.Split}, "the splits, --split-column"},
-		{column.Column{Name: c.Site}, "the nodes' owners, --site-column"}}
+	all := []asked{{table.Column{Name: s.id}, "the nodes' names, --id-column"}, {table.Column{Name: c.Label}, "the labels, --label-column"}, {table.Column{Name: c.Split}, "the splits, --split-column"},
+		{table.Column{Name: c.Site}, "the nodes' owners, --site-column"}}
 	for _, a := range append(all, list...) {
 		if a.Name == "" {
 			continue
@@ -230,13 +229,13 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: %s)", t.Path, a.Name, a.role)
 		}
 		role[at] = true
-		if a.Kind != "" && a.Kind != column.Ignored {
-			s.stats[at] = &column.Stats{Asked: &a.Column}
+		if a.Kind != "" && a.Kind != table.Ignored {
+			s.stats[at] = &table.Stats{Asked: &a.Column}
 		}
 	}
 	for k, name := range t.Columns {
 		if name != "" && !role[k] {
-			s.stats[k] = &column.Stats{}
+			s.stats[k] = &table.Stats{}
 		}
 		if wrong := t.Unread[name]; wrong != nil && s.stats[k] != nil {
 			err = errors.Join(err,
@@ -248,7 +247,7 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 
 // asked is what the user says of a column.
 type asked struct {
-	column.Column
+	table.Column
 	role string
 }
 
@@ -257,20 +256,20 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 	for _, list := range []struct {
 		role  string
 		names []string
-		kind  column.Kind
-	}{{"numeric columns, --numeric", c.Numeric, column.Numeric}, {"categorical columns, --categorical", c.Categorical,
-		column.Categorical}, {"ignored columns, --ignore", c.Ignore, column.Ignored}} {
+		kind  table.Kind
+	}{{"numeric columns, --numeric", c.Numeric, table.Numeric}, {"categorical columns, --categorical", c.Categorical,
+		table.Categorical}, {"ignored columns, --ignore", c.Ignore, table.Ignored}} {
 		for _, name := range list.names {
-			out = append(out, asked{column.Column{Name: name, Kind: list.kind}, list.role})
+			out = append(out, asked{table.Column{Name: name, Kind: list.kind}, list.role})
 		}
 	}
 	for _, text := range c.Text {
 		name, width, _ := cutLast(text)
 		n, err := strconv.Atoi(width)
-		if err != nil || n < 1 || n > column.MaxWidth {
-			return nil, fmt.Errorf("dataset: import: text must be COLUMN:WIDTH, the width 1 to %d (got %q)", column.MaxWidth, text)
+		if err != nil || n < 1 || n > table.MaxWidth {
+			return nil, fmt.Errorf("dataset: import: text must be COLUMN:WIDTH, the width 1 to %d (got %q)", table.MaxWidth, text)
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Text, Width: n, Seed: c.Seed},
+		out = append(out, asked{table.Column{Name: name, Kind: table.Text, Width: n, Seed: c.Seed},
 			"text columns, --text"})
 	}
 	for _, text := range c.Date {
@@ -278,16 +277,16 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 		if ok && order != "dmy" && order != "mdy" {
 			name, order = text, "" // the column's own name has a colon
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Date, MonthFirst: order == "mdy",
+		out = append(out, asked{table.Column{Name: name, Kind: table.Date, MonthFirst: order == "mdy",
 			DayFirst: order == "dmy"},
 			"date columns, --date"})
 	}
 	for _, text := range c.Age {
 		name, until, _ := cutLast(text)
-		if _, ok := column.ParseDate(until, false); !ok {
+		if _, ok := table.ParseDate(until, false); !ok {
 			return nil, fmt.Errorf("dataset: import: age must be COLUMN:DATE, the date year-month-day (got %q)", text)
 		}
-		out = append(out, asked{column.Column{Name: name, Kind: column.Age, Until: until}, "age columns, --age"})
+		out = append(out, asked{table.Column{Name: name, Kind: table.Age, Until: until}, "age columns, --age"})
 	}
 	return out, nil
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/npy"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
@@ -55,7 +55,7 @@ func TestWarned(t *testing.T) {
 	if strings.Contains(all, "column plain") {
 		t.Errorf("warnings %s of a column of numbers", all)
 	}
-	at := slices.IndexFunc(f.Columns, func(c facts.Column) bool { return c.Name == "const" })
+	at := slices.IndexFunc(f.Columns, func(c table.ColumnFacts) bool { return c.Name == "const" })
 	if f.Columns[at].Why != "the same in each row" {
 		t.Errorf("column const: %+v", f.Columns[at])
 	}

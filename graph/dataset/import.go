@@ -12,7 +12,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -35,7 +34,7 @@ type ImportConfig struct {
 	Like []byte
 
 	ID         string   // column of Nodes with their names, each once; "": id, or else the index that pandas writes
-	Label      string   // class of a node; a missing one (column.Missing): no label
+	Label      string   // class of a node; a missing one (table.Missing): no label
 	Multi      bool     // a cell of Label holds any number of classes, separated by ";"
 	ClassOrder []string // names of all classes in their order; nil: as numbers where all are, else as text
 	// Regression: a cell of Label holds a number, which a model predicts as such.
@@ -44,7 +43,7 @@ type ImportConfig struct {
 	Site       string // the node's owner, such as a hospital
 
 	// Features: every other column, by its name here or by what it holds. A column of numbers is
-	// numeric, one of dates becomes numbers (column.Date); texts are categories, and are ignored
+	// numeric, one of dates becomes numbers (table.Date); texts are categories, and are ignored
 	// where most rows have a text of their own or there are more than 50.
 	Numeric, Categorical, Ignore []string
 	Text                         []string // COLUMN:WIDTH, texts as so many columns of hashed words
@@ -140,7 +139,7 @@ func Import(cfg ImportConfig) (*graph.Graph, error) {
 }
 
 // Read is Import that also returns what the tables became.
-func (c ImportConfig) Read() (*graph.Graph, *facts.Facts, error) {
+func (c ImportConfig) Read() (*graph.Graph, *table.Facts, error) {
 	if c.Format.Faults == nil {
 		c.Format.Faults = &table.Faults{}
 	}
@@ -161,7 +160,7 @@ func (c ImportConfig) Read() (*graph.Graph, *facts.Facts, error) {
 	}
 }
 
-func (c ImportConfig) readOnce() (*graph.Graph, *facts.Facts, error) {
+func (c ImportConfig) readOnce() (*graph.Graph, *table.Facts, error) {
 	if c = c.withDefaults(); c.Like != nil {
 		return c.readAlike()
 	}
@@ -213,7 +212,7 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 // (graph.Graph.Encoding) of, for prediction: the nodes of one table after another; the label, split and site
 // columns may be absent from nodes. A column of features may not. Without a split column every
 // labelled node is in Test. The facts have the tables, and the cells of categories that the encoding does not know.
-func Encode(encoding []byte, nodes, edges []string, format table.Format) (*graph.Graph, *facts.Facts, error) {
+func Encode(encoding []byte, nodes, edges []string, format table.Format) (*graph.Graph, *table.Facts, error) {
 	e, err := parseEncoding(encoding)
 	if err != nil {
 		return nil, nil, err
@@ -232,7 +231,7 @@ func Encode(encoding []byte, nodes, edges []string, format table.Format) (*graph
 	}
 	g.Name, _, _ = strings.Cut(filepath.Base(nodes[0]), ".")
 	g.Encoding = encoding
-	f := &facts.Facts{Tables: r.Tables}
+	f := &table.Facts{Tables: r.Tables}
 	r.addUnknown(f, e)
 	return g, f, nil
 }

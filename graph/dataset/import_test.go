@@ -15,7 +15,6 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
@@ -83,7 +82,7 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k := e.Columns[3]; k.Name != "name" || k.Kind != column.Ignored {
+	if k := e.Columns[3]; k.Name != "name" || k.Kind != table.Ignored {
 		t.Errorf("a text of its own in every row is %+v", k)
 	}
 	if again, _ := json.Marshal(e); string(again) != string(g.Encoding) {
@@ -202,12 +201,12 @@ func TestImportKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []column.Column{
-		{Name: "code", Kind: column.Ignored},
-		{Name: "zip", Kind: column.Categorical, Values: []string{"0812", "0813"}},
-		{Name: "colour", Kind: column.Categorical, Values: []string{"blue", "red"}},
-		{Name: "constant", Kind: column.Numeric, Mean: 7, Std: 1},
-		{Name: "void", Kind: column.Ignored},
+	want := []table.Column{
+		{Name: "code", Kind: table.Ignored},
+		{Name: "zip", Kind: table.Categorical, Values: []string{"0812", "0813"}},
+		{Name: "colour", Kind: table.Categorical, Values: []string{"blue", "red"}},
+		{Name: "constant", Kind: table.Numeric, Mean: 7, Std: 1},
+		{Name: "void", Kind: table.Ignored},
 	}
 	if !reflect.DeepEqual(e.Columns[:5], want) {
 		t.Errorf("columns %+v\nwant %+v", e.Columns, want)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // Alike returns c, with its defaults, with the roles of columns that the encoding Like gives them, and that encoding.
@@ -21,7 +21,7 @@ func (c ImportConfig) Alike() (ImportConfig, *Encoding, error) {
 }
 
 // readAlike reads tables by the encoding Like. Labels may be absent.
-func (c ImportConfig) readAlike() (*graph.Graph, *facts.Facts, error) {
+func (c ImportConfig) readAlike() (*graph.Graph, *table.Facts, error) {
 	c, e, err := c.Alike()
 	if err != nil {
 		return nil, nil, err

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
@@ -27,7 +26,7 @@ func TestMissingTexts(t *testing.T) {
 			texts = append(texts, text, strings.ToUpper(text), " "+strings.ToLower(text)+" ")
 		}
 	}
-	if len(texts) < 60 || !column.Missing("NA") {
+	if len(texts) < 60 || !table.Missing("NA") {
 		t.Fatalf("the manual lists %q", texts)
 	}
 	for _, text := range texts {

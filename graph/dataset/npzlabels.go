@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/npy"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // As is what is known of the labels y of a data set besides its arrays. The zero value: nothing.
@@ -59,7 +59,7 @@ func (a arrays) numbers(m meta, l graph.Labels, h npy.Header) (graph.Labels, err
 		}
 		for i, text := range texts {
 			v, wrong := strconv.ParseFloat(strings.TrimSpace(text), 32)
-			if column.Missing(text) {
+			if table.Missing(text) {
 				v = math.NaN()
 			} else if wrong != nil {
 				return l, a.Fault("y", fmt.Errorf("entry %d must be a number for a regression (got %.40q)", i, text))
@@ -164,7 +164,7 @@ func (a arrays) texts(h npy.Header, names []string) (y []string, err error) {
 	case h.Texts():
 		y, _, err = npy.Texts(a.Archive, "y", -1)
 		for i, text := range y {
-			if y[i] = strings.TrimSpace(text); column.Missing(text) && !slices.Contains(names, y[i]) {
+			if y[i] = strings.TrimSpace(text); table.Missing(text) && !slices.Contains(names, y[i]) {
 				y[i] = ""
 			}
 		}

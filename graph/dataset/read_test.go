@@ -9,9 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
@@ -51,13 +49,13 @@ func TestFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := 0.5
-	want := &facts.Facts{
-		Tables: []facts.Table{{File: "n.csv", Rows: 60, Encoding: "utf-8", Delimiter: ";"}, {File: "e.csv", Rows: 5, Encoding: "utf-8", Delimiter: ","}},
-		Columns: []facts.Column{{Name: "opened", Kind: "date", Features: 5, Why: "time, year and week"}, {Name: "balance", Kind: "numeric", Features: 1},
+	want := &table.Facts{
+		Tables: []table.TableFacts{{File: "n.csv", Rows: 60, Encoding: "utf-8", Delimiter: ";"}, {File: "e.csv", Rows: 5, Encoding: "utf-8", Delimiter: ","}},
+		Columns: []table.ColumnFacts{{Name: "opened", Kind: "date", Features: 5, Why: "time, year and week"}, {Name: "balance", Kind: "numeric", Features: 1},
 			{Name: "branch", Kind: "categorical", Features: 4, Values: 3}, {Name: "note", Kind: "text", Features: 8, Why: "words hashed by FNV-1a with seed 3"},
 			{Name: "code", Kind: "categorical", Features: 3, Values: 2}},
-		Nodes: 60, Label: "late", Classes: []facts.Count{{Name: "no", Nodes: 30}, {Name: "yes", Nodes: 30}},
-		Edges:    facts.Edges{Listed: 5, Loops: 1, Repeated: 1, Mutual: 1, Kept: 2},
+		Nodes: 60, Label: "late", Classes: []table.NodeCount{{Name: "no", Nodes: 30}, {Name: "yes", Nodes: 30}},
+		Edges:    table.EdgeFacts{Listed: 5, Loops: 1, Repeated: 1, Mutual: 1, Kept: 2},
 		Isolated: 56, Homophily: &h,
 		Warnings: []string{"1 edge listed again: each edge counts once, with its largest weight; --merge says otherwise",
 			"column code alone predicts late for 100.0 % of the nodes: it may be the label in disguise (--ignore code)"},
@@ -68,10 +66,10 @@ func TestFacts(t *testing.T) {
 	if err := f.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	if back, err := facts.Read(dir); err != nil || !reflect.DeepEqual(back, f) {
+	if back, err := table.ReadFacts(dir); err != nil || !reflect.DeepEqual(back, f) {
 		t.Errorf("written and read: %+v, %v", back, err)
 	}
-	if none, err := facts.Read(t.TempDir()); none != nil || err != nil {
+	if none, err := table.ReadFacts(t.TempDir()); none != nil || err != nil {
 		t.Errorf("%v, %v", none, err)
 	}
 }
@@ -164,7 +162,7 @@ func TestSameFromAnyFile(t *testing.T) {
 		}
 	}
 	e, err := parseEncoding(want.Encoding)
-	if err != nil || e.Columns[0].Kind != column.Date || !slices.Equal(e.Columns[1].Values, []string{"Köln", "Zürich"}) {
+	if err != nil || e.Columns[0].Kind != table.Date || !slices.Equal(e.Columns[1].Values, []string{"Köln", "Zürich"}) {
 		t.Errorf("%+v, %v", e, err)
 	}
 }
@@ -216,7 +214,7 @@ func TestHints(t *testing.T) {
 			want[0], want[1] = "", "decimal point (omit --decimal-comma)"
 		}
 		for k, hint := range want {
-			if c := f.Columns[k]; !strings.Contains(c.Hint, hint) || (c.Kind == facts.Dropped) != (hint != "") {
+			if c := f.Columns[k]; !strings.Contains(c.Hint, hint) || (c.Kind == table.Dropped) != (hint != "") {
 				t.Errorf("decimal comma %v: %+v, want %q", comma, c, hint)
 			}
 		}

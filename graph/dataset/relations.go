@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
@@ -20,7 +19,7 @@ const maxRelations = 1 << 12
 
 // relations reads the names of the relations in the table of edges, ascending, and how many edges without a common
 // end each has; none where edges have no types.
-func (c *ImportConfig) relations() ([]string, column.Apart, error) {
+func (c *ImportConfig) relations() ([]string, table.Apart, error) {
 	switch {
 	case c.Directed == BothWays && c.Relation == "":
 		return []string{plain}, nil, nil
@@ -42,7 +41,7 @@ func (c *ImportConfig) relations() ([]string, column.Apart, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	seen := column.Apart{}
+	seen := table.Apart{}
 	if err := t.Each(func(cells []string, line int) error {
 		name := strings.TrimSpace(cells[at])
 		if name == "" {

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -15,7 +15,7 @@ import (
 // into memory, are read row by row as they are written.
 type StoredNodes struct {
 	Graph  *graph.Graph // without edges, features and names
-	Facts  *facts.Facts // what the columns became; nothing of edges
+	Facts  *table.Facts // what the columns became; nothing of edges
 	cfg    ImportConfig
 	e      *Encoding
 	values []int32 // [N] of each row of features
@@ -49,7 +49,7 @@ func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Facts = &facts.Facts{Tables: r.Tables, Label: s.e.Label}
+	s.Facts = &table.Facts{Tables: r.Tables, Label: s.e.Label}
 	p.addColumns(s.Facts, s.e)
 	r.addUnknown(s.Facts, s.e)
 	s.Facts.AddNodes(s.Graph)

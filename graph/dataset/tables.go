@@ -9,15 +9,13 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Reading is what was noticed while tables were read.
 type Reading struct {
-	Tables         []facts.Table
+	Tables         []table.TableFacts
 	Unknown        []int    // of each column of the encoding: cells with a category that it has not
 	Example        []string // of these, of each column
 	Spelled        []string // names of sites that are written in several ways, as table.Unite writes them
@@ -256,7 +254,7 @@ func (n *nodeReader) addRest(cells []string, line int) error {
 	}
 	owner := ""
 	if n.site >= 0 {
-		if owner = strings.TrimSpace(n.t.Cell(cells[n.site])); column.Missing(owner) {
+		if owner = strings.TrimSpace(n.t.Cell(cells[n.site])); table.Missing(owner) {
 			return n.t.Fault(line, n.site, "the node's owner must be given (got %q, which means none)", cells[n.site])
 		}
 	}
@@ -346,7 +344,7 @@ func (n *nodeReader) addLabel(cells []string, line int) error {
 	}
 	if n.split >= 0 {
 		s, ok := splitNames[strings.ToLower(strings.TrimSpace(cells[n.split]))]
-		if !ok && !column.Missing(n.t.Cell(cells[n.split])) {
+		if !ok && !table.Missing(n.t.Cell(cells[n.split])) {
 			return n.t.Fault(line, n.split, "split must be train, val, test or none (got %.40q)", cells[n.split])
 		}
 		if mark != graph.None {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
@@ -36,8 +35,8 @@ func ParseTimeSplit(text string) (t *TimeSplit, err error) {
 	low, ok := table.Number(first)
 	high, also := table.Number(second)
 	if t.numbers = ok && also; !t.numbers {
-		from, ok := column.ParseDate(first, false)
-		to, also := column.ParseDate(second, false)
+		from, ok := table.ParseDate(first, false)
+		to, also := table.ParseDate(second, false)
 		if !ok || !also {
 			return nil, fail
 		}
@@ -51,7 +50,7 @@ func ParseTimeSplit(text string) (t *TimeSplit, err error) {
 
 // Open finds the column in a table of nodes whose columns are encoded like that; ok is false where the
 // table has none.
-func (t *TimeSplit) Open(of *table.Table, columns []column.Column) (ok bool) {
+func (t *TimeSplit) Open(of *table.Table, columns []table.Column) (ok bool) {
 	t.at = of.Find(t.Column)
 	for _, c := range columns {
 		if c.Name == t.Column {
@@ -64,13 +63,13 @@ func (t *TimeSplit) Open(of *table.Table, columns []column.Column) (ok bool) {
 // Of returns what a node's label is used for: nothing where its cell has no time.
 func (t *TimeSplit) Of(of *table.Table, cells []string, line int) (graph.Split, error) {
 	cell := of.Cell(cells[t.at])
-	if column.Missing(cell) {
+	if table.Missing(cell) {
 		return graph.None, nil
 	}
 	at, ok := of.Number(cell)
 	if !t.numbers {
-		var d column.Moment
-		if d, ok = column.ParseDate(cell, t.monthFirst); ok {
+		var d table.Moment
+		if d, ok = table.ParseDate(cell, t.monthFirst); ok {
 			at = d.Years()
 		}
 	}

@@ -30,7 +30,7 @@ type Shard struct {
 	Nodes       int64         // N of the whole graph
 	Name        string        // the data set's
 	Encoding    []byte        // graph.Graph.Encoding
-	Import      []byte        // what the tables of this site alone became (facts.Facts as JSON); nil: not known
+	Import      []byte        // what the tables of this site alone became (table.Facts as JSON); nil: not known
 	Fingerprint [32]byte      // of the partition that the shard belongs to: equal on all its shards
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/train"
@@ -62,7 +62,7 @@ func (s *Source) read(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard,
 			return nil, nil, errors.Join(Invalid(err), closer.Close())
 		}
 		s.Sites = m.Sites
-		if s.Warnings, err = facts.Warnings(s.Shards, nil, ""); err != nil {
+		if s.Warnings, err = table.Warnings(s.Shards, nil, ""); err != nil {
 			return nil, nil, errors.Join(Invalid(err), closer.Close())
 		}
 		for _, text := range s.Warnings {
@@ -74,7 +74,7 @@ func (s *Source) read(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard,
 	if err != nil {
 		return nil, nil, Invalid(err)
 	}
-	if s.Warnings, err = facts.Warnings(s.Data, g, p.Task.Kind); err != nil {
+	if s.Warnings, err = table.Warnings(s.Data, g, p.Task.Kind); err != nil {
 		return nil, nil, Invalid(err)
 	}
 	for _, text := range s.Warnings {

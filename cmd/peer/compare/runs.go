@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -65,7 +65,7 @@ func open(s cli.Source, p heddle.Plan, event func(heddle.Event)) (*data, error) 
 			if graphs[split], err = (dataset.As{Task: p.Task.Kind}).Read(s.Data, split); err != nil {
 				return in, cli.Invalid(err)
 			}
-			warnings, err := facts.Warnings(s.Data, graphs[split], p.Task.Kind)
+			warnings, err := table.Warnings(s.Data, graphs[split], p.Task.Kind)
 			if err != nil {
 				return in, cli.Invalid(err)
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/ogb"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/dgl"
 	"github.com/heddle-gnn/heddle/graph/ingest"
@@ -34,7 +34,7 @@ type importing struct {
 	dgl, features string // partition, and its features
 	keepLoop      bool
 	embed         []string     // types of nodes
-	facts         *facts.Facts // of tables
+	facts         *table.Facts // of tables
 	listing
 }
 
@@ -197,7 +197,7 @@ func (m *importing) read(c dataset.ImportConfig, several bool) (g *graph.Graph, 
 		if err != nil {
 			return nil, err
 		}
-		m.facts = &facts.Facts{Tables: []facts.Table{{File: filepath.Base(m.list.Path), Rows: len(listed.Source)}}}
+		m.facts = &table.Facts{Tables: []table.TableFacts{{File: filepath.Base(m.list.Path), Rows: len(listed.Source)}}}
 		m.facts.Edges.Merge = m.list.Merge
 		if g.IDs != nil {
 			m.facts.Warnings = append(m.facts.Warnings,
@@ -284,7 +284,7 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 		return cli.Invalidf("%s exists: remove it, or choose another name", out)
 	}
 	of, features := &graph.Graph{Name: tables.Name}, []section.Section(nil)
-	what := &facts.Facts{}
+	what := &table.Facts{}
 	if tables.Nodes != "" {
 		tables.Edges = ""
 		nodes, err := dataset.ReadStored(tables)

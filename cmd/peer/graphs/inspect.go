@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -93,7 +93,7 @@ func imported(w io.Writer, dir string) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = filepath.Dir(dir)
 	}
-	f, err := facts.Read(dir)
+	f, err := table.ReadFacts(dir)
 	if f != nil {
 		f.Print(w)
 	}
@@ -191,7 +191,7 @@ func inspectShard(w io.Writer, path string) (err error) {
 	if s.Import == nil {
 		return imported(w, path)
 	}
-	f, err := facts.Parse(s.Import)
+	f, err := table.ParseFacts(s.Import)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

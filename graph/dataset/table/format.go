@@ -20,7 +20,7 @@ type Format struct {
 	Delimiter    string   // between cells: one character or "tab"; "": the one of , ; tab | that the first line has
 	Charset      string   // utf-8, latin1, windows-1252 or utf-16; "" or "auto": detected
 	DecimalComma bool     // 1.234,5 is a number, and 1,234.5 is not
-	Missing      []string // texts that mean that there is no value, in any case: more than column.Missing knows
+	Missing      []string // texts that mean that there is no value, in any case: more than Missing knows
 	NoHeader     bool     // the first line of a text is a row; columns are numbered from 1
 	Edges        bool     // of a file that holds nodes and edges: the edges
 

@@ -1,4 +1,8 @@
-// Package table reads tables row by row as text: CSV, tab-separated, Parquet, packed or not.
+// Package table reads a user's tables row by row as text: CSV, tab-separated, Parquet, packed or not.
+//
+// What a column holds is found in one pass (Stats), becomes an encoding (Column), and encodes every
+// cell alike wherever it is read. Facts are what the tables became: which features each column, how
+// many nodes each class and site has, what was left out, and what looks like a mistake.
 package table
 
 import (

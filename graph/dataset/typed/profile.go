@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/column"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
@@ -89,7 +88,7 @@ func (r *reader) embed(k int, p *dataset.Profile) (err error) {
 	if len(index) > maxEmbedded {
 		return fmt.Errorf("typed: %s: at most %d nodes can have a column each (got %d of type %s)", r.nodes[k], maxEmbedded, len(index), n.Type)
 	}
-	names := column.Column{Name: n.Of.ID, Kind: column.Categorical, Values: slices.Sorted(maps.Keys(index))}
+	names := table.Column{Name: n.Of.ID, Kind: table.Categorical, Values: slices.Sorted(maps.Keys(index))}
 	p.Columns = append(p.Columns, dataset.ColumnProfile{Column: names})
 	n.Of, err = p.Local()
 	return err

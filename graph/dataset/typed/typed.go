@@ -14,7 +14,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/facts"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
@@ -47,7 +46,7 @@ type reader struct {
 	listed       *dataset.Edges            // of all tables
 	profiles     []*dataset.Profile        // of each type; nil where the encoding is a model's
 	edgeProfiles [][]dataset.ColumnProfile // of each table of edges, likewise
-	facts        *facts.Facts
+	facts        *table.Facts
 }
 
 // Read reads the tables. The nodes of all types are nodes of the graph, type after type in ascending
@@ -55,14 +54,14 @@ type reader struct {
 // (graph.Types). A type without features has one column, which is 1: what is learned of it is a row
 // for the type. The relations are called SOURCE-RELATION-TARGET, and each has its reverse beside it
 // unless the direction is in or out.
-func (c Config) Read() (*graph.Graph, *facts.Facts, error) {
+func (c Config) Read() (*graph.Graph, *table.Facts, error) {
 	if c.Tables.Format.Faults == nil {
 		c.Tables.Format.Faults = &table.Faults{}
 	}
 	faults := c.Tables.Format.Faults
 	for {
 		known := faults.Count("")
-		r := &reader{config: c, facts: &facts.Facts{}}
+		r := &reader{config: c, facts: &table.Facts{}}
 		g, err := r.read()
 		if err = cmp.Or(faults.Err(), err); err != nil {
 			return nil, nil, err
@@ -211,10 +210,10 @@ func (r *reader) readNodes(k int) error {
 
 // Facts adds to f what the table of the type became: g, of which p says how it was found (nil: it was read
 // as other tables were).
-func (n *NodeEncoding) Facts(f *facts.Facts, p *dataset.Profile, g *graph.Graph, reading *dataset.Reading) {
+func (n *NodeEncoding) Facts(f *table.Facts, p *dataset.Profile, g *graph.Graph, reading *dataset.Reading) {
 	one := p.Known(n.Of, reading)
 	f.Warnings = append(f.Warnings, one.Warnings...)
-	f.Types = append(f.Types, facts.Type{Name: n.Type, Nodes: len(g.Split), Features: g.X.Cols()})
+	f.Types = append(f.Types, table.TypeFacts{Name: n.Type, Nodes: len(g.Split), Features: g.X.Cols()})
 	for _, c := range one.Columns {
 		c.Name = n.Type + "." + c.Name
 		f.Columns = append(f.Columns, c)
@@ -285,7 +284,7 @@ func (r *reader) readEdges(g *graph.Graph) error {
 		source, target := r.Place(n.Source), r.Place(n.Target)
 		one, reading := n.Of.NewEdges(), &dataset.Reading{}
 		if r.edges[k] == "" {
-			r.facts.Relations = append(r.facts.Relations, facts.Relation{Name: n.Name()})
+			r.facts.Relations = append(r.facts.Relations, table.RelationFacts{Name: n.Name()})
 			continue
 		}
 		ends := func(at int) dataset.Ends { return dataset.Ends{File: r.nodes[at], Index: r.index[at]} }
@@ -297,7 +296,7 @@ func (r *reader) readEdges(g *graph.Graph) error {
 		}
 		edges.Append(one, int32(k), columns[k])
 		r.facts.Tables = append(r.facts.Tables, reading.Tables...)
-		r.facts.Relations = append(r.facts.Relations, facts.Relation{Name: n.Name(), Listed: len(one.Source)})
+		r.facts.Relations = append(r.facts.Relations, table.RelationFacts{Name: n.Name(), Listed: len(one.Source)})
 		var found []dataset.ColumnProfile
 		if r.profiles != nil {
 			found = r.edgeProfiles[k]

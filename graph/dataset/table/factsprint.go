@@ -1,4 +1,4 @@
-package facts
+package table
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// shown is how many columns, classes or sites are printed.
-const shown = 40
+// mostShown is how many columns, classes or sites are printed.
+const mostShown = 40
 
 // Print writes the facts for people, each line with two blanks before it.
 func (f *Facts) Print(w io.Writer) {
@@ -41,7 +41,7 @@ func (f *Facts) Print(w io.Writer) {
 	printColumns(w, "column", f.Columns)
 	printColumns(w, "edge column", f.EdgeColumns)
 	if len(f.Classes) > 0 {
-		text := counts(f.Classes)
+		text := nodeCounts(f.Classes)
 		if f.Unlabelled > 0 {
 			text += fmt.Sprintf("; %d without a label", f.Unlabelled)
 		}
@@ -52,7 +52,7 @@ func (f *Facts) Print(w io.Writer) {
 			t.Mean, t.Deviation, f.Unlabelled)
 	}
 	if len(f.Sites) > 0 {
-		fmt.Fprintf(w, "  nodes of each site: %s\n", counts(f.Sites))
+		fmt.Fprintf(w, "  nodes of each site: %s\n", nodeCounts(f.Sites))
 	}
 	if f.Edges.Listed > 0 || f.Edges.Cross > 0 || f.Isolated > 0 {
 		f.printEdges(w)
@@ -61,22 +61,22 @@ func (f *Facts) Print(w io.Writer) {
 }
 
 // PrintReasons writes why rows were skipped, the first ones of many.
-func (t Table) PrintReasons(w io.Writer) {
-	for _, why := range t.Reasons[:min(shown, len(t.Reasons))] {
+func (t TableFacts) PrintReasons(w io.Writer) {
+	for _, why := range t.Reasons[:min(mostShown, len(t.Reasons))] {
 		fmt.Fprintf(w, "    skipped: %s\n", why)
 	}
 }
 
 // printColumns writes what columns became, of many the first ones.
-func printColumns(w io.Writer, what string, list []Column) {
+func printColumns(w io.Writer, what string, list []ColumnFacts) {
 	width := 0
-	for _, c := range list[:min(shown, len(list))] {
+	for _, c := range list[:min(mostShown, len(list))] {
 		width = max(width, len([]rune(c.Name)))
 	}
-	for _, c := range list[:min(shown, len(list))] {
+	for _, c := range list[:min(mostShown, len(list))] {
 		fmt.Fprintf(w, "  %s %-*s  %s\n", what, min(width, 30), c.Name, c.text())
 	}
-	if n := len(list) - shown; n > 0 {
+	if n := len(list) - mostShown; n > 0 {
 		fmt.Fprintf(w, "  and %d more columns\n", n)
 	}
 }
@@ -117,7 +117,7 @@ func (f *Facts) printEdges(w io.Writer) {
 	fmt.Fprintf(w, "  edges: %s\n", text)
 }
 
-func (c Column) text() string {
+func (c ColumnFacts) text() string {
 	text := c.Kind
 	switch {
 	case c.Kind == Dropped && c.Why != "":
@@ -138,12 +138,12 @@ func (c Column) text() string {
 	return text
 }
 
-func counts(list []Count) string {
+func nodeCounts(list []NodeCount) string {
 	var parts []string
-	for _, c := range list[:min(len(list), shown)] {
+	for _, c := range list[:min(len(list), mostShown)] {
 		parts = append(parts, fmt.Sprintf("%s %d", c.Name, c.Nodes))
 	}
-	if n := len(list) - shown; n > 0 {
+	if n := len(list) - mostShown; n > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", n))
 	}
 	return strings.Join(parts, ", ")

@@ -1,4 +1,4 @@
-package column
+package table
 
 import (
 	"fmt"
@@ -8,17 +8,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-func opened(t *testing.T) *table.Table {
+func opened(t *testing.T) *Table {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.csv")
 	if err := os.WriteFile(path, []byte("a\n1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tab, err := table.Open(path, table.Format{})
+	tab, err := Open(path, Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +49,7 @@ func TestParseDate(t *testing.T) {
 	}
 }
 
-func stats(tab *table.Table, asked *Column, cells ...string) *Stats {
+func stats(tab *Table, asked *Column, cells ...string) *Stats {
 	s := &Stats{Asked: asked}
 	for k, c := range cells {
 		s.Add(tab, c, k+2)
@@ -128,7 +126,7 @@ func TestDateOrder(t *testing.T) {
 	}
 }
 
-func encoded(t *testing.T, tab *table.Table, c Column, cell string) []float64 {
+func encoded(t *testing.T, tab *Table, c Column, cell string) []float64 {
 	t.Helper()
 	out, last := make([]float64, c.Features()), -1
 	if _, err := c.Encode(tab, cell, func(at int, v float64) {

@@ -1,4 +1,4 @@
-package facts
+package table
 
 import (
 	"cmp"
@@ -10,17 +10,16 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // Bounds of the warnings.
 const (
-	manyClasses = 20   // from here on, with few nodes each, they look like a regression target
-	fewEach     = 20   // nodes of a class on average
-	fewNodes    = 10   // of one class
-	disguise    = 0.95 // fraction of the majority's errors that one column alone avoids
-	leastNodes  = 20   // with a label, for a column to be judged
-	bins        = 32   // of a numeric column, with as many nodes each
+	manyClasses  = 20   // from here on, with few nodes each, they look like a regression target
+	fewEach      = 20   // nodes of a class on average
+	fewNodes     = 10   // of one class
+	leastAvoided = 0.95 // fraction of the majority's errors that one column alone avoids
+	leastNodes   = 20   // with a label, for a column to be judged
+	columnBins   = 32   // of a numeric column, with as many nodes each
 )
 
 // Warn adds warnings of what looks like a mistake. Class is what all sites have of each class.
@@ -41,7 +40,7 @@ func (f *Facts) Warn() {
 		}
 	}
 	for _, c := range f.Classes {
-		if slices.Contains(unknown, strings.ToLower(strings.TrimSpace(c.Name))) {
+		if slices.Contains(unknownClasses, strings.ToLower(strings.TrimSpace(c.Name))) {
 			f.warn("class %s looks like a label that is not known: --missing %q leaves its %s without one", c.Name,
 				c.Name, plural(c.Nodes, "node"))
 		}
@@ -85,7 +84,7 @@ func Warnings(path string, g *graph.Graph, task string) ([]string, error) {
 		path = filepath.Dir(path)
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		if f, err := Read(path); f != nil {
+		if f, err := ReadFacts(path); f != nil {
 			return f.Warnings, nil
 		} else if err != nil {
 			return nil, err
@@ -114,7 +113,7 @@ func Warnings(path string, g *graph.Graph, task string) ([]string, error) {
 		f.checkNumbers(l, task)
 		if x := g.X; x.Rows()*x.Cols() <= mostCells {
 			for k := range x.Cols() {
-				f.Columns = append(f.Columns, Column{Name: fmt.Sprintf("%d of x", k), Kind: "numeric", Features: 1,
+				f.Columns = append(f.Columns, ColumnFacts{Name: fmt.Sprintf("%d of x", k), Kind: "numeric", Features: 1,
 					Hint: ": leave it out"})
 			}
 			f.CheckDisguise(x, l)
@@ -160,7 +159,7 @@ func (f *Facts) checkNumbers(l graph.Labels, task string) {
 	if gaps != nil && l.Names[0] != "-1" {
 		f.warn("y has gaps in its class numbers, no node has %s: its %d classes are %s",
 			strings.Join(gaps[:min(len(gaps), 5)], ", "), k,
-			strings.Join(l.Names[:min(k, shown)], ", "))
+			strings.Join(l.Names[:min(k, mostShown)], ", "))
 	}
 	if slices.Contains(l.Names, "-1") {
 		f.warn("y has -1, which is a class here: an empty text, or NaN with task classification, is no label")
@@ -171,14 +170,14 @@ func (f *Facts) checkNumbers(l graph.Labels, task string) {
 	}
 }
 
-// unknown are names of classes, in lower case, that look like labels that are not known.
-var unknown = strings.Split("unknown|unk|unkn|not known|missing|undefined|unspecified|not specified|not available|"+
-	"not applicable|unlabeled|unlabelled|empty|-|--|??|unbekannt|k.a.|k. a.|keine angabe|fehlt|inconnu|desconocido", "|")
+// unknownClasses are names of classes, in lower case, that look like labels that are not known.
+var unknownClasses = strings.Split("unknown|unk|unkn|not known|missing|undefined|unspecified|not specified|"+
+	"not available|not applicable|unlabeled|unlabelled|empty|-|--|??|unbekannt|k.a.|k. a.|keine angabe|fehlt|inconnu|desconocido", "|")
 
-// AddSpelled has Warn name values of a column that are written in several ways, as table.Unite writes them, and values
+// AddSpelled has Warn name values of a column that are written in several ways, as Unite writes them, and values
 // here that all sites together write in another way.
 func (f *Facts) AddSpelled(column string, several, here, all []string) {
-	spelled := table.NewSpellings(all)
+	spelled := NewSpellings(all)
 	for _, text := range here {
 		if other := spelled.Find(text); other != text {
 			several = append(several, fmt.Sprintf("%.40q, which is here %.40q", other, text))
@@ -229,9 +228,9 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 	if n < leastNodes || errors == 0 {
 		return
 	}
-	j := judge{class: l.Class, classes: l.Classes, labelled: n}
+	j := labelJudge{class: l.Class, classes: l.Classes, labelled: n}
 	first := 0
-	values := newColumns(x)
+	values := newFeatureColumns(x)
 	for _, c := range f.Columns {
 		wrong := n
 		switch c.Kind {
@@ -247,7 +246,7 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 			}
 			wrong = j.categories(values, first, c.Features)
 		}
-		if float64(wrong) <= (1-disguise)*float64(errors) {
+		if float64(wrong) <= (1-leastAvoided)*float64(errors) {
 			f.warn("column %s alone predicts %s for %s %% of the nodes: it may be the label in disguise%s",
 				c.Name, f.Label,
 				strconv.FormatFloat(100*float64(n-wrong)/float64(n), 'f', 1, 64),
@@ -257,14 +256,14 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 	}
 }
 
-// judge counts the errors of a column that alone predicts the label.
-type judge struct {
+// labelJudge counts the errors of a column that alone predicts the label.
+type labelJudge struct {
 	class             []int32
 	classes, labelled int
 }
 
-// columns gives the features column by column.
-type columns struct {
+// featureColumns gives the features column by column.
+type featureColumns struct {
 	x    graph.Features
 	at   []int64 // of a sparse matrix: entries of each column
 	row  []int32
@@ -272,8 +271,8 @@ type columns struct {
 	full []float32
 }
 
-func newColumns(x graph.Features) *columns {
-	c := &columns{x: x, full: make([]float32, x.Rows())}
+func newFeatureColumns(x graph.Features) *featureColumns {
+	c := &featureColumns{x: x, full: make([]float32, x.Rows())}
 	if s := x.Sparse; s != nil {
 		c.at, c.row, c.val = make([]int64, s.Cols+1), make([]int32, s.NNZ()), make([]float32, s.NNZ())
 		for _, j := range s.Col {
@@ -295,7 +294,7 @@ func newColumns(x graph.Features) *columns {
 }
 
 // next returns a column, valid until the next call.
-func (c *columns) next(j int) []float32 {
+func (c *featureColumns) next(j int) []float32 {
 	clear(c.full)
 	if c.x.Sparse == nil {
 		for i := range c.full {
@@ -311,7 +310,7 @@ func (c *columns) next(j int) []float32 {
 
 // categories returns the errors of the most frequent class of each category, and of the nodes without
 // one.
-func (j judge) categories(values *columns, first, width int) (wrong int) {
+func (j labelJudge) categories(values *featureColumns, first, width int) (wrong int) {
 	has, without := make([]bool, len(j.class)), make([]int, j.classes)
 	for k := range width {
 		count := make([]int, j.classes)
@@ -332,7 +331,7 @@ func (j judge) categories(values *columns, first, width int) (wrong int) {
 }
 
 // word returns the errors of a class for each of the nodes with a word, with its opposite and without them.
-func (j judge) word(x []float32) (wrong int) {
+func (j labelJudge) word(x []float32) (wrong int) {
 	count := make([]int, 3*j.classes)
 	for i, v := range x {
 		if c := int(j.class[i]); c >= 0 {
@@ -355,7 +354,7 @@ func errorsOf(count []int) (wrong int) {
 
 // numbers returns the errors of the better of two rules: one class below a threshold and one above,
 // or a class for each bin.
-func (j judge) numbers(x []float32) int {
+func (j labelJudge) numbers(x []float32) int {
 	order := make([]int32, 0, j.labelled)
 	for i, c := range j.class {
 		if c >= 0 {
@@ -374,7 +373,7 @@ func (j judge) numbers(x []float32) int {
 	return min(j.threshold(x, order), j.binned(x, order))
 }
 
-func (j judge) threshold(x []float32, order []int32) int {
+func (j labelJudge) threshold(x []float32, order []int32) int {
 	n := len(order)
 	right := make([]int, n+1) // nodes from k on that have the most frequent class of these
 	count, most := make([]int, j.classes), 0
@@ -398,8 +397,8 @@ func (j judge) threshold(x []float32, order []int32) int {
 	return n - best
 }
 
-func (j judge) binned(x []float32, order []int32) (wrong int) {
-	size := max(len(order)/bins, leastNodes/2)
+func (j labelJudge) binned(x []float32, order []int32) (wrong int) {
+	size := max(len(order)/columnBins, leastNodes/2)
 	for at := 0; at < len(order); {
 		end := min(at+size, len(order))
 		for end < len(order) && x[order[end]] == x[order[end-1]] {

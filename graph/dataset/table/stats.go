@@ -1,4 +1,4 @@
-package column
+package table
 
 import (
 	"cmp"
@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // Bounds on the values of a categorical column: the most frequent maxValues of the first MaxTracked
@@ -41,23 +39,23 @@ type Stats struct {
 	Asked   *Column // what the user says of it; nil: nothing
 	Missing int
 	Texts   int    // cells that are neither missing nor numbers
-	Large   int    // numbers that are infinite or above table.Largest in size
+	Large   int    // numbers that are infinite or above Largest in size
 	Commas  int    // of these: numbers with a decimal comma, where a point is expected
 	Points  int    // of these: numbers with a decimal point, where a comma is expected
 	Words   int    // of these: words, more or less
-	Dressed int    // of these: numbers for people (table.Dressed)
+	Dressed int    // of these: numbers for people (Dressed)
 	Example string // of these
 	Clock   bool
 	Count   map[string]int
 	apart   Apart    // of a column of edges
-	Spelled []string // values that are written in several ways, as table.Unite writes them; Column finds them
+	Spelled []string // values that are written in several ways, as Unite writes them; Column finds them
 	// Overflow says that there are more distinct values than are counted.
 	Overflow bool
 
 	numbers Moments
 	largest struct { // of the numbers in size
 		v, next float64 // and the size of the largest of the others
-		in      *table.Table
+		in      *Table
 		line    int
 	}
 	dates *[2]Moments // read day first, and month first; nil: there are none
@@ -100,7 +98,7 @@ func (s *Stats) read(monthFirst bool) Moments {
 }
 
 // Add takes the cell of a line, which of a table of edges has ends.
-func (s *Stats) Add(t *table.Table, cell string, line int, ends ...string) {
+func (s *Stats) Add(t *Table, cell string, line int, ends ...string) {
 	cell = strings.TrimSpace(t.Cell(cell))
 	empty := Missing(cell)
 	v, ok := 0.0, false
@@ -137,13 +135,13 @@ func (s *Stats) Add(t *table.Table, cell string, line int, ends ...string) {
 	default:
 		s.Texts++
 		s.Words += 1 + strings.Count(cell, " ")
-		if table.Dressed(cell) {
+		if Dressed(cell) {
 			s.Dressed++
 			s.Example = cmp.Or(s.Example, strings.Clone(cell))
 		}
-		if table.CommaNumber(cell) {
+		if CommaNumber(cell) {
 			s.Commas++
-		} else if _, ok := table.Number(cell); ok {
+		} else if _, ok := Number(cell); ok {
 			s.Points++
 		}
 	}
@@ -310,7 +308,7 @@ func (s *Stats) Column(name string) (c Column, why string) {
 	if s.Asked != nil {
 		c = *s.Asked
 	}
-	c.Name, s.Spelled = name, append(s.Spelled, table.Unite(s.Count)...)
+	c.Name, s.Spelled = name, append(s.Spelled, Unite(s.Count)...)
 	if c.Kind == "" {
 		c.Kind, why = s.kind()
 	}

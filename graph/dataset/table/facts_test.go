@@ -1,4 +1,4 @@
-package facts
+package table
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-func warned(f *Facts, part string) bool {
+func hasWarning(f *Facts, part string) bool {
 	return slices.ContainsFunc(f.Warnings, func(w string) bool { return strings.Contains(w, part) })
 }
 
@@ -32,10 +32,10 @@ func TestDisguise(t *testing.T) {
 	l := graph.Labels{Classes: 2, Class: class}
 	sparse := sparsed(x)
 	for _, features := range []graph.Features{{Dense: x}, {Sparse: sparse}} {
-		f := &Facts{Label: "fraud", Columns: []Column{{Name: "noise", Kind: "numeric", Features: 1}, {Name: "chargeback", Kind: "numeric", Features: 1},
+		f := &Facts{Label: "fraud", Columns: []ColumnFacts{{Name: "noise", Kind: "numeric", Features: 1}, {Name: "chargeback", Kind: "numeric", Features: 1},
 			{Name: "half", Kind: "numeric", Features: 1}, {Name: "branch", Kind: "categorical", Features: 3, Values: 3}}}
 		f.CheckDisguise(features, l)
-		if len(f.Warnings) != 1 || !warned(f, "column chargeback alone predicts fraud for 100.0 % of the nodes") {
+		if len(f.Warnings) != 1 || !hasWarning(f, "column chargeback alone predicts fraud for 100.0 % of the nodes") {
 			t.Errorf("warnings %q", f.Warnings)
 		}
 	}
@@ -47,7 +47,7 @@ func TestDisguise(t *testing.T) {
 			z.Set(i, i/2%2, 1)
 		}
 	}
-	other := &Facts{Label: "y", Columns: []Column{{Name: "family", Kind: "categorical", Features: 2, Values: 2}}}
+	other := &Facts{Label: "y", Columns: []ColumnFacts{{Name: "family", Kind: "categorical", Features: 2, Values: 2}}}
 	if other.CheckDisguise(graph.Features{Dense: z}, graph.Labels{Classes: 2, Class: half}); len(other.Warnings) > 0 {
 		t.Errorf("warnings %q", other.Warnings)
 	}
@@ -62,9 +62,9 @@ func TestDisguise(t *testing.T) {
 			y.Set(i, 0, 1)
 		}
 	}
-	f := &Facts{Label: "y", Columns: []Column{{Name: "a", Kind: "numeric", Features: 1}, {Name: "b", Kind: "categorical", Features: 3, Values: 3}}}
+	f := &Facts{Label: "y", Columns: []ColumnFacts{{Name: "a", Kind: "numeric", Features: 1}, {Name: "b", Kind: "categorical", Features: 3, Values: 3}}}
 	f.CheckDisguise(graph.Features{Dense: y}, graph.Labels{Classes: 3, Class: class})
-	if !warned(f, "column a alone") || !warned(f, "column b alone") {
+	if !hasWarning(f, "column a alone") || !hasWarning(f, "column b alone") {
 		t.Errorf("warnings %q", f.Warnings)
 	}
 }
@@ -85,31 +85,32 @@ func sparsed(x mat.Dense) *mat.Sparse {
 func TestWarn(t *testing.T) {
 	f := &Facts{Label: "risk"}
 	for k := range 30 {
-		f.Classes = append(f.Classes, Count{Name: fmt.Sprint(k), Nodes: 5})
+		f.Classes = append(f.Classes, NodeCount{Name: fmt.Sprint(k), Nodes: 5})
 	}
 	f.Warn()
-	if len(f.Warnings) != 1 || !warned(f, "column risk has 30 classes for 150 nodes: it looks like a regression target (--regression predicts it as a number)") {
+	if len(f.Warnings) != 1 || !hasWarning(f, "column risk has 30 classes for 150 nodes: it looks like a regression target (--regression predicts it as a number)") {
 		t.Errorf("%q", f.Warnings)
 	}
-	f = &Facts{Label: "y", Classes: []Count{{"a", 500}, {"b", 9}, {"c", 10}}, Edges: Edges{Repeated: 3},
-		Columns: []Column{{Name: "name", Kind: Dropped, Why: "because"}, {Name: "asked", Kind: Dropped}, {Name: "ward", Kind: "categorical", Unknown: 4, Example: "x"}},
-		Tables:  []Table{{File: "a.csv", Encoding: "latin1"}, {File: "b.csv", Rows: 2, Skipped: 3}, {File: "c.csv", Rows: 3, Skipped: 3}}}
+	f = &Facts{Label: "y", Classes: []NodeCount{{"a", 500}, {"b", 9}, {"c", 10}}, Edges: EdgeFacts{Repeated: 3},
+		Columns: []ColumnFacts{{Name: "name", Kind: Dropped, Why: "because"}, {Name: "asked", Kind: Dropped}, {Name: "ward", Kind: "categorical", Unknown: 4, Example: "x"}},
+		Tables: []TableFacts{{File: "a.csv", Encoding: "latin1"}, {File: "b.csv", Rows: 2, Skipped: 3},
+			{File: "c.csv", Rows: 3, Skipped: 3}}}
 	f.Warn()
 	for _, want := range []string{"class b has 9 nodes", "column name is dropped: because", `column ward: a category without a feature of its own in 4 cells, such as "x"`, "3 edges listed again", "a.csv is not UTF-8", "3 rows of 5 in b.csv skipped"} {
-		if !warned(f, want) {
+		if !hasWarning(f, want) {
 			t.Errorf("no warning %q in %q", want, f.Warnings)
 		}
 	}
 	if len(f.Warnings) != 6 {
 		t.Errorf("%q", f.Warnings)
 	}
-	elsewhere := &Facts{Label: "y", Classes: []Count{{"a", 0}, {"b", 0}}, Unlabelled: 8}
+	elsewhere := &Facts{Label: "y", Classes: []NodeCount{{"a", 0}, {"b", 0}}, Unlabelled: 8}
 	if elsewhere.Warn(); len(elsewhere.Warnings) > 0 {
 		t.Errorf("no node here has a label: %q", elsewhere.Warnings)
 	}
 	var text strings.Builder
 	for k := range 50 {
-		f.Columns = append(f.Columns, Column{Name: fmt.Sprint("c", k), Kind: "numeric", Features: 1})
+		f.Columns = append(f.Columns, ColumnFacts{Name: fmt.Sprint("c", k), Kind: "numeric", Features: 1})
 	}
 	f.Print(&text)
 	if !strings.Contains(text.String(), "and 13 more columns") || !strings.Contains(text.String(), "nodes of each class: a 500, b 9, c 10") {

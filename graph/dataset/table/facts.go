@@ -1,6 +1,4 @@
-// Package facts says what a user's tables became: which features each column, how many nodes each
-// class and site has, what was left out, and what looks like a mistake.
-package facts
+package table
 
 import (
 	"encoding/json"
@@ -16,32 +14,32 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// File is the name of the facts in the directory of a data set or a part.
-const File = "import.json"
+// FactsFile is the name of the facts in the directory of a data set or a part.
+const FactsFile = "import.json"
 
 // Facts are what was found while tables were read.
 type Facts struct {
-	Tables      []Table    `json:"tables"`
-	Columns     []Column   `json:"columns"`         // in the order of the table of nodes
-	Types       []Type     `json:"types,omitempty"` // of nodes, where there are several tables
-	Nodes       int        `json:"nodes"`
-	Label       string     `json:"label,omitempty"`   // column
-	Classes     []Count    `json:"classes,omitempty"` // nodes of each
-	Target      *Numbers   `json:"target,omitempty"`  // of a numeric label; nil: labels are classes
-	Unlabelled  int        `json:"unlabelled"`
-	Sites       []Count    `json:"sites,omitempty"` // nodes of each
-	Edges       Edges      `json:"edges"`
-	Relations   []Relation `json:"relations,omitempty"` // of several tables of edges
-	EdgeColumns []Column   `json:"edge_columns,omitempty"`
-	Isolated    int        `json:"isolated"`            // nodes without an edge
-	Homophily   *float64   `json:"homophily,omitempty"` // fraction of the edges between labelled nodes that join nodes of one class; nil: none
-	Warnings    []string   `json:"warnings,omitempty"`
+	Tables      []TableFacts    `json:"tables"`
+	Columns     []ColumnFacts   `json:"columns"`         // in the order of the table of nodes
+	Types       []TypeFacts     `json:"types,omitempty"` // of nodes, where there are several tables
+	Nodes       int             `json:"nodes"`
+	Label       string          `json:"label,omitempty"`   // column
+	Classes     []NodeCount     `json:"classes,omitempty"` // nodes of each
+	Target      *NumberFacts    `json:"target,omitempty"`  // of a numeric label; nil: labels are classes
+	Unlabelled  int             `json:"unlabelled"`
+	Sites       []NodeCount     `json:"sites,omitempty"` // nodes of each
+	Edges       EdgeFacts       `json:"edges"`
+	Relations   []RelationFacts `json:"relations,omitempty"` // of several tables of edges
+	EdgeColumns []ColumnFacts   `json:"edge_columns,omitempty"`
+	Isolated    int             `json:"isolated"`            // nodes without an edge
+	Homophily   *float64        `json:"homophily,omitempty"` // of the edges between labelled nodes: fraction inside a class; nil: none
+	Warnings    []string        `json:"warnings,omitempty"`
 
 	spelled []string // warnings of values that are written in several ways
 }
 
-// Table is a file that was read.
-type Table struct {
+// TableFacts is a file that was read.
+type TableFacts struct {
 	File      string   `json:"file"` // without its directory
 	Rows      int      `json:"rows"` // without those that were skipped
 	Skipped   int      `json:"skipped"`
@@ -50,8 +48,8 @@ type Table struct {
 	Delimiter string   `json:"delimiter,omitempty"` // of a text
 }
 
-// Column is what a column became.
-type Column struct {
+// ColumnFacts is what a column became.
+type ColumnFacts struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`              // as in the encoding; "dropped": no feature
 	Features int    `json:"features"`          // columns
@@ -63,8 +61,8 @@ type Column struct {
 	Example  string `json:"example,omitempty"` // of these
 }
 
-// Numbers are what a numeric label holds.
-type Numbers struct {
+// NumberFacts are what a numeric label holds.
+type NumberFacts struct {
 	Nodes     int     `json:"nodes"` // that have one
 	Least     float64 `json:"least"`
 	Most      float64 `json:"most"`
@@ -75,28 +73,28 @@ type Numbers struct {
 // Dropped is the kind of a column without features.
 const Dropped = "dropped"
 
-// Type is what the table of one type of nodes became.
-type Type struct {
+// TypeFacts is what the table of one type of nodes became.
+type TypeFacts struct {
 	Name     string `json:"name"`
 	Nodes    int    `json:"nodes"`
 	Features int    `json:"features"` // 0: the type has one column, which is 1
 }
 
-// Relation is what the table of one relation became.
-type Relation struct {
+// RelationFacts is what the table of one relation became.
+type RelationFacts struct {
 	Name   string `json:"name"`
 	Listed int    `json:"listed"`
 	Kept   int    `json:"kept"`
 }
 
-// Count is how many nodes a class or a site has.
-type Count struct {
+// NodeCount is how many nodes a class or a site has.
+type NodeCount struct {
 	Name  string `json:"name"`
 	Nodes int    `json:"nodes"`
 }
 
-// Edges are what became of the listed edges.
-type Edges struct {
+// EdgeFacts are what became of the listed edges.
+type EdgeFacts struct {
 	Listed   int    `json:"listed"`
 	Loops    int    `json:"loops"`              // from a node to itself, which are dropped
 	Repeated int    `json:"repeated"`           // listed again in the same direction
@@ -117,7 +115,7 @@ func (f *Facts) AddNodes(g *graph.Graph) {
 		owned[of]++
 	}
 	for k, name := range g.Sites {
-		f.Sites = append(f.Sites, Count{name, owned[k]})
+		f.Sites = append(f.Sites, NodeCount{name, owned[k]})
 	}
 }
 
@@ -162,7 +160,7 @@ func (f *Facts) addLabels(l graph.Labels) {
 		return
 	}
 	for c, n := range l.Count() {
-		f.Classes = append(f.Classes, Count{l.Name(c), int(n)})
+		f.Classes = append(f.Classes, NodeCount{l.Name(c), int(n)})
 	}
 	for i := range f.Nodes {
 		if !labelled(l, i) {
@@ -173,7 +171,7 @@ func (f *Facts) addLabels(l graph.Labels) {
 
 // addNumbers describes a numeric label, the first column where there are several.
 func (f *Facts) addNumbers(l graph.Labels) {
-	n := &Numbers{Least: math.Inf(1), Most: math.Inf(-1)}
+	n := &NumberFacts{Least: math.Inf(1), Most: math.Inf(-1)}
 	sum, squares := 0.0, 0.0
 	for i := range f.Nodes {
 		if !l.Has(i) {
@@ -237,14 +235,14 @@ func (f *Facts) addNeighbours(g *graph.Graph) {
 	}
 }
 
-// Encode returns the facts as the text of a file, which Parse reads.
+// Encode returns the facts as the text of a file, which ParseFacts reads.
 func (f *Facts) Encode() ([]byte, error) {
 	text, err := json.MarshalIndent(f, "", " ")
 	return append(text, '\n'), err
 }
 
-// Parse reads the text of a file.
-func Parse(text []byte) (*Facts, error) {
+// ParseFacts reads the text of a file.
+func ParseFacts(text []byte) (*Facts, error) {
 	f := &Facts{}
 	if err := json.Unmarshal(text, f); err != nil {
 		return nil, fmt.Errorf("facts of an import: %w", err)
@@ -258,21 +256,21 @@ func (f *Facts) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return disk.WriteFile(disk.OS{}, filepath.Join(dir, File), 0o600, text)
+	return disk.WriteFile(disk.OS{}, filepath.Join(dir, FactsFile), 0o600, text)
 }
 
-// Read reads the facts in dir; nil where there are none.
-func Read(dir string) (*Facts, error) {
-	text, err := os.ReadFile(filepath.Join(dir, File))
+// ReadFacts reads the facts in dir; nil where there are none.
+func ReadFacts(dir string) (*Facts, error) {
+	text, err := os.ReadFile(filepath.Join(dir, FactsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	f, err := Parse(text)
+	f, err := ParseFacts(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, File), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, FactsFile), err)
 	}
 	return f, nil
 }

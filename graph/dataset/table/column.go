@@ -1,6 +1,4 @@
-// Package column makes features of the columns of a user's table: what a column holds is found in
-// one pass (Stats), becomes an encoding (Column), and encodes every cell alike wherever it is read.
-package column
+package table
 
 import (
 	"encoding/binary"
@@ -12,8 +10,6 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
-
-	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
 // Kind says how a column of the user's table becomes features.
@@ -110,7 +106,7 @@ func (c *Column) Valid() error {
 }
 
 // missing are the texts that mean that there is no value, in any case and with blanks around: what pandas, R, SQL,
-// Excel, SAS and Weka write. docs/how-to/own-data.md lists them; table.Format.Missing adds to them.
+// Excel, SAS and Weka write. docs/how-to/own-data.md lists them; Format.Missing adds to them.
 var missing = strings.Split(`na|n/a|n.a.|nan|-nan|null|(null)|nil|none|nat|<na>|#na|#n/a|#n/a n/a|#null!|#div/0!|#value!|`+
 	`1.#qnan|-1.#ind|\n|.|?`, "|")
 
@@ -123,7 +119,7 @@ func Missing(cell string) bool {
 // Encode gives the features of a cell that are not 0, by their places among the column's, in
 // ascending order. known is false for a category that is none of Values. A cell that cannot be
 // encoded is an error, which names no place.
-func (c *Column) Encode(t *table.Table, cell string, put func(at int, v float64)) (known bool, err error) {
+func (c *Column) Encode(t *Table, cell string, put func(at int, v float64)) (known bool, err error) {
 	switch c.Kind {
 	case Categorical:
 		place, ok := slices.BinarySearch(c.Values, strings.TrimSpace(cell))
@@ -170,14 +166,14 @@ func (c *Column) Encode(t *table.Table, cell string, put func(at int, v float64)
 }
 
 // standardised returns the number in a cell by the column's mean and deviation.
-func (c *Column) standardised(t *table.Table, cell string) (float64, error) {
+func (c *Column) standardised(t *Table, cell string) (float64, error) {
 	v, ok := t.Number(cell)
 	z := (v - c.Mean) / c.Std
 	const remedy = "correct it, or say whether the column is numeric, categorical or ignored; " +
 		"--missing reads a text as no value"
 	switch {
 	case t.TooLarge(cell):
-		return 0, fmt.Errorf("must be a number of at most %g in size (got %.40q): %s", table.Largest, cell, remedy)
+		return 0, fmt.Errorf("must be a number of at most %g in size (got %.40q): %s", Largest, cell, remedy)
 	case !ok && t.NumberHint(cell) != "":
 		return 0, fmt.Errorf("must be a number (got %.40q)%s", cell, t.NumberHint(cell))
 	case !ok:
