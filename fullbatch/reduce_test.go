@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/commtest"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/nn/smooth"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 )
@@ -68,7 +68,7 @@ func TestSumsWhileRowsTravel(t *testing.T) {
 func TestNoiseLeavesDigestsAlone(t *testing.T) {
 	g := toy(rng.New(2), 120, 9)
 	smoothed := func(c *Config) {
-		c.Spec.CorrectSmooth = &smooth.CorrectSmooth{Steps: 3, Correct: 0.9, Smooth: 0.8}
+		c.Spec.CorrectSmooth = &nn.CorrectSmooth{Steps: 3, Correct: 0.9, Smooth: 0.8}
 	}
 	for _, k := range []struct {
 		model string

@@ -19,8 +19,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/joint/jointtest"
@@ -82,7 +82,7 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		{"gat of scores, encoder mlp", "gat of scores, encoder mlp", dense, nil},
 		{"rgcn, inductive, blocks", "rgcn", jointtest.Typed(&few), func(c *Config) { c.Inductive = true }},
 		{"rgcn, sparse", "rgcn", jointtest.Typed(jointtest.Sparsed(dense)), nil},
-		{"appnp, corrected and smoothed", "appnp", dense, func(c *Config) { c.Spec.CorrectSmooth = &smooth.CorrectSmooth{Steps: 5, Correct: 0.9, Smooth: 0.8} }},
+		{"appnp, corrected and smoothed", "appnp", dense, func(c *Config) { c.Spec.CorrectSmooth = &nn.CorrectSmooth{Steps: 5, Correct: 0.9, Smooth: 0.8} }},
 		{"sign, inductive, sparse", "sign", jointtest.Sparsed(dense), func(c *Config) { c.Inductive = true }},
 		{"sage, batch norm", "sage, batch norm", dense, nil},
 		{"sage, batch norm, sparse, few labels", "sage, batch norm", jointtest.Sparsed(&few), nil},

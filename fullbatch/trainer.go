@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
@@ -79,7 +78,7 @@ type Trainer struct {
 // model keeps one.
 type unit struct {
 	layer *nn.Layer
-	head  rows.Operator // nil: none
+	head  tape.Operator // nil: none
 }
 
 // New returns the trainer of the worker that holds s. m is the model of c.Spec, made with the same key at every worker;

@@ -20,8 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/nn/rows"
-	"github.com/heddle-gnn/heddle/nn/smooth"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -154,7 +153,7 @@ func specs(t *testing.T) map[string]nn.Spec {
 	labels.Encoder.Labels, labels.Encoder.Out, labels.Layers[0].In = 0.5, 15, 15
 	all["gcn with labels"] = labels
 	smoothed := all["sage none"]
-	smoothed.CorrectSmooth = &smooth.CorrectSmooth{Steps: 3, Correct: 0.9, Smooth: 0.8}
+	smoothed.CorrectSmooth = &nn.CorrectSmooth{Steps: 3, Correct: 0.9, Smooth: 0.8}
 	all["sage, smoothed"] = smoothed
 	layer := nn.LayerSpec{Conv: "gcn", In: 4, Out: 6, Hops: 2, Norm: true, Act: "relu", Head: []int{3}}
 	next := layer
@@ -249,7 +248,7 @@ func TestHidden(t *testing.T) {
 			}
 			continue
 		}
-		var head rows.Operator
+		var head tape.Operator
 		switch {
 		case m.Closed != nil:
 			if got := m.Closed.Heads[len(m.Closed.Heads)-1].Logits(a.Hidden); !near(got, a.Logits) {

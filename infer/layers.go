@@ -9,8 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
-	"github.com/heddle-gnn/heddle/nn/smooth"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -52,7 +51,7 @@ func (p *run) layers(ctx context.Context, compute func(ctx context.Context, v *t
 }
 
 // headRows returns the logits that a head makes of rows.
-func headRows(head rows.Operator, h mat.Dense) mat.Dense {
+func headRows(head tape.Operator, h mat.Dense) mat.Dense {
 	_, classes := head.Dims()
 	y := mat.New(h.Rows, classes)
 	head.Forward(y, h, nil)
@@ -255,7 +254,7 @@ func (p *run) smooth(ctx context.Context, logits mat.Dense) (mat.Dense, error) {
 	}
 	sums, exact, edges := 0, p.sender.Exact(), v.Normalised(graph.Symmetric)
 	return p.model.Spec.CorrectSmooth.Apply(logits, graph.ClassIn(graph.Train, p.shard.Labels, p.shard.Split),
-		smooth.Spread{
+		nn.Spread{
 			Hop: func(x mat.Dense) (mat.Dense, error) {
 				rows, err := exact.Halo(ctx, graph.Features{Dense: x}, false, "logits to smooth")
 				if err != nil {

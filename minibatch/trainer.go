@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
@@ -401,7 +400,7 @@ func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) 
 }
 
 // head returns the head whose logits layer k hands on; nil: its rows are handed on.
-func (t *Trainer) head(k int) rows.Operator {
+func (t *Trainer) head(k int) tape.Operator {
 	if t.Model.Spec.LayerOutput == nn.Logits || k == len(t.Model.Layers)-1 {
 		return t.Model.Layers[k].Head
 	}

@@ -3,7 +3,7 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // newAPPNP is y = Z⁽ᴷ⁾ with Z⁽⁰⁾ = x·W + b and Z⁽ᵏ⁺¹⁾ = (1−α)·Â·Z⁽ᵏ⁾ + α·Z⁽⁰⁾ over a graph
@@ -11,7 +11,7 @@ import (
 // iteration. x R×In, y R×Out (Klicpera, Bojchevski and Günnemann, ICLR 2019, eqs. 5 and 6). It
 // keeps its bias before a BatchNorm too: what that adds does not reach all rows alike.
 func newAPPNP(name string, s LayerSpec, key rng.Key) Conv {
-	return Conv{Pre: rows.NewLinear(name+".pre", s.In, s.Out, true, key), Agg: aggregate.Sum{}, Alpha: s.Alpha}
+	return Conv{Pre: tape.NewLinear(name+".pre", s.In, s.Out, true, key), Agg: aggregate.Sum{}, Alpha: s.Alpha}
 }
 
 // arrangeAPPNP makes the last of some layers without edges propagate what it puts out.

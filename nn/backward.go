@@ -4,7 +4,6 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -130,7 +129,7 @@ func (b *Backward) route() route { return route(b.conv.At) }
 func (b *Backward) beginConv() {
 	c, t := &b.l.Conv, b.t
 	b.at, b.sum = t.Mark(), b.dy
-	rows.BiasGrad(c.Bias, b.dy)
+	tape.BiasGrad(c.Bias, b.dy)
 	if c.Post != nil {
 		width, _ := c.Post.Dims()
 		b.sum = t.Scratch(b.dy.Rows, width)
@@ -152,7 +151,7 @@ func (b *Backward) beginConv() {
 		b.inner = t.Mark()
 		b.damped, b.dz = t.Raw(b.sum.Rows, b.sum.Cols), t.Raw(g.NumSrc, b.sum.Cols)
 	case projectFirst:
-		rows.BiasGrad(c.Nbr.B, b.sum)
+		tape.BiasGrad(c.Nbr.B, b.sum)
 	case sparseFirst, aggregateFirst:
 		if c.Nbr != nil {
 			b.grad = mat.Dense{}
@@ -217,7 +216,7 @@ func (b *Backward) endConv() {
 	selfDone := false
 	switch route := b.route(); {
 	case route == propagation:
-		rows.AddTo(b.first, b.grad)
+		tape.AddTo(b.first, b.grad)
 		t.Release(b.inner)
 		c.Pre.Backward(b.d, b.first, t)
 	case route == projectFirst && b.over:
@@ -230,7 +229,7 @@ func (b *Backward) endConv() {
 			if b.l.sums() {
 				b.remake() // dy, which may lie there, has been read
 			}
-			rows.BiasGrad(c.Pre.B, b.grad)
+			tape.BiasGrad(c.Pre.B, b.grad)
 			b.affineOver(c.Pre)
 		}
 		selfDone = true
@@ -265,7 +264,7 @@ func (b *Backward) destinations() mat.Dense {
 
 // affineOver computes the gradients of the weights that read X, those of op first, then that of X
 // in its place.
-func (b *Backward) affineOver(op *rows.Linear) {
+func (b *Backward) affineOver(op *tape.Linear) {
 	op.WeightGrad(b.grad, b.t)
 	b.selfWeights()
 	op.InputGrad(b.d, b.grad, false)
@@ -281,7 +280,7 @@ func (b *Backward) selfOver(add bool) {
 
 func (b *Backward) selfWeights() {
 	if self := b.l.Conv.Self; self != nil {
-		rows.BiasGrad(self.B, b.sum)
+		tape.BiasGrad(self.B, b.sum)
 		self.WeightGrad(b.sum, b.t)
 	}
 }
@@ -308,7 +307,7 @@ func (b *Backward) End() {
 	case l.readsX(b.kept.Graph):
 		t.Pop()
 		if b.again && !b.over {
-			rows.CopyTo(b.dx, b.d)
+			tape.CopyTo(b.dx, b.d)
 		}
 	}
 	t.Release(b.from)

@@ -6,7 +6,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -15,10 +14,10 @@ import (
 // identities; Agg nil means that there is no neighbour term. Of a destination itself Agg reads
 // Dst(x) where Dst is not nil, else what it reads of it as a source.
 type Conv struct {
-	Pre, Nbr  *rows.Linear
-	Self, Dst *rows.Linear
-	PreAct    rows.Operator
-	Post      rows.Operator
+	Pre, Nbr  *tape.Linear
+	Self, Dst *tape.Linear
+	PreAct    tape.Operator
+	Post      tape.Operator
 	Bias      *tape.Param
 	Agg       aggregate.Aggregator
 	Alpha     float32 // restart probability: the fraction of Pre's rows in the output of each hop; 0: no restarts
@@ -126,7 +125,7 @@ func (c *Conv) project(y mat.Dense, z graph.Features, add, relu bool, t *tape.Ta
 	case c.Nbr != nil:
 		c.Nbr.Product(y, z, add, c.Nbr.B, relu, t)
 	case add:
-		rows.AddTo(y, z.Dense)
+		tape.AddTo(y, z.Dense)
 	default:
 		y.CopyFrom(z.Dense)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -17,7 +16,7 @@ import (
 // travels.
 type Encoder struct {
 	Spec  EncoderSpec
-	Proj  *rows.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
+	Proj  *tape.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
 	Layer *Layer       // mlp: Linear, norm, ReLU and a head, trained as a layer without edges; embedding: Linear alone. Else nil
 
 	// pca: what makes the columns of classes, with which WithClasses completes the rows of Encode; nil: rows have components alone.
@@ -31,7 +30,7 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 	e := &Encoder{Spec: spec.Encoder, logits: spec.LayerOutput == Logits}
 	switch e.Spec.Kind {
 	case "pca":
-		e.Proj = rows.NewProjection("encoder.proj", spec.Features, e.Spec.Components(spec.Classes))
+		e.Proj = tape.NewProjection("encoder.proj", spec.Features, e.Spec.Components(spec.Classes))
 		if c := e.Spec.Classes; c != nil {
 			e.Classes = closed.New(*c, spec.Features, spec.Classes, key)
 		}
@@ -43,9 +42,9 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 		if err != nil {
 			return nil, err
 		}
-		layer.Head = rows.Stack{
-			&rows.Dropout{Name: "encoder.head.dropout", P: e.Spec.Dropout},
-			rows.NewLinear("encoder.head.0", e.Spec.Hidden, spec.Classes, true, key),
+		layer.Head = tape.Stack{
+			&tape.Dropout{Name: "encoder.head.dropout", P: e.Spec.Dropout},
+			tape.NewLinear("encoder.head.0", e.Spec.Hidden, spec.Classes, true, key),
 		}
 		e.Layer = layer
 	case "embedding":
@@ -140,7 +139,7 @@ func (e *Encoder) Encode(x graph.Features) graph.Features {
 	switch {
 	case e.Proj != nil:
 		y := mat.New(x.Rows(), e.Proj.W.Value.Cols)
-		rows.Forward(e.Proj, y, x, nil)
+		tape.Forward(e.Proj, y, x, nil)
 		for i := range y.Rows {
 			scaleL2(y.Row(i))
 		}
@@ -177,8 +176,8 @@ func scaleL2(row []float32) {
 	}
 }
 
-func headLogits(head rows.Operator, h mat.Dense) mat.Dense {
-	s := mat.New(h.Rows, rows.OutWidth(head, h.Cols))
+func headLogits(head tape.Operator, h mat.Dense) mat.Dense {
+	s := mat.New(h.Rows, tape.OutWidth(head, h.Cols))
 	head.Forward(s, h, nil)
 	return s
 }

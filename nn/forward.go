@@ -4,8 +4,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
-	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -71,7 +69,7 @@ func (f *Forward) beginConv() {
 		f.sum = t.Raw(f.y.Rows, width)
 	}
 	if c.Self != nil {
-		rows.Forward(c.Self, f.sum, firstRows(f.in.X, f.y.Rows, t), t)
+		tape.Forward(c.Self, f.sum, firstRows(f.in.X, f.y.Rows, t), t)
 	}
 	x, g := f.in.X, f.in.G
 	switch f.route = c.route(f.in); f.route {
@@ -87,7 +85,7 @@ func (f *Forward) beginConv() {
 		return
 	case propagation:
 		f.first = t.Raw(x.Rows(), f.sum.Cols)
-		rows.Forward(c.Pre, f.first, x, t)
+		tape.Forward(c.Pre, f.first, x, t)
 		f.z, f.at = f.first, t.Mark()
 		for k := range min(c.hops(g)-1, 2) {
 			f.room[k] = t.Raw(f.y.Rows, f.sum.Cols)
@@ -102,7 +100,7 @@ func (f *Forward) beginConv() {
 		if c.Pre != nil {
 			_, out := c.Pre.Dims()
 			f.z = t.Raw(x.Rows(), out)
-			rows.Forward(c.Pre, f.z, x, t)
+			tape.Forward(c.Pre, f.z, x, t)
 		}
 		if c.PreAct != nil {
 			c.PreAct.Forward(f.z, f.z, t)
@@ -110,7 +108,7 @@ func (f *Forward) beginConv() {
 		if c.Dst != nil {
 			_, out := c.Dst.Dims()
 			f.own = t.Raw(f.y.Rows, out)
-			rows.Forward(c.Dst, f.own, firstRows(x, f.y.Rows, t), t)
+			tape.Forward(c.Dst, f.own, firstRows(x, f.y.Rows, t), t)
 		}
 	}
 	f.hops = c.hops(g)
@@ -123,7 +121,7 @@ func (f *Forward) Hop() *aggregate.Hop {
 		f.hop.End()
 		f.z = f.hop.H
 		if f.route == propagation {
-			smooth.Restart(f.z, f.first, f.l.Conv.Alpha)
+			restart(f.z, f.first, f.l.Conv.Alpha)
 		}
 	}
 	if f.done == f.hops {
@@ -160,7 +158,7 @@ func (f *Forward) endConv() {
 	case propagation:
 		t.Release(f.at)
 	case projectFirst:
-		rows.AddBias(f.sum, c.Nbr.B, f.relu)
+		tape.AddBias(f.sum, c.Nbr.B, f.relu)
 		t.Release(f.at)
 	case aggregateFirst:
 		if c.Nbr != nil || c.Self != nil {
@@ -171,7 +169,7 @@ func (f *Forward) endConv() {
 	if c.Post != nil {
 		c.Post.Forward(f.y, f.sum, t)
 	}
-	rows.AddBias(f.y, c.Bias, false)
+	tape.AddBias(f.y, c.Bias, false)
 	if b := f.l.batch; b != nil && t.Training() {
 		b.Moments(f.y)
 	}
@@ -218,11 +216,11 @@ func (f *Forward) End() {
 	if l.Spec.Residual {
 		x := firstRows(f.in.X, h.Rows, t)
 		if l.Residual != nil {
-			rows.Forward(l.Residual, h, x, t)
+			tape.Forward(l.Residual, h, x, t)
 		} else {
 			addIdentity(h, x)
 		}
-		rows.AddTo(h, y)
+		tape.AddTo(h, y)
 	}
 	t.Push(tape.Entry{Graph: f.in.G, X: f.in.X.Dense, State: f.in.Again.layer, At: f.in.Again.at})
 	if t.Infers() {

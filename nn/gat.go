@@ -5,7 +5,6 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -23,7 +22,7 @@ func newAttentionConv(name string, s LayerSpec, bias bool, key rng.Key, attentio
 		dim = s.Out
 	}
 	c := Conv{
-		Pre: rows.NewLinear(name+".pre", s.In, s.Heads*dim, bias, key),
+		Pre: tape.NewLinear(name+".pre", s.In, s.Heads*dim, bias, key),
 		Agg: attention(name+".attention", s.Heads, dim, s.AttentionDropout, key),
 	}
 	if s.Average {

@@ -3,7 +3,7 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // newGATv2 is dynamic graph attention, y_i = Σ_j α_ij z_j + b for each head, z_j = x_j·W + c, over
@@ -16,7 +16,7 @@ func newGATv2(name string, s LayerSpec, key rng.Key) Conv {
 	}
 	c := newAttentionConv(name, s, true, key, attention)
 	_, width := c.Pre.Dims()
-	c.Dst = rows.NewLinear(name+".dst", s.In, width, true, key)
+	c.Dst = tape.NewLinear(name+".dst", s.In, width, true, key)
 	return c
 }
 

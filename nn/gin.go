@@ -3,7 +3,7 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // newGIN is y_i = ReLU((x_i + Σ_j x_j)·W₁ + b₁)·W₂ + b₂ over a graph with self-loops: x R×In, y
@@ -11,7 +11,7 @@ import (
 // ICLR 2019, eq. 4.1 and §7).
 func newGIN(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
-		Agg: aggregate.Sum{}, Nbr: rows.NewLinear(name+".nbr", s.In, s.Out, true, key),
-		Post: rows.Stack{rows.NewActivation("relu"), rows.NewLinear(name+".post", s.Out, s.Out, !s.BatchNorm, key)},
+		Agg: aggregate.Sum{}, Nbr: tape.NewLinear(name+".nbr", s.In, s.Out, true, key),
+		Post: tape.Stack{tape.NewActivation("relu"), tape.NewLinear(name+".post", s.Out, s.Out, !s.BatchNorm, key)},
 	}
 }

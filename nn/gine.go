@@ -4,7 +4,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -17,12 +16,12 @@ import (
 // out. Weights of edges are not read.
 func newGINE(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
-		Pre:  rows.NewLinear(name+".pre", s.In, s.Out, false, key),
-		Self: rows.NewLinear(name+".self", s.In, s.Out, false, key),
+		Pre:  tape.NewLinear(name+".pre", s.In, s.Out, false, key),
+		Self: tape.NewLinear(name+".self", s.In, s.Out, false, key),
 		Agg:  edgeMessages(name+".edge", s.EdgeColumns, s.Out, key),
-		Post: rows.Stack{
-			rows.NewLinear(name+".nbr", s.Out, s.Out, true, key), rows.NewActivation("relu"),
-			rows.NewLinear(name+".post", s.Out, s.Out, !s.BatchNorm, key),
+		Post: tape.Stack{
+			tape.NewLinear(name+".nbr", s.Out, s.Out, true, key), tape.NewActivation("relu"),
+			tape.NewLinear(name+".post", s.Out, s.Out, !s.BatchNorm, key),
 		},
 	}
 }
@@ -42,7 +41,7 @@ func edgeMessages(name string, columns, width int, key rng.Key) *aggregate.Messa
 		if u != nil {
 			kernels.GemmNN(m.Rows, width, columns, e.Data, e.Stride, u.Value.Data, u.Value.Stride, m.Data, m.Stride, true)
 		}
-		rows.AddBias(m, c, false)
+		tape.AddBias(m, c, false)
 		kernels.ReLU(m.Data, m.Data)
 	}
 	f.Gradient = func(b *aggregate.EdgeBatch) {

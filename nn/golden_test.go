@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 )
@@ -309,7 +308,7 @@ func TestCorrectSmoothGolden(t *testing.T) {
 	}
 	before := want["scores"].Clone()
 	norm := graph.Normalise(&adj, adj.Degrees(), graph.Symmetric)
-	got, err := smooth.CorrectSmooth{Steps: 6, Correct: 0.9, Smooth: 0.7}.Apply(want["scores"], class, smooth.Spread{
+	got, err := nn.CorrectSmooth{Steps: 6, Correct: 0.9, Smooth: 0.7}.Apply(want["scores"], class, nn.Spread{
 		Hop: func(x mat.Dense) (mat.Dense, error) {
 			return aggregate.Features(aggregate.Sum{}, norm, graph.Features{Dense: x}).Dense, nil
 		},

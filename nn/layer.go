@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -21,18 +20,18 @@ type Layer struct {
 	Edges    graph.Norm // how the caller must weigh the edges that it gives
 	Conv     Conv
 	Norm     normalisation    // nil: none
-	Act      *rows.Activation // nil: none
-	Residual *rows.Linear     // of a residual layer whose widths differ, else nil
-	Head     rows.Operator    // nil: none
+	Act      *tape.Activation // nil: none
+	Residual *tape.Linear     // of a residual layer whose widths differ, else nil
+	Head     tape.Operator    // nil: none
 
 	agg          aggregate.Aggregator // Conv's as it was built
 	batch        *BatchNorm           // Norm, where that is one
-	dropX, dropZ rows.Dropout
+	dropX, dropZ tape.Dropout
 }
 
 // normalisation is a LayerNorm or a BatchNorm. stats is what Forward kept of rows x, where it did.
 type normalisation interface {
-	rows.Operator
+	tape.Operator
 	Again(y, x, stats mat.Dense)     // writes rows as Forward in training did
 	Grad(dx, x, stats, dy mat.Dense) // adds the gradient of rows x, unless dx is empty
 }
@@ -44,8 +43,8 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 	}
 	l := &Layer{
 		Spec: spec, Name: name,
-		dropX: rows.Dropout{Name: name + ".dropout", P: spec.Dropout},
-		dropZ: rows.Dropout{Name: name + ".dropout.aggregate", P: spec.Dropout},
+		dropX: tape.Dropout{Name: name + ".dropout", P: spec.Dropout},
+		dropZ: tape.Dropout{Name: name + ".dropout.aggregate", P: spec.Dropout},
 	}
 	c := spec.convolution()
 	in, out := spec.In, spec.Out
@@ -61,12 +60,12 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 		l.batch = NewBatchNorm(name+".norm", out)
 		l.Norm = l.batch
 	}
-	l.Act = rows.NewActivation(spec.Act)
+	l.Act = tape.NewActivation(spec.Act)
 	if spec.Residual && in != out {
-		l.Residual = rows.NewLinear(name+".residual", in, out, false, key)
+		l.Residual = tape.NewLinear(name+".residual", in, out, false, key)
 	}
 	if len(spec.Head) > 0 {
-		l.Head = rows.NewHead(name+".head", out, spec.Head, spec.Dropout, key)
+		l.Head = tape.NewHead(name+".head", out, spec.Head, spec.Dropout, key)
 	}
 	return l, nil
 }
@@ -242,7 +241,7 @@ func (l *Layer) residualGrad(dx, dh mat.Dense, t *tape.Tape) {
 	if l.Residual != nil {
 		l.Residual.Backward(own, dh, t)
 	} else {
-		rows.AddTo(own, dh)
+		tape.AddTo(own, dh)
 	}
 }
 

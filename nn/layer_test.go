@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/nntest"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -106,16 +105,16 @@ func TestLayers(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	key := rng.New(1)
-	for name, op := range map[string]rows.Operator{
-		"linear":       rows.NewLinear("a", 5, 3, true, key),
-		"block linear": rows.NewBlockLinear("a", 6, 9, 3, true, key),
-		"linear only":  rows.NewLinear("a", 5, 3, false, key),
-		"relu":         rows.NewActivation("relu"),
-		"elu":          rows.NewActivation("elu"),
-		"dropout":      &rows.Dropout{Name: "a", P: 0.3},
+	for name, op := range map[string]tape.Operator{
+		"linear":       tape.NewLinear("a", 5, 3, true, key),
+		"block linear": tape.NewBlockLinear("a", 6, 9, 3, true, key),
+		"linear only":  tape.NewLinear("a", 5, 3, false, key),
+		"relu":         tape.NewActivation("relu"),
+		"elu":          tape.NewActivation("elu"),
+		"dropout":      &tape.Dropout{Name: "a", P: 0.3},
 		"head mean":    nn.HeadMean{Heads: 3, Dim: 2},
-		"head":         rows.NewHead("head", 5, []int{4, 6, 3}, 0.3, key),
-		"empty stack":  rows.Stack{},
+		"head":         tape.NewHead("head", 5, []int{4, 6, 3}, 0.3, key),
+		"empty stack":  tape.Stack{},
 	} {
 		t.Run(name, func(t *testing.T) { nntest.CheckRows(t, op, 6) })
 	}

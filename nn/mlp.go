@@ -2,10 +2,10 @@ package nn
 
 import (
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // newMLP is y_i = x_i·W + b, without edges: x R×In, y R×Out.
 func newMLP(name string, s LayerSpec, key rng.Key) Conv {
-	return Conv{Self: rows.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key)}
+	return Conv{Self: tape.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key)}
 }

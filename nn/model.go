@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/pairs"
-	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -185,9 +184,9 @@ func (m *Model) infer(g *graph.Graph) (mat.Dense, error) {
 }
 
 // wholeSpread is Spread over a graph at hand.
-func wholeSpread(g *graph.Graph) smooth.Spread {
+func wholeSpread(g *graph.Graph) Spread {
 	adj := graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.Symmetric)
-	return smooth.Spread{
+	return Spread{
 		Hop: func(x mat.Dense) (mat.Dense, error) {
 			return aggregate.Features(aggregate.Sum{}, adj, graph.Features{Dense: x}).Dense, nil
 		},

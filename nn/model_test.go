@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/nntest"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -308,7 +307,7 @@ func TestL1Norm(t *testing.T) {
 // TestInitialValues: a function of key and name alone, uniform within Glorot's limit.
 func TestInitialValues(t *testing.T) {
 	value := func(name string, seed uint64) []float32 {
-		return rows.NewLinear(name, 90, 60, false, rng.New(seed)).W.Value.Data
+		return tape.NewLinear(name, 90, 60, false, rng.New(seed)).W.Value.Data
 	}
 	w := value("a", 1)
 	if !reflect.DeepEqual(w, value("a", 1)) || reflect.DeepEqual(w, value("b", 1)) || reflect.DeepEqual(w, value("a", 2)) {

@@ -1,7 +1,7 @@
 // Package nn holds the layers of graph neural networks with hand-written backward passes.
 //
 // Letters in comments: N nodes, E edges, F in, H hidden, C classes. Everything that acts row by row
-// is a rows.Operator; only an aggregate.Aggregator sees edges; a Conv puts them together; a Layer adds what stands
+// is a tape.Operator; only an aggregate.Aggregator sees edges; a Conv puts them together; a Layer adds what stands
 // around a convolution; a Model is an encoder and layers.
 package nn
 
@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/pairs"
-	"github.com/heddle-gnn/heddle/nn/smooth"
 )
 
 // Input is what a layer computes on: either a block G with the rows X of its sources (destinations
@@ -43,7 +42,7 @@ type Spec struct {
 	// Closed describes a model that is solved in closed form; it has no layers. nil: it has layers.
 	Closed *closed.Layout `json:"closed,omitempty"`
 	// CorrectSmooth is what becomes of the logits of the trained model; nil: they stay.
-	CorrectSmooth *smooth.CorrectSmooth `json:"correct_smooth,omitempty"`
+	CorrectSmooth *CorrectSmooth `json:"correct_smooth,omitempty"`
 	// SiteShares is what each site does to the logits by the shares that the classes have there; nil: nothing.
 	SiteShares *eval.Shares `json:"site_shares,omitempty"`
 	// Decoder is what makes scores of links of the rows of two nodes; nil: nodes have classes or numbers.

@@ -3,7 +3,6 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -38,7 +37,7 @@ func (l *Layer) took(y mat.Dense, e *tape.Entry, lo int) {
 		return
 	}
 	y.CopyFrom(e.State.(*aggregate.Acc).Aggregate().RowRange(lo, lo+y.Rows))
-	rows.AddBias(y, l.Conv.Bias, false)
+	tape.AddBias(y, l.Conv.Bias, false)
 }
 
 // Remakes reports whether the rows that Forward puts out in training can be made again.

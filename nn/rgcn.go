@@ -6,7 +6,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -15,7 +14,7 @@ import (
 // where there are none (Schlichtkrull et al., ESWC 2018, eqs. 2 and 3).
 func newRGCN(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
-		Self: rows.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
+		Self: tape.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
 		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, s.Relations, s.Bases, key), Relations: s.Relations,
 	}
 }
@@ -31,7 +30,7 @@ func newRGCN(name string, s LayerSpec, key rng.Key) Conv {
 // share parameters as the matrices of R-GCN do.
 func newRSAGE(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
-		Self: rows.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
+		Self: tape.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
 		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, 2*s.Relations, s.Bases, key), Relations: 2 * s.Relations, Reached: true,
 	}
 }
@@ -50,7 +49,7 @@ func newRGAT(name string, s LayerSpec, key rng.Key) Conv {
 		dim = s.Out
 	}
 	c := Conv{
-		Self: rows.NewLinear(name+".self", s.In, s.Heads*dim, false, key), Relations: s.Relations,
+		Self: tape.NewLinear(name+".self", s.In, s.Heads*dim, false, key), Relations: s.Relations,
 		Agg: aggregate.NewRelationalAttention(name+".attention", s.In, s.Relations, s.Heads, dim, s.Bases, s.AttentionDropout, key),
 	}
 	if s.Average {

@@ -3,15 +3,15 @@ package nn
 import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // newSAGE is GraphSAGE's mean, y_i = x_i·W₁ + mean_j x_j·W₂ + b over a graph normalised by
 // graph.Mean: x R×In, y R×Out (Hamilton, Ying and Leskovec, NeurIPS 2017, algorithm 1).
 func newSAGE(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
-		Self: rows.NewLinear(name+".self", s.In, s.Out, false, key),
-		Agg:  aggregate.Sum{}, Nbr: rows.NewLinear(name+".nbr", s.In, s.Out, !s.BatchNorm, key),
+		Self: tape.NewLinear(name+".self", s.In, s.Out, false, key),
+		Agg:  aggregate.Sum{}, Nbr: tape.NewLinear(name+".nbr", s.In, s.Out, !s.BatchNorm, key),
 	}
 }
 
@@ -19,8 +19,8 @@ func newSAGE(name string, s LayerSpec, key rng.Key) Conv {
 // the pooled rows R×Out (the same, eq. 3).
 func newSAGEPool(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
-		Pre: rows.NewLinear(name+".pre", s.In, s.Out, true, key), PreAct: rows.NewActivation("relu"),
-		Self: rows.NewLinear(name+".self", s.In, s.Out, false, key),
-		Agg:  aggregate.Max{}, Nbr: rows.NewLinear(name+".nbr", s.Out, s.Out, !s.BatchNorm, key),
+		Pre: tape.NewLinear(name+".pre", s.In, s.Out, true, key), PreAct: tape.NewActivation("relu"),
+		Self: tape.NewLinear(name+".self", s.In, s.Out, false, key),
+		Agg:  aggregate.Max{}, Nbr: tape.NewLinear(name+".nbr", s.Out, s.Out, !s.BatchNorm, key),
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // newSIGN is SIGN's first layer, y = [x₀·W₀ | x₁·W₁ | …] + b: x R×In are the features' aggregates
 // of 0 to Hops hops, which the encoder has put side by side, and y R×Out their products, likewise
 // (Frasca et al., 2020, arXiv 2004.11198, eq. 4).
 func newSIGN(name string, s LayerSpec, key rng.Key) Conv {
-	return Conv{Self: rows.NewBlockLinear(name+".self", s.In, s.Out, s.Hops+1, !s.BatchNorm, key)}
+	return Conv{Self: tape.NewBlockLinear(name+".self", s.In, s.Out, s.Hops+1, !s.BatchNorm, key)}
 }
 
 // arrangeSIGN puts that layer in front of others without edges; the hidden width is that of one of

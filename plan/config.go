@@ -19,7 +19,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/smooth"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
@@ -498,7 +497,7 @@ func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 		spec.Layers[0].In += t.Classes
 	}
 	if p.CorrectSmooth != 0 {
-		spec.CorrectSmooth = &smooth.CorrectSmooth{Steps: p.CorrectSmooth, Correct: p.CorrectAlpha,
+		spec.CorrectSmooth = &nn.CorrectSmooth{Steps: p.CorrectSmooth, Correct: p.CorrectAlpha,
 			Smooth: p.SmoothAlpha}
 	}
 	return spec, nil

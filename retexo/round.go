@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
@@ -34,7 +33,7 @@ func (t *Trainer) begin(k int) error {
 	}
 	if st.head == nil && k < len(t.model.Layers) {
 		// A stage whose hidden rows travel trains under a head of its own, which is thrown away with it.
-		st.head = rows.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
+		st.head = tape.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 	}
 	st.train = newBatch(t.training, st.layer, t.shard, graph.Train)
 	if n := t.config.Neighbours; n > 0 && k > 0 && st.layer.Conv.Agg != nil {

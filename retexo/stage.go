@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 )
@@ -18,7 +17,7 @@ import (
 // stage is one stage in training: its parameters in a slab, its frozen inputs in batches.
 type stage struct {
 	layer *nn.Layer
-	head  rows.Operator // turns hidden rows into logits; nil: they are the logits
+	head  tape.Operator // turns hidden rows into logits; nil: they are the logits
 	slab  *tape.FlatParams
 	opt   *optim.Optimizer
 	best  []float32 // the best state's parameters

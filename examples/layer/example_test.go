@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -60,8 +59,8 @@ func init() {
 		Name: "joint", Edges: graph.Mean, Traits: nn.Traits{Aggregates: true, NeedsSource: true, LayerWise: true},
 	}, func(name string, s nn.LayerSpec, key nn.Key) nn.Conv {
 		return nn.Conv{
-			Pre:  rows.NewLinear(name+".pre", s.In, s.Out, false, key),
-			Self: rows.NewLinear(name+".self", s.In, s.Out, true, key),
+			Pre:  tape.NewLinear(name+".pre", s.In, s.Out, false, key),
+			Self: tape.NewLinear(name+".self", s.In, s.Out, true, key),
 			Agg:  joint(name, s.Out),
 		}
 	})

@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -189,7 +188,7 @@ func perturb(params []*tape.Param) {
 // CheckRows tests an operator on rows of width in (where the operator leaves it open): shapes,
 // inputs unwritten, derivatives, gradients added and not overwritten, and dx left out where it is
 // not wanted.
-func CheckRows(t *testing.T, op rows.Operator, in int) {
+func CheckRows(t *testing.T, op tape.Operator, in int) {
 	t.Helper()
 	if w, _ := op.Dims(); w != 0 {
 		in = w

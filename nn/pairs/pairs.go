@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -58,7 +57,7 @@ type Pair struct{ U, V, Relation int32 }
 type Decoder struct {
 	Spec     Spec
 	relation *tape.Param   // R×D, nil of dot
-	mlp      rows.Operator // D → Hidden → 1, nil but of mlp
+	mlp      tape.Operator // D → Hidden → 1, nil but of mlp
 }
 
 // New returns the decoder that s describes, its parameters drawn from key; relations begin as inner products.
@@ -72,7 +71,7 @@ func New(s Spec, key rng.Key) (*Decoder, error) {
 	}
 	d.relation = tape.NewParam("decoder.relation", len(s.Relations), s.Width, 1)
 	if s.Kind == "mlp" {
-		d.mlp = rows.NewHead("decoder.mlp", s.Width, []int{s.Hidden, 1}, 0, key)
+		d.mlp = tape.NewHead("decoder.mlp", s.Width, []int{s.Hidden, 1}, 0, key)
 	}
 	return d, nil
 }

@@ -1,5 +1,8 @@
 // Package tape holds what training keeps of a forward pass for its backward pass: rows, the memory
 // that both compute in and the transposes of sparse matrices; and the parameters that they train.
+//
+// Operators act on each row by itself, with hand-written backward passes: linear maps, activations, dropout, and stacks
+// of them.
 package tape
 
 import (

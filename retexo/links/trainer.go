@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/pairs"
-	"github.com/heddle-gnn/heddle/nn/rows"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/joint"
@@ -46,7 +45,7 @@ type Trainer struct {
 // layer is one in training. All but the last are trained under a head and a decoder of their own, which the model goes without.
 type layer struct {
 	*nn.Layer
-	head    rows.Operator // nil: none
+	head    tape.Operator // nil: none
 	decoder *pairs.Decoder
 	lo, hi  int // its parameters among all
 }
@@ -94,7 +93,7 @@ func (t *Trainer) stack(m *nn.Model) (err error) {
 		all = append(all, l.Params()...)
 		if k < len(m.Layers)-1 {
 			key := t.key.FoldString("init").FoldString(l.Name)
-			one.head = rows.NewHead("head", l.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
+			one.head = tape.NewHead("head", l.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 			if one.decoder, err = pairs.New(*t.config.Spec.Decoder, key); err != nil {
 				return err
 			}

@@ -1,9 +1,8 @@
-package rows
+package tape
 
 import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Activation is a function of each value, whose gradient is one of what it puts out.
@@ -24,13 +23,13 @@ func NewActivation(name string) *Activation {
 }
 
 // Params returns nil.
-func (a *Activation) Params() []*tape.Param { return nil }
+func (a *Activation) Params() []*Param { return nil }
 
 // Dims returns 0, 0: any width.
 func (a *Activation) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x, and keeps it.
-func (a *Activation) Forward(y, x mat.Dense, t *tape.Tape) {
+func (a *Activation) Forward(y, x mat.Dense, t *Tape) {
 	if x.Compact() && y.Compact() {
 		n := x.Rows * x.Cols
 		a.of(x.Data[:n], y.Data[:n])
@@ -43,16 +42,16 @@ func (a *Activation) Forward(y, x mat.Dense, t *tape.Tape) {
 }
 
 // Keep does what Forward does where y has been computed.
-func (a *Activation) Keep(y mat.Dense, t *tape.Tape) { t.Push(tape.Entry{Y: y}) }
+func (a *Activation) Keep(y mat.Dense, t *Tape) { t.Push(Entry{Y: y}) }
 
 // Backward adds to dx the gradient of what Forward took in.
-func (a *Activation) Backward(dx, dy mat.Dense, t *tape.Tape) {
+func (a *Activation) Backward(dx, dy mat.Dense, t *Tape) {
 	y := t.Pop().Y
 	if dx.Empty() {
 		return
 	}
 	mark := t.Mark()
-	band := min(max(1, tape.BandLen/dx.Cols), dx.Rows)
+	band := min(max(1, BandLen/dx.Cols), dx.Rows)
 	d := t.Raw(band, dx.Cols)
 	for lo := 0; lo < dx.Rows; lo += band {
 		hi := min(lo+band, dx.Rows)

@@ -1,4 +1,4 @@
-package rows
+package tape
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // TestDropoutIsIndependent: as many elements are dropped as P says, each divided so that the mean
@@ -17,7 +16,7 @@ func TestDropoutIsIndependent(t *testing.T) {
 	for i := range ones.Data {
 		ones.Data[i] = 1
 	}
-	kept := tape.New()
+	kept := New()
 	mask := func(key rng.Key, name string) mat.Dense {
 		kept.Key = key
 		y := mat.New(rows, cols)

@@ -1,9 +1,8 @@
-package rows
+package tape
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Dropout sets elements to 0 with probability P and divides the others by 1−P (Srivastava et al.,
@@ -15,13 +14,13 @@ type Dropout struct {
 }
 
 // Params returns nil.
-func (d *Dropout) Params() []*tape.Param { return nil }
+func (d *Dropout) Params() []*Param { return nil }
 
 // Dims returns 0, 0: any width.
 func (d *Dropout) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x. In inference y = x.
-func (d *Dropout) Forward(y, x mat.Dense, t *tape.Tape) {
+func (d *Dropout) Forward(y, x mat.Dense, t *Tape) {
 	if d.P == 0 || !t.Training() {
 		CopyTo(y, x)
 	}
@@ -30,40 +29,40 @@ func (d *Dropout) Forward(y, x mat.Dense, t *tape.Tape) {
 	}
 	e := d.entry(t)
 	if d.P > 0 {
-		tape.DropRows(y, x, false, d.P, e.Key, e.Nodes)
+		DropRows(y, x, false, d.P, e.Key, e.Nodes)
 	}
 	t.Push(e)
 }
 
-func (d *Dropout) entry(t *tape.Tape) tape.Entry {
-	return tape.Entry{Key: t.Key.FoldString(d.Name), Nodes: t.Nodes}
+func (d *Dropout) entry(t *Tape) Entry {
+	return Entry{Key: t.Key.FoldString(d.Name), Nodes: t.Nodes}
 }
 
 // Backward adds dy times the mask to dx.
-func (d *Dropout) Backward(dx, dy mat.Dense, t *tape.Tape) {
+func (d *Dropout) Backward(dx, dy mat.Dense, t *Tape) {
 	e := t.Pop()
 	switch {
 	case dx.Empty():
 	case d.P == 0:
 		AddTo(dx, dy)
 	default:
-		tape.DropRows(dx, dy, true, d.P, e.Key, e.Nodes)
+		DropRows(dx, dy, true, d.P, e.Key, e.Nodes)
 	}
 }
 
 // BackwardTo writes to dx dy times the mask.
-func (d *Dropout) BackwardTo(dx, dy mat.Dense, t *tape.Tape) {
+func (d *Dropout) BackwardTo(dx, dy mat.Dense, t *Tape) {
 	e := t.Pop()
 	if !dx.Empty() {
-		tape.DropRows(dx, dy, false, d.P, e.Key, e.Nodes)
+		DropRows(dx, dy, false, d.P, e.Key, e.Nodes)
 	}
 }
 
 // Features is Forward into the tape's own memory, dense or sparse; x itself in inference. Of a
 // sparse matrix the stored values are dropped as Forward would drop them, and the pattern stays.
-func (d *Dropout) Features(x graph.Features, t *tape.Tape) graph.Features {
+func (d *Dropout) Features(x graph.Features, t *Tape) graph.Features {
 	if !t.Training() || d.P == 0 {
-		t.Push(tape.Entry{})
+		t.Push(Entry{})
 		return x
 	}
 	if x.Sparse == nil {

@@ -1,4 +1,4 @@
-package rows
+package tape
 
 import (
 	"fmt"
@@ -9,15 +9,14 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Linear is y = x·W + b: x R×in, dense or sparse, y R×out. In pieces it is y = [x₀·W₀ | x₁·W₁ | …] +
 // b: x and y are cut into as many pieces of columns, of one width each, and each piece has a matrix
 // of its own. A nil Linear has no parameters.
 type Linear struct {
-	W *tape.Param // in×out; in pieces in×(out/pieces), the matrices one below another
-	B *tape.Param // 1×out, or nil: no bias
+	W *Param // in×out; in pieces in×(out/pieces), the matrices one below another
+	B *Param // 1×out, or nil: no bias
 
 	pieces int // ≥ 1
 }
@@ -30,27 +29,27 @@ func NewLinear(name string, in, out int, bias bool, key rng.Key) *Linear {
 
 // NewBlockLinear returns a Linear in pieces; in and out are the widths of all together.
 func NewBlockLinear(name string, in, out, pieces int, bias bool, key rng.Key) *Linear {
-	l := &Linear{W: tape.Glorot(name+".weight", in, out/pieces, in/pieces, out/pieces, key), pieces: pieces}
+	l := &Linear{W: Glorot(name+".weight", in, out/pieces, in/pieces, out/pieces, key), pieces: pieces}
 	if bias {
-		l.B = tape.NewParam(name+".bias", 1, out, 0)
+		l.B = NewParam(name+".bias", 1, out, 0)
 	}
 	return l
 }
 
 // NewProjection returns a Linear without bias whose weight is 0.
 func NewProjection(name string, in, out int) *Linear {
-	return &Linear{W: tape.NewParam(name+".weight", in, out, 0), pieces: 1}
+	return &Linear{W: NewParam(name+".weight", in, out, 0), pieces: 1}
 }
 
 // Params returns the weight and, where there is one, the bias.
-func (l *Linear) Params() []*tape.Param {
+func (l *Linear) Params() []*Param {
 	switch {
 	case l == nil:
 		return nil
 	case l.B == nil:
-		return []*tape.Param{l.W}
+		return []*Param{l.W}
 	}
-	return []*tape.Param{l.W, l.B}
+	return []*Param{l.W, l.B}
 }
 
 // Dims returns the widths of x and y.
@@ -60,24 +59,24 @@ func (l *Linear) Dims() (in, out int) { return l.W.Value.Rows, l.pieces * l.W.Va
 func (l *Linear) Pieces() int { return l.pieces }
 
 // Forward writes y = x·W + b and keeps x, which must stay as it is until Backward.
-func (l *Linear) Forward(y, x mat.Dense, t *tape.Tape) {
+func (l *Linear) Forward(y, x mat.Dense, t *Tape) {
 	l.Product(y, graph.Features{Dense: x}, false, l.B, false, t)
 }
 
 // forwardSparse is Forward of a sparse x. Its Backward takes an empty dx.
-func (l *Linear) forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape) {
+func (l *Linear) forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
 	l.Product(y, graph.Features{Sparse: x}, false, l.B, false, t)
 }
 
 // Backward adds dy·Wᵀ to dx, xᵀ·dy to the weight's gradient and the column sums of dy to the
 // bias's.
-func (l *Linear) Backward(dx, dy mat.Dense, t *tape.Tape) {
+func (l *Linear) Backward(dx, dy mat.Dense, t *Tape) {
 	BiasGrad(l.B, dy)
 	l.ProductGrad(dx, dy, t)
 }
 
 // Product writes y = x·W, or adds it where add, adds b, if there is one, and applies ReLU where relu.
-func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *tape.Param, relu bool, t *tape.Tape) {
+func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *Param, relu bool, t *Tape) {
 	in, out := l.Dims()
 	if y.Rows != x.Rows() || y.Cols != out {
 		panic(fmt.Sprintf("nn: output of Linear must be %d×%d (got %d×%d)", x.Rows(), out, y.Rows, y.Cols))
@@ -95,13 +94,13 @@ func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *tape.Param,
 		if b != nil {
 			bias = piece(b.Value.ColRange, out, l.pieces, k).Row(0)
 		}
-		tape.Product(piece(y.ColRange, out, l.pieces, k), piece(x.Dense.ColRange, in, l.pieces, k), piece(l.W.Value.RowRange, in, l.pieces, k), add, bias, relu)
+		Product(piece(y.ColRange, out, l.pieces, k), piece(x.Dense.ColRange, in, l.pieces, k), piece(l.W.Value.RowRange, in, l.pieces, k), add, bias, relu)
 	}
-	t.Push(tape.Entry{X: x.Dense})
+	t.Push(Entry{X: x.Dense})
 }
 
 // sparseProduct is Product of sparse rows, without a bias: a row of each piece of a row.
-func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *tape.Tape) {
+func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *Tape) {
 	w, into, stride := l.W.Value, y, y.Stride
 	if l.pieces > 1 {
 		x = t.View(mat.Sparse{
@@ -113,9 +112,9 @@ func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *tape.Tap
 		}
 		stride = w.Cols
 	}
-	tape.SparseProduct(mat.Dense{Rows: x.Rows, Cols: w.Cols, Stride: stride, Data: into.Data}, x, w, add)
+	SparseProduct(mat.Dense{Rows: x.Rows, Cols: w.Cols, Stride: stride, Data: into.Data}, x, w, add)
 	CopyTo(y, into)
-	t.Push(tape.Entry{Sparse: x})
+	t.Push(Entry{Sparse: x})
 }
 
 // piece returns piece k of n columns or rows, of which cut takes a range.
@@ -124,14 +123,14 @@ func piece[T any](cut func(lo, hi int) T, n, pieces, k int) T {
 }
 
 // ProductGrad is the backward pass of Product.
-func (l *Linear) ProductGrad(dx, dy mat.Dense, t *tape.Tape) {
+func (l *Linear) ProductGrad(dx, dy mat.Dense, t *Tape) {
 	if x := l.WeightGrad(dy, t); !x.Empty() && !dx.Empty() {
 		l.InputGrad(dx, dy, true)
 	}
 }
 
 // WeightGrad adds xᵀ·dy to the weight's gradient and returns x, empty where it is sparse.
-func (l *Linear) WeightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
+func (l *Linear) WeightGrad(dy mat.Dense, t *Tape) mat.Dense {
 	e := t.Pop()
 	if e.Sparse != nil {
 		m := t.Mark()
@@ -149,7 +148,7 @@ func (l *Linear) WeightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
 	}
 	in, out := l.Dims()
 	for k := range l.pieces {
-		tape.AddWeightGrad(piece(l.W.Grad.RowRange, in, l.pieces, k), piece(e.X.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k))
+		AddWeightGrad(piece(l.W.Grad.RowRange, in, l.pieces, k), piece(e.X.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k))
 	}
 	return e.X
 }
@@ -158,13 +157,13 @@ func (l *Linear) WeightGrad(dy mat.Dense, t *tape.Tape) mat.Dense {
 func (l *Linear) InputGrad(dx, dy mat.Dense, add bool) {
 	in, out := l.Dims()
 	for k := range l.pieces {
-		tape.InputGrad(piece(dx.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k), piece(l.W.Value.RowRange, in, l.pieces, k), add)
+		InputGrad(piece(dx.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k), piece(l.W.Value.RowRange, in, l.pieces, k), add)
 	}
 }
 
 // BackwardOver is Backward with the gradient of x in the memory of x, which nobody else may read
 // any more.
-func (l *Linear) BackwardOver(dy mat.Dense, t *tape.Tape) mat.Dense {
+func (l *Linear) BackwardOver(dy mat.Dense, t *Tape) mat.Dense {
 	BiasGrad(l.B, dy)
 	x := l.WeightGrad(dy, t)
 	l.InputGrad(x, dy, false)
@@ -173,7 +172,7 @@ func (l *Linear) BackwardOver(dy mat.Dense, t *tape.Tape) mat.Dense {
 
 // pieceRows returns the row pointers of x with each row cut into pieces of one width: row i's piece
 // k is row i·pieces+k. A tape remembers them, unless dropout has left x.
-func pieceRows(x *mat.Sparse, pieces int, t *tape.Tape) []int64 {
+func pieceRows(x *mat.Sparse, pieces int, t *Tape) []int64 {
 	cut := func() *pieceRowPtr {
 		ptr, width := make(pieceRowPtr, 1, x.Rows*pieces+1), x.Cols/pieces
 		for i := range x.Rows {
@@ -188,13 +187,13 @@ func pieceRows(x *mat.Sparse, pieces int, t *tape.Tape) []int64 {
 	if len(x.Col) == 0 || t.Lost(x) {
 		return *cut()
 	}
-	return *tape.Remember(t.Patterns(), x.RowPtr, x.Col, x.Cols, cut)
+	return *Remember(t.Patterns(), x.RowPtr, x.Col, x.Cols, cut)
 }
 
 type pieceRowPtr []int64
 
 // AddBias adds b, unless it is nil, to every row of y, and applies ReLU where relu.
-func AddBias(y mat.Dense, b *tape.Param, relu bool) {
+func AddBias(y mat.Dense, b *Param, relu bool) {
 	if b == nil && !relu {
 		return
 	}
@@ -208,13 +207,13 @@ func AddBias(y mat.Dense, b *tape.Param, relu bool) {
 // bias is a call of AddBias, in bands of rows.
 type bias struct {
 	y    mat.Dense
-	b    *tape.Param
+	b    *Param
 	relu bool
 }
 
 var biases = sync.Pool{New: func() any { return new(bias) }}
 
-func (w *bias) band() int { return max(1, tape.BandLen/max(w.y.Cols, 1)) }
+func (w *bias) band() int { return max(1, BandLen/max(w.y.Cols, 1)) }
 
 // Run does one band.
 func (w *bias) Run(part int) {
@@ -228,7 +227,7 @@ func (w *bias) Run(part int) {
 }
 
 // BiasGrad adds the column sums of dy to the gradient of b, unless that is nil.
-func BiasGrad(b *tape.Param, dy mat.Dense) {
+func BiasGrad(b *Param, dy mat.Dense) {
 	if b != nil {
 		kernels.SumColumns(dy.Rows, dy.Data, dy.Stride, b.Grad.Row(0), true)
 	}

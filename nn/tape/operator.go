@@ -1,20 +1,15 @@
-// Package rows holds the operators of graph neural networks that act on each row by itself, with
-// hand-written backward passes: linear maps, activations, dropout, and stacks of them.
-package rows
+package tape
 
-import (
-	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/tape"
-)
+import "github.com/heddle-gnn/heddle/mat"
 
 // Operator is an operator that acts on each row by itself: Linear, LayerNorm, ReLU, Dropout, or a Stack
 // of them. BatchNorm alone, while it trains, sees all rows together.
 type Operator interface {
-	Params() []*tape.Param
+	Params() []*Param
 	Dims() (in, out int) // 0, 0: keeps any width
 	// Forward writes y (R×out) from x (R×in). t is nil in inference: no dropout, nothing kept.
-	Forward(y, x mat.Dense, t *tape.Tape)
+	Forward(y, x mat.Dense, t *Tape)
 	// Backward takes what Forward kept, last in first out, and adds to dx (R×in; empty: not
 	// computed) and to each Param's Grad.
-	Backward(dx, dy mat.Dense, t *tape.Tape)
+	Backward(dx, dy mat.Dense, t *Tape)
 }

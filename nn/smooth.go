@@ -1,5 +1,4 @@
-// Package smooth propagates what a model has computed along the edges of a graph.
-package smooth
+package nn
 
 import (
 	"errors"
@@ -24,8 +23,8 @@ type CorrectSmooth struct {
 // Validate returns all faults at once, or nil.
 func (c CorrectSmooth) Validate() error {
 	var all []error
-	if c.Steps < 1 || c.Steps > maxSteps {
-		all = append(all, fmt.Errorf("correct_smooth: steps must be 1 to %d (got %d)", maxSteps, c.Steps))
+	if c.Steps < 1 || c.Steps > maxSmoothSteps {
+		all = append(all, fmt.Errorf("correct_smooth: steps must be 1 to %d (got %d)", maxSmoothSteps, c.Steps))
 	}
 	for _, a := range []struct {
 		name  string
@@ -48,7 +47,7 @@ type Spread struct {
 // Apply returns new logits of the nodes whose logits are given, logarithms of shares; class is
 // their training label or −1. Without training labels it only smooths.
 func (c CorrectSmooth) Apply(logits mat.Dense, class []int32, s Spread) (mat.Dense, error) {
-	p := shares(logits)
+	p := logitShares(logits)
 	err0 := mat.New(p.Rows, p.Cols)
 	size := []float64{0, 0} // of errors, and training nodes
 	for i, y := range class {
@@ -84,7 +83,7 @@ func (c CorrectSmooth) Apply(logits mat.Dense, class []int32, s Spread) (mat.Den
 			length += math.Abs(float64(v))
 		}
 		scale := size[0] / size[1] / length
-		if !(scale <= mostScale) { // next to no error has come this far
+		if !(scale <= mostErrorScale) { // next to no error has come this far
 			scale = 1
 		}
 		kernels.Axpy(float32(scale), spread.Row(i), row)
@@ -98,10 +97,10 @@ func (c CorrectSmooth) Apply(logits mat.Dense, class []int32, s Spread) (mat.Den
 	return p, nil
 }
 
-const maxSteps = 1000
+const maxSmoothSteps = 1000
 
-// mostScale is how much an error that has come from far is enlarged at most.
-const mostScale = 1000
+// mostErrorScale is how much an error that has come from far is enlarged at most.
+const mostErrorScale = 1000
 
 // leastShare bounds the logarithms of shares.
 const leastShare = 1e-9
@@ -114,7 +113,7 @@ func (s Spread) spread(first mat.Dense, alpha float32, steps int, lo float32) (m
 		if err != nil {
 			return mat.Dense{}, err
 		}
-		Restart(next, first, 1-alpha)
+		restart(next, first, 1-alpha)
 		for k, v := range next.Data {
 			next.Data[k] = min(max(v, lo), 1)
 		}
@@ -123,8 +122,8 @@ func (s Spread) spread(first mat.Dense, alpha float32, steps int, lo float32) (m
 	return z, nil
 }
 
-// shares returns the softmax of each row.
-func shares(logits mat.Dense) mat.Dense {
+// logitShares returns the softmax of each row.
+func logitShares(logits mat.Dense) mat.Dense {
 	p := mat.New(logits.Rows, logits.Cols)
 	for i := range p.Rows {
 		row, top, sum := logits.Row(i), float32(math.Inf(-1)), 0.0
@@ -152,8 +151,8 @@ func logShares(row []float32) {
 	}
 }
 
-// Restart makes (1−α)·z + α·first of z: a step of propagation with restart probability α.
-func Restart(z, first mat.Dense, alpha float32) {
+// restart makes (1−α)·z + α·first of z: a step of propagation with restart probability α.
+func restart(z, first mat.Dense, alpha float32) {
 	for i := range z.Rows {
 		kernels.Scale(1-alpha, z.Row(i))
 		kernels.Axpy(alpha, first.Row(i), z.Row(i))

@@ -1,4 +1,4 @@
-package rows
+package tape
 
 import (
 	"math"
@@ -7,7 +7,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // TestGradientOfFullRows: the weights' gradient of sparse rows, few or many of whose values are
@@ -36,7 +35,7 @@ func TestGradientOfFullRows(t *testing.T) {
 			dy.Data[i] = float32(key.Fold(1).Float64(uint64(i)) - 0.5)
 		}
 		gradient := func(x graph.Features) []float32 {
-			l, kept := NewLinear("l", c.cols, c.out, false, rng.New(1)), tape.New()
+			l, kept := NewLinear("l", c.cols, c.out, false, rng.New(1)), New()
 			l.W.Grad = mat.New(c.cols, c.out)
 			kept.Key = rng.New(2)
 			y := mat.New(c.rows, c.out)
@@ -65,7 +64,7 @@ func TestLostPatterns(t *testing.T) {
 			}
 			x.RowPtr[i+1] = int64(len(x.Col))
 		}
-		dy, kept := drawn(rng.New(6), c.rows, c.out), [2]*tape.Tape{tape.New(), tape.New()}
+		dy, kept := drawn(rng.New(6), c.rows, c.out), [2]*Tape{New(), New()}
 		for step := range 3 {
 			var y, dw [2]mat.Dense
 			for k, in := range []graph.Features{{Sparse: x}, {Dense: x.Dense()}} {

@@ -1,18 +1,17 @@
-package rows
+package tape
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Stack applies operators one after another.
 type Stack []Operator
 
 // Params returns the operators' parameters in order.
-func (s Stack) Params() []*tape.Param {
-	var all []*tape.Param
+func (s Stack) Params() []*Param {
+	var all []*Param
 	for _, op := range s {
 		all = append(all, op.Params()...)
 	}
@@ -34,13 +33,13 @@ func (s Stack) Dims() (in, out int) {
 }
 
 // Forward writes the last operator's rows to y.
-func (s Stack) Forward(y, x mat.Dense, t *tape.Tape) { s.forward(y, graph.Features{Dense: x}, t) }
+func (s Stack) Forward(y, x mat.Dense, t *Tape) { s.forward(y, graph.Features{Dense: x}, t) }
 
-func (s Stack) forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape) {
+func (s Stack) forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
 	s.forward(y, graph.Features{Sparse: x}, t)
 }
 
-func (s Stack) forward(y mat.Dense, x graph.Features, t *tape.Tape) {
+func (s Stack) forward(y mat.Dense, x graph.Features, t *Tape) {
 	if len(s) == 0 {
 		CopyTo(y, x.Dense)
 		return
@@ -60,7 +59,7 @@ func (s Stack) forward(y mat.Dense, x graph.Features, t *tape.Tape) {
 
 // Backward runs the operators' backward passes in reverse. Where dx is not wanted, gradients go no
 // further down than the first operator with parameters.
-func (s Stack) Backward(dx, dy mat.Dense, t *tape.Tape) {
+func (s Stack) Backward(dx, dy mat.Dense, t *Tape) {
 	if len(s) == 0 {
 		AddTo(dx, dy)
 		return
@@ -98,13 +97,13 @@ func (s Stack) width(k, out int) int {
 
 // Forward runs op on dense or sparse rows. Sparse rows reach only what begins with a Linear or a
 // Dropout.
-func Forward(op Operator, y mat.Dense, x graph.Features, t *tape.Tape) {
+func Forward(op Operator, y mat.Dense, x graph.Features, t *Tape) {
 	if x.Sparse == nil {
 		op.Forward(y, x.Dense, t)
 		return
 	}
 	op.(interface {
-		forwardSparse(y mat.Dense, x *mat.Sparse, t *tape.Tape)
+		forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape)
 	}).forwardSparse(y, x.Sparse, t)
 }
 
