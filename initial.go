@@ -48,6 +48,17 @@ func (i *Initial) check(p Plan, own *shard.Shard) error {
 	return errors.Join(sameClasses(i.Card.Classes, own), modelfile.SameColumns(i.Model.Spec, i.Card.Encoding, own.Encoding))
 }
 
+// rowNorm returns the row_norm of i.
+func (i *Initial) rowNorm() string {
+	switch e := i.Model.Spec.Encoder; {
+	case e.L1Norm:
+		return "l1"
+	case e.L2Norm:
+		return "l2"
+	}
+	return "none"
+}
+
 // begin copies the parameters of i to a model that is to be trained, unless i is nil.
 func (i *Initial) begin(m *nn.Model) error {
 	if i == nil {

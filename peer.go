@@ -81,10 +81,18 @@ type trainer struct {
 	final    *figures.Exchange                         // nil: of links
 	beyond   func(closedform.Neighbours)               // nil unless leaves have edges
 	note     func(Event)
+	settle   func(context.Context, comm.Reducer) (*trainer, error) // by features of all sites; nil: there is nothing to settle
 }
 
 // Run implements session.Trainer. A final model is measured at last.
 func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+	if t.settle != nil {
+		settled, err := t.settle(ctx, r)
+		if err != nil {
+			return g.Refuse(ctx, err)
+		}
+		*t = *settled
+	}
 	if all, ok := r.(*leafSums); ok && t.beyond != nil {
 		t.beyond(all)
 	}
@@ -122,8 +130,87 @@ func (t *trainer) sent() comm.Counts {
 	return t.measured().Sent.Plus(t.final.Used())
 }
 
-// trainer makes the trainer of p's method, for m.
+// trainer makes the trainer of p's plan, for m. If the features of all sites decide on the norm, it has that of the last
+// session until it runs.
 func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
+	if p.init != nil && p.plan.RowNorm == plan.Auto {
+		p.plan.RowNorm = p.init.rowNorm()
+	}
+	if !p.plan.NormByFeatures(p.shard) {
+		return p.method(m)
+	}
+	by := func(norm string) (*trainer, error) {
+		p.plan.RowNorm = norm
+		defer func() { p.plan.RowNorm = plan.Auto }()
+		return p.method(m)
+	}
+	const note = "row_norm"
+	last := "none"
+	if p.store != nil {
+		if kept, err := p.store.Note(note); err != nil {
+			return nil, err
+		} else if kept != nil {
+			last = string(kept)
+		}
+	}
+	t, err := by(last)
+	if err != nil {
+		return nil, err
+	}
+	t.settle = func(ctx context.Context, r comm.Reducer) (*trainer, error) {
+		norm, err := agreedNorm(ctx, r, p.shard)
+		if err != nil {
+			return nil, err
+		}
+		if p.store != nil {
+			if err := p.store.KeepNote(note, []byte(norm)); err != nil {
+				return nil, err
+			}
+		}
+		if norm != "none" {
+			m.Note(Event{Kind: train.Note, Text: "each node's features are divided by their Euclidean length, since no " +
+				"value is below 0 and most are 0 (--row-norm sets another norm)"})
+		}
+		return by(norm)
+	}
+	return t, nil
+}
+
+// agreedNorm returns l2 if no node of any site has a value below 0, and most have two values or more, at most half of
+// the columns; else none.
+func agreedNorm(ctx context.Context, r comm.Reducer, s *shard.Shard) (string, error) {
+	counts := []int64{0, 0} // nodes with a value below 0, and with few values
+	for i := range s.Owned {
+		row := s.X.Dense.Row
+		if s.X.Sparse != nil {
+			row = func(i int) []float32 { _, values := s.X.Sparse.Row(i); return values }
+		}
+		values := 0
+		for _, v := range row(i) {
+			if v < 0 {
+				counts[0]++
+				break
+			}
+			if v > 0 {
+				values++
+			}
+		}
+		if values > 1 && 2*values <= s.X.Cols() {
+			counts[1]++
+		}
+	}
+	most := float64(s.Nodes) - float64(s.Owned)
+	_, err := r.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Kind: "features"}, Counts: counts,
+		CountBits:  comm.CountBits(s.Nodes),
+		CountLimit: func(int) comm.Limit { return comm.Limit{What: "a number of nodes", Most: most} }})
+	if err != nil || counts[0] > 0 || 2*counts[1] < s.Nodes {
+		return "none", err
+	}
+	return "l2", nil
+}
+
+// method makes the trainer of p's method, for m.
+func (p *peer) method(m *session.Member) (*trainer, error) {
 	of := p.endToEnd
 	switch {
 	case p.plan.InClosedForm():

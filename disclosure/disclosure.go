@@ -180,7 +180,8 @@ func stored(x graph.Features, i int) (n int) {
 // sent returns what a run by p sends, of which own is one of the parts. Where the labels of all peers decide about it, there
 // are several lists, of which one will be it.
 func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
-	members := traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts), Cuts: p.Threshold != ""}
+	members := traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts), Cuts: p.Threshold != "",
+		Norm: p.NormByFeatures(own)}
 	members.Train = own.Nodes - int64(own.Owned) + int64(len(own.NodesIn(graph.Train)))
 	switch {
 	case p.InClosedForm():

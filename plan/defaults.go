@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
 )
@@ -33,7 +34,7 @@ func Defaults(ask Plan) Plan {
 			p.RowNorm, p.Hops = Auto, 2
 		}
 	case LayerWise:
-		p.Norm = "layer"
+		p.Norm, p.RowNorm = "layer", Auto
 		if conv, _ := nn.ConvolutionNamed(p.Model); conv.Undropped {
 			p.Dropout = 0 // docs/measurements/defaults.md
 		}
@@ -42,7 +43,7 @@ func Defaults(ask Plan) Plan {
 			p.ofLinks()
 		}
 	default:
-		p.Norm = "none"
+		p.Norm, p.RowNorm = "none", Auto
 		p.endToEnd()
 	}
 	return p
@@ -82,12 +83,21 @@ func (p *Plan) numeric() {
 	}
 }
 
-// rowNorm returns the norm by which the features of t are divided.
+// fewColumns is the most columns whose values are never divided with row_norm auto: sizes of a few numbers have a meaning.
+const fewColumns = 64
+
+// NormByFeatures reports whether the features of all sites, of which own has a part, decide on the norm that divides them.
+func (p Plan) NormByFeatures(own *shard.Shard) bool {
+	numbers := !p.Task.Links() && own.Labels.Kind() == target.Numbers
+	return p.RowNorm == Auto && p.Method != ClassMeans && p.Init == "" && !numbers && own.X.Cols() > fewColumns
+}
+
+// rowNorm returns the norm by which the features of t are divided: none where NormByFeatures.
 func (p Plan) rowNorm(t task) string {
 	switch {
 	case p.RowNorm != Auto:
 		return p.RowNorm
-	case t.Kind == target.Numbers:
+	case t.Kind == target.Numbers || p.Method != ClassMeans:
 		return "none"
 	}
 	return "l2"

@@ -93,7 +93,9 @@ type Plan struct {
 	// Whether a layer's input is added to its output.
 	Residual bool `yaml:"residual" when:"method=trained" help:"residual connections"`
 	// Norm by which each node's features are divided before training: l1 is the sum of their absolute
-	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much.
+	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much. Except with
+	// class-means it is l2 only with more than 64 columns, if no value of any site is below 0 and most nodes have two or more
+	// other than 0, in at most half of the columns (a sum over the sites counts them); with init it is that of the model file.
 	RowNorm string `yaml:"row_norm" when:"method=single,trained" default:"none" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
 	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
 	// labels are not an input.

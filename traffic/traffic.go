@@ -64,6 +64,7 @@ type Members struct {
 	Train  int64 // of them, those that may be training nodes; of task links, links that train, each at both ends
 	Secure bool  // their sums are (package secagg)
 	Cuts   bool  // thresholds are chosen by the validation nodes
+	Norm   bool  // features of all sites decide how they are divided
 	Types  int   // of nodes, where a model of links is asked; 0: they have none
 }
 
@@ -77,6 +78,9 @@ func begin(m Members) *sending {
 	l := &sending{Members: m}
 	if m.Secure {
 		l.add(Message{What: "keys of secure sums", Kind: Sums, Times: 1, head: keysOfSums})
+	}
+	if m.Norm {
+		l.counts("nodes with values below 0, and with few values", 1, 2, 0)
 	}
 	return l
 }
