@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -435,8 +436,9 @@ func (p *peer) measured(r *Result, t *trainer, model *nn.Model) error {
 
 // advise says what of a plan is allowed and hardly meant.
 func advise(p Plan, own *shard.Shard) (advice []string) {
-	if f := own.X.Cols(); p.Encoder.Kind == "pca" && p.Encoder.K >= f {
-		advice = append(advice, fmt.Sprintf("encoder %s keeps as many components as there are features (%d): the rows that travel hold all of them", p.Encoder, f))
+	f := own.X.Cols()
+	if most := p.Halved(f); most > 0 {
+		advice = append(advice, fmt.Sprintf("encoder %s keeps %d components, half of the %d columns: more would give back features", p.Encoder, most, f))
 	}
 	conv, _ := nn.ConvolutionNamed(p.Model)
 	if n := own.EdgeX.Cols; n > 0 && !conv.EdgeColumns {
@@ -446,6 +448,23 @@ func advise(p Plan, own *shard.Shard) (advice []string) {
 	if own.Typed.Count() > 0 && !conv.Typed {
 		advice = append(advice, fmt.Sprintf("the %d relations of the edges of %s are taken for one: method full-batch with model rgcn tells them apart",
 			own.Typed.Count(), own.Name))
+	}
+	if p.Method == plan.LayerWise && !p.Task.Links() {
+		means := plan.Defaults(plan.Plan{Method: plan.ClassMeans, Single: true})
+		means.SecureSums, means.Inductive = p.SecureSums, p.Inductive
+		of, err := disclosure.Of(means, own)
+		this, fault := disclosure.Of(p, own)
+		if err == nil && fault == nil && 0 < of.Runs[0].Bytes && of.Runs[0].Bytes < this.Runs[0].Bytes/50 {
+			advice = append(advice, fmt.Sprintf("this site sends up to %.0f MB; with --method class-means it would send up to %.2g MB",
+				float64(this.Runs[0].Bytes)/1e6, float64(of.Runs[0].Bytes)/1e6))
+		}
+	}
+	if own.Labels.Kind() == target.Numbers && !p.Task.Links() && conv.Aggregates && !conv.OwnRow && !p.Residual && p.Method != plan.ClassMeans {
+		keep := nn.Convolutions(func(c nn.Convolution) bool {
+			return c.Aggregates && c.OwnRow && (c.LayerWise || p.Method != plan.LayerWise) && (!c.Typed || own.Typed.Count() > 0)
+		})
+		advice = append(advice, fmt.Sprintf("model %s mixes the features of a node with its neighbours', which costs most with a numeric target: "+
+			"%s keep them apart (--model)", p.Model, strings.Join(keep, ", ")))
 	}
 	return advice
 }

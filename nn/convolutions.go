@@ -19,12 +19,12 @@ var table = []Convolution{
 	},
 	{
 		Name: "sage", Edges: graph.Mean, Recipe: recipe,
-		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true},
+		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true, OwnRow: true},
 		build:  newSAGE,
 	},
 	{
 		Name: "sage-pool", Edges: graph.Plain, Recipe: recipe,
-		Traits: Traits{Aggregates: true, LayerWise: true},
+		Traits: Traits{Aggregates: true, LayerWise: true, OwnRow: true},
 		build:  newSAGEPool, weights: weightsTwice,
 	},
 	{
@@ -44,7 +44,7 @@ var table = []Convolution{
 	},
 	{
 		Name: "gine", Edges: graph.Plain, Recipe: recipe.normalised(),
-		Traits: Traits{Aggregates: true, NeedsSource: true, LayerWise: true, EdgeColumns: true},
+		Traits: Traits{Aggregates: true, NeedsSource: true, LayerWise: true, EdgeColumns: true, OwnRow: true},
 		build:  newGINE, weights: weightsOfGINE,
 	},
 	{
@@ -54,23 +54,23 @@ var table = []Convolution{
 	},
 	{
 		Name: "sign", Recipe: recipe.propagation(3, 0),
-		Traits: Traits{Hops: true, Propagates: true, First: true},
+		Traits: Traits{Hops: true, Propagates: true, First: true, OwnRow: true},
 		build:  newSIGN, faults: faultsOfSIGN, arrange: arrangeSIGN, weights: weightsOfSIGN,
 	},
 	{
 		Name: "rgcn", Edges: graph.Mean,
 		Recipe: relational, Bare: bareRelational, Wide: Shared{Features: 1000, Bases: 2, Decay: 0.1},
-		Traits: Traits{Aggregates: true, Linear: true, Typed: true},
+		Traits: Traits{Aggregates: true, Linear: true, Typed: true, OwnRow: true},
 		build:  newRGCN, weights: weightsOfRGCN,
 	},
 	{
 		Name: "rsage", Edges: graph.Mean, Recipe: relational, Bare: bareRelational,
-		Traits: Traits{Aggregates: true, Linear: true, Typed: true},
+		Traits: Traits{Aggregates: true, Linear: true, Typed: true, OwnRow: true},
 		build:  newRSAGE, weights: weightsOfRSAGE,
 	},
 	{
 		Name: "rgat", Edges: graph.Plain, Recipe: recipe.attention(),
-		Traits: Traits{Aggregates: true, NeedsSource: true, Heads: true, Typed: true},
+		Traits: Traits{Aggregates: true, NeedsSource: true, Heads: true, Typed: true, OwnRow: true},
 		build:  newRGAT, weights: weightsOfRGAT,
 	},
 	{
@@ -124,6 +124,7 @@ type Traits struct {
 	EdgeColumns bool // it reads the columns of edges, where the graph has any: LayerSpec.EdgeColumns
 	First       bool // it is the first of several layers, behind an encoder that aggregates for it
 	LayerWise   bool // it can be trained layer by layer; else only end to end
+	OwnRow      bool // a node's own row has weights that no row of a neighbour shares
 }
 
 // Restarts reports whether LayerSpec.Alpha, the restart probability, is a setting of the

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -65,6 +66,32 @@ func TestDecayOfManyLabels(t *testing.T) {
 		}
 		if c.EnoughLabels != want {
 			t.Errorf("%s: no weight decays from %d labels on, must be from %d", given, c.EnoughLabels, want)
+		}
+	}
+}
+
+// TestHalfOfColumns: components are at most half of the columns. The default keeps as many, and more that a plan names are
+// refused.
+func TestHalfOfColumns(t *testing.T) {
+	for _, c := range []struct {
+		encoder  string
+		features int
+		want     int // components; 0: refused
+	}{
+		{"pca:128+classes", 300, 128}, {"pca:128+classes", 256, 128}, {"pca:128+classes", 255, 127}, {"pca:128+classes", 1, 1},
+		{"pca:5", 10, 5}, {"pca:6", 10, 0}, {"pca:6+classes", 11, 0}, {"pca:1", 1, 1}, {"pca:128", 200, 0},
+	} {
+		p, err := Read([]byte("method: layer-wise\nencoder: "+c.encoder), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.layerwise(task{Kind: target.Single, Features: c.features, Classes: 3})
+		if c.want == 0 {
+			if must := fmt.Sprintf("encoder must be pca:%d or less, half of the %d columns (got %s)", c.features/2, c.features, c.encoder); err == nil || !strings.Contains(err.Error(), must) {
+				t.Errorf("%s of %d columns: error is %v, must have %q", c.encoder, c.features, err, must)
+			}
+		} else if k := got.Spec.Encoder.Components(3); err != nil || k != c.want {
+			t.Errorf("%s of %d columns: %d components, must be %d (%v)", c.encoder, c.features, k, c.want, err)
 		}
 	}
 }

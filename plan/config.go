@@ -338,6 +338,15 @@ func (p Plan) coding() (c wire.Coding) {
 	return c
 }
 
+// Halved returns how many components p may keep of so many columns, half of them, if it names more; else 0. Rows of as
+// many components as columns would be the features.
+func (p Plan) Halved(features int) int {
+	if most := max(1, features/2); p.Encoder.Kind == "pca" && p.Encoder.K > most {
+		return most
+	}
+	return 0
+}
+
 // layerwise returns the configuration of layer-wise training of t, or all faults of p.
 func (p Plan) layerwise(t task) (retexo.Config, error) {
 	q, errs := p.sound()
@@ -359,8 +368,12 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 		errs.add("norm must be layer with method layer-wise (got %s): the statistics of batch sum rows of all peers at every "+
 			"step, and here only updates travel", q.Norm)
 	}
-	if q.Encoder.Kind == "pca" {
-		q.Encoder.K = min(q.Encoder.K, t.Features)
+	if most := q.Halved(t.Features); most > 0 {
+		if q.Encoder != Defaults(q).Encoder {
+			errs.add("encoder must be pca:%d or less, half of the %d columns (got %s): more components give back features",
+				most, t.Features, q.Encoder)
+		}
+		q.Encoder.K = most
 	}
 	columns, without := q.classColumns(t)
 	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K,

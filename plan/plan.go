@@ -62,7 +62,8 @@ type Plan struct {
 	// trains gcn, sage, sage-pool, gat, gatv2 and gin.
 	Model string `yaml:"model" when:"method=trained" default:"gcn" help:"graph convolution"`
 	// Encoding of a node's own features before rows are sent. layer-wise takes raw (as they are), pca:K (their K
-	// leading components; rows of components reveal features, and its log warns), pca:K+classes (also the logits that
+	// leading components; rows of components reveal features, and its log warns; K at most half the columns, and the default
+	// keeps fewer where there are fewer), pca:K+classes (also the logits that
 	// three rounds of class means give, if each node has one of at most 50 classes and inductive is false) and mlp (a
 	// hidden layer that is trained first). full-batch and mini-batch take raw. In full-batch, embedding:K maps
 	// features to K columns, and each node without features has a row of K numbers that only its peer learns and

@@ -197,7 +197,7 @@ func TestFanouts(t *testing.T) {
 func TestSums(t *testing.T) {
 	p := Defaults(Plan{Method: LayerWise})
 	p.Encoder, p.Sums, p.SecureSums = Encoder{Kind: "pca", K: 2}, "int8", "off"
-	g := &graph.Graph{X: graph.Features{Dense: mat.New(4, 3)}, Labels: graph.Labels{Class: make([]int32, 4), Classes: 2}, Split: make([]graph.Split, 4)}
+	g := &graph.Graph{X: graph.Features{Dense: mat.New(4, 4)}, Labels: graph.Labels{Class: make([]int32, 4), Classes: 2}, Split: make([]graph.Split, 4)}
 	var err error
 	if g.Adj, err = graph.FromEdges(4, nil, nil, nil, graph.Build{}); err != nil {
 		t.Fatal(err)

@@ -216,7 +216,7 @@ func (f *federation) train(t *testing.T, nodes int, between func(*phone, []strin
 	return models
 }
 
-const trained = "method: layer-wise\nmodel: gcn\nencoder: pca:4\nhidden: 8\nrounds: 40\nsecure_sums: auto\nexperimental: {peer_timeout: 2s}"
+const trained = "method: layer-wise\nmodel: gcn\nencoder: pca:2\nhidden: 8\nrounds: 40\nsecure_sums: auto\nexperimental: {peer_timeout: 2s}"
 
 // TestJavaMachine: two phones, each a Java machine with the library, and a site train over QUIC. One phone is killed and
 // resumes, and the model has the bits of a run without that; one leaves for good, and the others finish.

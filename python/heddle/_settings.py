@@ -45,12 +45,13 @@ class Settings(TypedDict, total=False):
     """Raw, mlp, pca:K[+classes], classes, embedding:K.
 
     Encoding of a node's own features before rows are sent. layer-wise takes raw (as they are), pca:K
-    (their K leading components; rows of components reveal features, and its log warns),
-    pca:K+classes (also the logits that three rounds of class means give, if each node has one of at
-    most 50 classes and inductive is false) and mlp (a hidden layer that is trained first).
-    full-batch and mini-batch take raw. In full-batch, embedding:K maps features to K columns, and
-    each node without features has a row of K numbers that only its peer learns and keeps; a node
-    that comes later has the bias of the map instead.
+    (their K leading components; rows of components reveal features, and its log warns; K at most
+    half the columns, and the default keeps fewer where there are fewer), pca:K+classes (also the
+    logits that three rounds of class means give, if each node has one of at most 50 classes and
+    inductive is false) and mlp (a hidden layer that is trained first). full-batch and mini-batch
+    take raw. In full-batch, embedding:K maps features to K columns, and each node without features
+    has a row of K numbers that only its peer learns and keeps; a node that comes later has the bias
+    of the map instead.
     """
 
     layer_output: Literal["hidden", "logits"]

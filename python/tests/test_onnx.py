@@ -114,7 +114,7 @@ class Files(unittest.TestCase):
     def test_layer_wise(self):
         graph = told(edge_weight=1 + np.arange(small().edge_index.shape[1]) % 5)
         for inputs, plan in (
-            (EDGES, {"encoder": "pca:8", "layers": 1, "rounds": 3}),
+            (EDGES, {"encoder": "pca:6", "layers": 1, "rounds": 3}),
             (EDGES + " labels train_mask val_mask", {"rounds": 3, "keep_last": True}),
             (EDGES, {"rounds": 3, "keep_last": True, "model": "sage", "encoder": "mlp", "layer_output": "logits"}),
             (EDGES + " labels train_mask", {"rounds": 3, "keep_last": True, "model": "gin", "hops": 2, "row_norm": "l2"}),

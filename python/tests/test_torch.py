@@ -131,7 +131,7 @@ class Modules(unittest.TestCase):
     def test_what_stands_around_layers(self):
         graph = told()
         for plan in (
-            {"method": "layer-wise", "encoder": "pca:8", "layers": 1, "rounds": 3},
+            {"method": "layer-wise", "encoder": "pca:6", "layers": 1, "rounds": 3},
             {"method": "layer-wise", "encoder": "mlp", "layer_output": "logits", "model": "sage", "rounds": 3, "keep_last": True, "row_norm": "l1", "residual": True},  # fmt: skip
             {"method": "layer-wise", "encoder": "raw", "model": "gin", "hops": 2, "rounds": 3, "keep_last": True},
             {"method": "full-batch", "norm": "batch", "rounds": 3, "residual": True},
