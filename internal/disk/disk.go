@@ -120,7 +120,9 @@ func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err 
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
+	release := holdTemporary(f.Name())
 	defer func() {
+		release()
 		if err != nil {
 			f.Close()
 			on.Remove(f.Name()) // already renamed if the last sync failed
@@ -143,6 +145,28 @@ func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err 
 // Temporary reports whether name is a temporary file of Replace, for a file named to.
 func Temporary(name, to string) bool {
 	return strings.HasPrefix(name, "."+to+".") && strings.HasSuffix(name, ".tmp")
+}
+
+// RemoveTemporary removes a temporary file of Replace, unless a process still writes it. If the file system has no locks,
+// it removes nothing.
+func RemoveTemporary(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return missing(err)
+	}
+	free := lockFile(f)
+	if err := f.Close(); err != nil || free != nil {
+		return err
+	}
+	return missing(os.Remove(path))
+}
+
+// missing leaves out that a file is not there.
+func missing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // Linked returns the target of a link, or path itself if it is not a link. The file need not exist.

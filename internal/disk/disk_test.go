@@ -46,3 +46,33 @@ func TestReplace(t *testing.T) {
 		t.Errorf("%d files, %v", len(files), err)
 	}
 }
+
+// TestRemoveTemporary: of two runs with one directory neither removes what the other one writes; what a killed one left
+// is removed.
+func TestRemoveTemporary(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	left := filepath.Join(dir, ".f.1.tmp")
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := disk.Replace(disk.OS{}, path, 0o600, func(f disk.File) error {
+		if !disk.Temporary(filepath.Base(f.Name()), "f") {
+			t.Errorf("%s must be known as a temporary file", f.Name())
+		}
+		if err := errors.Join(disk.RemoveTemporary(left), disk.RemoveTemporary(left)); err != nil {
+			return err
+		}
+		if err := disk.RemoveTemporary(f.Name()); err != nil && runtime.GOOS != "windows" {
+			return err
+		}
+		_, err := f.Write([]byte("whole"))
+		return err
+	})
+	if b, readErr := os.ReadFile(path); err != nil || readErr != nil || string(b) != "whole" {
+		t.Errorf("%q, %v, %v", b, err, readErr)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("%d files, must be one (%v)", len(files), err)
+	}
+}

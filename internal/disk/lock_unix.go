@@ -18,16 +18,7 @@ func Lock(path string, wait bool) (release func(), err error) {
 	if !wait {
 		how |= syscall.LOCK_NB
 	}
-	for {
-		err = syscall.Flock(int(f.Fd()), how)
-		if err != syscall.EINTR {
-			break
-		}
-	}
-	if err == syscall.EWOULDBLOCK {
-		err = ErrLocked
-	}
-	if err != nil {
+	if err = flock(f, how); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -36,4 +27,29 @@ func Lock(path string, wait bool) (release func(), err error) {
 		syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 		f.Close()
 	}, nil
+}
+
+func flock(f *os.File, how int) (err error) {
+	for {
+		if err = syscall.Flock(int(f.Fd()), how); err != syscall.EINTR {
+			break
+		}
+	}
+	if err == syscall.EWOULDBLOCK {
+		err = ErrLocked
+	}
+	return err
+}
+
+// lockFile locks f until it is closed.
+func lockFile(f *os.File) error { return flock(f, syscall.LOCK_EX|syscall.LOCK_NB) }
+
+// holdTemporary shows RemoveTemporary that a file is written, until release or the end of the process.
+func holdTemporary(path string) (release func()) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return func() {}
+	}
+	lockFile(f)
+	return func() { f.Close() }
 }

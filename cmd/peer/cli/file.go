@@ -73,7 +73,8 @@ func Writable(path string) error {
 }
 
 // Within checks that none of the named files in dir is a link that leads out of it: its maker would choose
-// which file a run replaces. It removes their temporaries, which a killed run left.
+// which file a run replaces. It removes their temporaries, which a killed run left, and leaves those of a run that
+// still writes.
 func Within(dir string, names ...string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -88,9 +89,7 @@ func Within(dir string, names ...string) error {
 		path := filepath.Join(dir, f.Name())
 		switch {
 		case slices.ContainsFunc(names, func(name string) bool { return disk.Temporary(f.Name(), name) }):
-			if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, err)
-			}
+			errs = append(errs, disk.RemoveTemporary(path))
 		case f.Type()&fs.ModeSymlink != 0 && slices.Contains(names, f.Name()):
 			to, err := filepath.EvalSymlinks(path)
 			if inside, fault := filepath.Rel(whole, to); err != nil || fault != nil || !filepath.IsLocal(inside) {
