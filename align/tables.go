@@ -298,7 +298,10 @@ func (t *Tables) readOne(e *dataset.Encoding, r *reading) (err error) {
 
 // readNodes reads a table of nodes, which must all be of this site.
 func (t *Tables) readNodes(c *nodeTable, e *dataset.Encoding) (*graph.Graph, map[string]int32, *dataset.Reading, error) {
-	here := *e
+	here, err := e.Dated(c.Date)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	here.Site = c.Site
 	if c.profile != nil {
 		here.Columns = dated(e.Columns, c.profile.Columns)

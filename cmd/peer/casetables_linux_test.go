@@ -197,7 +197,8 @@ var tableCases = []fieldCase{
 			`emb\[3\] +numeric`,
 			"ts_tz +date", "dec256 +numeric", "warning: column empty is dropped")
 		c.run(2, parquet+"hard.parquet", "column map", "ignore", "column nested")
-		c.run(2, parquet+"hard.parquet --ignore map,nested", "row 1, column bin: .*drop the column")
+		c.run(2, parquet+"hard.parquet --ignore map,nested", "row 1, column bin: .*ignore the column")
+		c.run(0, parquet+"hard.parquet --ignore map,nested,bin", imported)
 		for _, packed := range []string{"snappy", "gzip", "brotli", "lz4", "zstd", "none", "v2", "dict",
 			"delta", "bss"} {
 			c.run(0, parquet+"c-"+packed+".parquet; [ -f snappy ] || cp a/graph.npz snappy; cmp a/graph.npz snappy",

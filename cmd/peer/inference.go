@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,7 +39,11 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 		return err
 	}
 	own, closer, err := cli.ReadParts(q.shard, len(p.Members))
-	if err = errors.Join(err, q.pageable(m), q.writable()); err != nil {
+	before := runNodes{}
+	if err = errors.Join(err, q.pageable(m), q.writable()); err == nil {
+		before, err = q.run(own.Alone(), card)
+	}
+	if err != nil {
 		heddle.Decline(ctx, *p, q.Site)
 	}
 	if closer != nil {
@@ -52,7 +57,10 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	if err != nil {
 		return err
 	}
-	of := guessed{p.Members[rank].Name, own.IDs, own.Global, own.Split, own.Labels, out.Predictions, out.Hidden, typed.Target(own.Encoding)}
+	alone := own.Alone()
+	alone.Split = slices.Clone(own.Split) // a part's cannot be written to
+	used := before.mark(alone.Split, 0)
+	of := guessed{p.Members[rank].Name, own.IDs, own.Global, alone.Split, own.Labels, out.Predictions, out.Hidden, typed.Target(own.Encoding)}
 	if err := q.write(stdout, card, of); err != nil {
 		return err
 	}
@@ -62,10 +70,10 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	fmt.Fprintf(text, "%s: %d nodes, with %d neighbours at other peers and %d edges from them\n", q.out, own.Owned, own.Halo(), across(own))
 	fmt.Fprintf(text, "sent: halo %s, reduce %s, control %s; on the wire %s\n", report.Bytes(out.Sent.Halo), report.Bytes(out.Sent.Reduce),
 		report.Bytes(out.Sent.Control), report.Bytes(out.Sent.Wire))
-	if out.Warning != "" {
+	if out.Warning != "" && !before.strangers {
 		fmt.Fprintf(text, "warning: %s\n", out.Warning)
 	}
-	score, nodes, err := out.Score(out.Metric, own.Alone())
+	score, nodes, err := out.Score(out.Metric, alone)
 	if err != nil {
 		return err
 	}
@@ -76,6 +84,14 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 		fmt.Fprintf(text, "test %s: %s of all peers' nodes (%d)\n", out.Metric,
 			report.Within(out.Metric, out.Test, out.Bound), out.Tested)
 	}
+	var notes []string
+	if used != "" && (nodes > 0 || before.unsure == "") {
+		if before.unsure == "" && out.Tested > 0 {
+			used += "; the figure of all peers has them"
+		}
+		notes = []string{used}
+		fmt.Fprintln(text, used)
+	}
 	if q.report == "" {
 		return nil
 	}
@@ -83,7 +99,8 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	if err != nil {
 		return err
 	}
-	page := q.page(own.Alone(), m, card, out.Predictions, "test nodes", score)
+	page := q.page(alone, m, card, out.Predictions, "test nodes", score)
+	page.Notes = notes
 	page.Together = &report.Together{Site: p.Members[rank].Name, Neighbours: own.Halo(), Edges: across(own), Inference: out, Left: left}
 	return q.writeReport(stdout, text, page)
 }

@@ -64,6 +64,18 @@ func TestPredictKnown(t *testing.T) {
 		!strings.Contains(text, "young.csv: 60 nodes\nlabelled accuracy") || strings.Contains(text, used) {
 		t.Errorf("of new nodes beside known ones predict wrote %q", text)
 	}
+	const labels = "the model reads the labels of"
+	must(t, "train", "--data", in("data"), "-q", "-o", in("means"))
+	means := in("means/model.safetensors")
+	for _, c := range []struct {
+		nodes, edges string
+		warned       bool
+	}{{young, youngEdges, false}, {old, oldEdges, true}} {
+		text = must(t, "predict", "--model", means, "--nodes", c.nodes, "--edges", c.edges, "-o", in("m.csv"))
+		if strings.Contains(text, labels) != c.warned {
+			t.Errorf("of %s predict wrote %q; it must have %q only of nodes of the run", c.nodes, text, labels)
+		}
+	}
 	must(t, "predict", "--model", model, "--nodes", young, "--nodes", old, "--edges", oldEdges, "--edges", youngEdges,
 		"--edges", cross, "-o", in("both.csv"))
 	one, both := string(contents(t, in("young.csv"))), string(contents(t, in("both.csv")))
@@ -75,7 +87,7 @@ func TestPredictKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	text = must(t, "predict", "--model", moved, "--nodes", old, "--edges", oldEdges, "-o", in("moved.csv"))
-	if !strings.Contains(text, unsure) {
+	if !strings.Contains(text, "it is not known which nodes trained the model") {
 		t.Errorf("of a model without its run predict wrote %q", text)
 	}
 	refuse(t, 2, []string{"--like gives the columns the roles that they have in the model: omit --id-column, " +

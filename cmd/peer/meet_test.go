@@ -297,8 +297,25 @@ func TestPlantedText(t *testing.T) {
 	step(ward, 0, like("again"))
 	step("", 0, func(name string) []string {
 		part := at("%s/again/part-%d", name, slices.Index(names, name))
-		return []string{"predict", "--model", model, "--shard", part, "--out", at("%s/predictions.csv", name)}
+		return []string{"predict", "--model", at("%s/run/model.safetensors", name), "--shard", part,
+			"--out", at("%s/predictions.csv", name)}
 	})
+	for _, name := range names { // the parts have a random split of their own
+		was, is := string(contents(t, at("%s/run/predictions.csv", name))), string(contents(t, at("%s/predictions.csv", name)))
+		row := regexp.MustCompile(`(?m)^([^,]+),[^,]+,[^,]+,(train|val|test),`)
+		had, has := row.FindAllStringSubmatch(was, -1), map[string]string{}
+		for _, one := range row.FindAllStringSubmatch(is, -1) {
+			has[one[1]] = one[2]
+		}
+		for _, one := range had {
+			if has[one[1]] != one[2] {
+				t.Errorf("%s is marked %q, must be %q as in the run", one[1], has[one[1]], one[2])
+			}
+		}
+		if len(had) < 50 {
+			t.Errorf("%s: %d nodes have a split in the run's predictions, must be most", name, len(had))
+		}
+	}
 	step(class, 0, like("rare")) // a class that the model lacks is no label
 
 	text := must(t, "meet", "--plan", at("plan.yaml"), "--identity", at("south.key"), "--nodes", ward,

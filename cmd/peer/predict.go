@@ -36,6 +36,7 @@ type question struct {
 	cli.Seat                            // with --plan
 	model, data, shard, out, embeddings string
 	nodes, known, edges                 []string // tables
+	dates                               []string // columns
 	report                              string   // HTML page; empty: none
 	split                               int
 	cells                               table.Format
@@ -88,6 +89,7 @@ by which peer recommend ranks new links.`,
 	f.StringArrayVar(&q.edges, "edges", nil, "table of edges; repeat it for several")
 	cli.Reads(f, "model", "data", "shard", "nodes", "known", "edges")
 	graphs.BindCells(f, &q.cells)
+	graphs.BindDates(f, &q.dates)
 	graphs.BindRows(f, &q.cells)
 	f.StringVarP(&q.out, "out", "o", "", "CSV, .npz or .parquet file to write; - for standard output")
 	f.StringVar(&q.embeddings, "embeddings", "", embeddingsHelp)
@@ -126,8 +128,12 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err := graphs.WriteSkipped(filepath.Dir(cmp.Or(q.out, q.embeddings)), q.cells.Faults); err != nil {
 		return err
 	}
+	before, err := q.run(g, card)
+	if err != nil {
+		return err
+	}
 	if q.out == "" {
-		return q.embed(m, g, text)
+		return q.embed(m, g, before, text)
 	}
 	p, err := heddle.Predict(m, g)
 	if err != nil {
@@ -140,10 +146,7 @@ func (q question) answer(stdout, text io.Writer) error {
 			return fmt.Errorf("%s: %w", q.model, err)
 		}
 	}
-	used, err := q.measured(&all, of, card)
-	if err != nil {
-		return err
-	}
+	used := measured(&all, of, before)
 	if err := q.write(stdout, card, all); err != nil {
 		return err
 	}
@@ -154,7 +157,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	if of.unseen != "" {
 		fmt.Fprintln(text, of.unseen)
 	}
-	if p.Warning != "" {
+	if p.Warning != "" && !before.strangers {
 		fmt.Fprintf(text, "warning: %s\n", p.Warning)
 		of.warnings = append(of.warnings, p.Warning)
 	}
@@ -171,7 +174,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	}
 	page := q.page(g, m, card, all.p, what+" nodes", score)
 	page.Notes = of.warnings
-	if used != "" && (nodes > 0 || !strings.HasPrefix(used, unsure)) {
+	if used != "" && (nodes > 0 || before.unsure == "") {
 		fmt.Fprintln(text, used)
 		page.Notes = append(page.Notes, used)
 	}
@@ -183,15 +186,13 @@ func (q question) answer(stdout, text io.Writer) error {
 
 // measured leaves for a figure those nodes of which the model is not known to have had the label, and of tables for
 // --out those of --nodes.
-func (q question) measured(all *guessed, of subject, card modelfile.Card) (used string, err error) {
+func measured(all *guessed, of subject, before runNodes) (used string) {
 	g := of.Graph
 	g.Split = slices.Clone(g.Split) // a part's cannot be written to
-	if used, err = q.mark(g, card, of.predicted); err != nil {
-		return "", err
-	}
+	used = before.mark(g.Split, of.predicted)
 	all.split = slices.Clone(g.Split)
 	if of.predicted == 0 {
-		return used, nil
+		return used
 	}
 	all.p.Logits = all.p.Logits.RowRange(0, of.predicted)
 	if all.hidden.Rows > 0 {
@@ -205,15 +206,19 @@ func (q question) measured(all *guessed, of subject, card modelfile.Card) (used 
 			g.Split[i] = graph.None
 		}
 	}
-	return used, nil
+	return used
 }
 
-// unsure begins what is reported if it is not known which nodes trained the model.
-const unsure = "it is not known which nodes trained the model"
+// runNodes are those nodes of a graph that a model's run had.
+type runNodes struct {
+	splits    map[int]graph.Split // that they had in the run
+	strangers bool                // the run had no node of these names
+	unsure    string              // why that is not known; empty: it is
+}
 
-// mark gives the nodes of g that trained or chose the model the split that they had then, and returns what to report.
-// The run's predictions in the folder of the model have their names: the model has none.
-func (q question) mark(g *graph.Graph, card modelfile.Card, predicted int) (used string, err error) {
+// run finds the nodes of g that the model's run had. The run's predictions in the folder of the model have
+// their names: the model has none.
+func (q question) run(g *graph.Graph, card modelfile.Card) (of runNodes, err error) {
 	type was struct {
 		ID    string  `parquet:"id"`
 		Split string  `parquet:"split"`
@@ -221,24 +226,27 @@ func (q question) mark(g *graph.Graph, card modelfile.Card, predicted int) (used
 	}
 	same := card.Dataset == g.Name && card.Nodes == int64(g.N())
 	if g.IDs == nil && !same {
-		return "", nil // another graph
+		return of, nil // another graph
 	}
 	path := filepath.Join(filepath.Dir(q.model), "predictions.parquet")
 	rows, err := parquet.ReadFile[was](path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", cli.Invalidf("%s: %w", path, err)
+		return of, cli.Invalidf("%s: %w", path, err)
 	}
 	if err != nil {
-		return unsure + " (" + path + " lists them): the figure may be too good", nil
+		of.unsure = "it is not known which nodes trained the model (" + path + " lists them): the figure may be too good"
+		return of, nil
 	}
 	at := make(map[string]int, len(g.Split))
 	for i := range g.Split {
 		at[guessed{ids: g.IDs}.name(i)] = i
 	}
-	splits := map[string]graph.Split{"train": graph.Train, "val": graph.Val}
+	splits := map[string]graph.Split{"train": graph.Train, "val": graph.Val, "test": graph.Test}
+	of.strangers = true
 	known, other := map[int]graph.Split{}, 0
 	for _, row := range rows {
 		i, ok := at[row.ID]
+		of.strangers = of.strangers && !ok
 		if !ok || splits[row.Split] == graph.None || g.Split[i] == graph.None {
 			continue
 		}
@@ -248,21 +256,27 @@ func (q question) mark(g *graph.Graph, card modelfile.Card, predicted int) (used
 		}
 		known[i] = splits[row.Split]
 	}
-	if 10*other > len(known) {
-		return "", nil
+	if 10*other <= len(known) {
+		of.splits = known
 	}
+	return of, nil
+}
+
+// mark gives the nodes of the run the split that they had then, and returns what to report. Of tables the first ones
+// are predicted for (0 = no tables).
+func (of runNodes) mark(split []graph.Split, predicted int) (used string) {
 	marked := 0
-	for i, split := range known {
-		if g.Split[i] == graph.Test && (predicted == 0 || i < predicted) {
+	for i, had := range of.splits {
+		if had != graph.Test && split[i] == graph.Test && (predicted == 0 || i < predicted) {
 			marked++
 		}
-		g.Split[i] = split
+		split[i] = had
 	}
 	if marked == 0 {
-		return "", nil
+		return of.unsure
 	}
 	return fmt.Sprintf("%d nodes trained or chose the model and are not in the figure: the column split marks them",
-		marked), nil
+		marked)
 }
 
 // alike refuses data whose columns became other features than the model's.
@@ -283,7 +297,7 @@ func (q question) written(all *guessed) int {
 }
 
 // embed writes the hidden rows alone.
-func (q question) embed(m *nn.Model, g *graph.Graph, text io.Writer) error {
+func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Writer) error {
 	if q.embeddings == "" || q.report != "" {
 		return cli.Invalidf("--out must be given, or --embeddings alone")
 	}
@@ -294,7 +308,7 @@ func (q question) embed(m *nn.Model, g *graph.Graph, text io.Writer) error {
 	if err == nil {
 		_, err = fmt.Fprintf(text, "%s: %d nodes\n", q.embeddings, g.N())
 	}
-	if warning := m.Spec.Unlabelled(g.Labels, g.Split); warning != "" {
+	if warning := m.Spec.Unlabelled(g.Labels, g.Split); warning != "" && !before.strangers {
 		fmt.Fprintf(text, "warning: %s\n", warning)
 	}
 	return err
@@ -394,7 +408,7 @@ func (q question) graph(card modelfile.Card, as dataset.As, edges bool, text io.
 		}
 		var f *table.Facts
 		tables := slices.Concat(q.nodes, q.known)
-		if of.Graph, f, err = dataset.Encode(card.Encoding, tables, q.edges, q.cells); err != nil {
+		if of.Graph, f, err = dataset.Encode(card.Encoding, tables, q.edges, q.dates, q.cells); err != nil {
 			return of, cli.Invalid(err)
 		}
 		for k := range q.nodes {

@@ -161,15 +161,18 @@ func hint(s *table.Stats, name string) string {
 	return ""
 }
 
-// addUnknown says which cells have categories and classes that the encoding does not know.
+// addUnknown adds columns without values, and cells with categories and classes that the encoding does not know.
 func (r *Reading) addUnknown(f *table.Facts, e *Encoding) {
 	if len(f.Columns) == 0 {
 		for _, c := range e.Columns {
 			f.Columns = append(f.Columns, table.ColumnFacts{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
 		}
 	}
-	for k := range e.Columns {
+	for k, c := range e.Columns {
 		f.Columns[k].Unknown, f.Columns[k].Example = r.Unknown[k], r.Example[k]
+		if len(r.Tables) > 0 && r.Tables[0].Rows > 0 && c.Kind != table.Ignored && !r.filled[k] {
+			f.Warnings = append(f.Warnings, fmt.Sprintf("column %s is empty: no node has a value", c.Name))
+		}
 	}
 	if r.NoneLabels > 0 {
 		f.Warnings = append(f.Warnings, fmt.Sprintf(

@@ -216,14 +216,14 @@ func TestEdgeColumns(t *testing.T) {
 	if want := []int32{0, 0, 1, 1, 2, 2}; !reflect.DeepEqual(g.Adj.Edge, want) {
 		t.Errorf("edges have rows %v, must have %v", g.Adj.Edge, want)
 	}
-	other, _, err := Encode(g.Encoding, []string{c.Nodes}, []string{filepath.Join(dir, "f.csv")}, c.Format)
+	other, _, err := Encode(g.Encoding, []string{c.Nodes}, []string{filepath.Join(dir, "f.csv")}, nil, c.Format)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := other.EdgeX.Row(0)[:5]; !reflect.DeepEqual(got, []float32{3, 0, 0, 0, 1}) {
 		t.Errorf("another table's row is %v", got)
 	}
-	if none, _, err := Encode(g.Encoding, []string{c.Nodes}, nil, c.Format); err != nil || none.EdgeX.Cols != 10 ||
+	if none, _, err := Encode(g.Encoding, []string{c.Nodes}, nil, nil, c.Format); err != nil || none.EdgeX.Cols != 10 ||
 		none.Valid() != nil {
 		t.Errorf("without edges: %v", err)
 	}
@@ -259,7 +259,7 @@ func TestSplitByTime(t *testing.T) {
 		if !strings.Contains(string(g.Encoding), by) || g.X.Cols() == 0 {
 			t.Errorf("%s: the column and the split are not kept", by)
 		}
-		again, _, err := Encode(g.Encoding, []string{filepath.Join(dir, "n.csv")}, nil, ImportConfig{}.Format)
+		again, _, err := Encode(g.Encoding, []string{filepath.Join(dir, "n.csv")}, nil, nil, ImportConfig{}.Format)
 		if err != nil || !reflect.DeepEqual(again.Split, want) {
 			t.Errorf("%s: read again %v, %v", by, again.Split, err)
 		}

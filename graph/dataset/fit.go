@@ -159,6 +159,7 @@ func (c *ImportConfig) scan(only map[int]*table.Stats) (*scanned, error) {
 			at = append(at, k)
 		}
 	}
+	t.Leave(func(k int) bool { return !slices.Contains(c.Ignore, t.Columns[k]) })
 	label, e := t.Find(c.Label), &Encoding{Multi: c.Multi, Classes: c.ClassOrder}
 	return s, t.Each(func(cells []string, line int) error {
 		for _, k := range at {

@@ -211,9 +211,15 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 // Encode reads other tables exactly as those were read that Import made encoding
 // (graph.Graph.Encoding) of, for prediction: the nodes of one table after another; the label, split and site
 // columns may be absent from nodes. A column of features may not. Without a split column every
-// labelled node is in Test. The facts have the tables, and the cells of categories that the encoding does not know.
-func Encode(encoding []byte, nodes, edges []string, format table.Format) (*graph.Graph, *table.Facts, error) {
+// labelled node is in Test. Dates are as in ImportConfig. The facts have the tables, the cells of categories that the
+// encoding does not know, and columns without values.
+func Encode(
+	encoding []byte, nodes, edges, dates []string, format table.Format,
+) (*graph.Graph, *table.Facts, error) {
 	e, err := parseEncoding(encoding)
+	if err == nil {
+		e, err = e.Dated(dates)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -95,7 +95,7 @@ func TestImport(t *testing.T) {
 	if back, err := Read(out, 0); err != nil || !reflect.DeepEqual(back, g) {
 		t.Errorf("written and read: %+v (%v)", back, err)
 	}
-	again, _, err := Encode(g.Encoding, []string{patientConfig(dir).Nodes}, []string{patientConfig(dir).Edges},
+	again, _, err := Encode(g.Encoding, []string{patientConfig(dir).Nodes}, []string{patientConfig(dir).Edges}, nil,
 		table.Format{})
 	if err != nil || !reflect.DeepEqual(again, g) {
 		t.Errorf("encoded again: %+v (%v)", again, err)
@@ -145,7 +145,7 @@ func TestEncodeNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, f, err := Encode(g.Encoding, []string{filepath.Join(dir, "new.csv")}, nil, table.Format{})
+	n, f, err := Encode(g.Encoding, []string{filepath.Join(dir, "new.csv")}, nil, nil, table.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +163,9 @@ func TestEncodeNew(t *testing.T) {
 	if n.Labels.Classes != 2 || n.Labels.Class[0] != -1 || n.Split[0] != graph.None || n.Adj.NumEdges() != 0 {
 		t.Errorf("labels, split or edges of %+v", n)
 	}
-	_, _, err = Encode(g.Encoding, []string{filepath.Join(dir, "bad.csv")}, nil, table.Format{})
+	_, _, err = Encode(g.Encoding, []string{filepath.Join(dir, "bad.csv")}, nil, nil, table.Format{})
 	graphtest.Refused(t, err, "bad.csv", `no column "smoker"`, "its columns are id, age, score")
-	n, f, err = Encode(g.Encoding, []string{filepath.Join(dir, "other.csv")}, nil, table.Format{})
+	n, f, err = Encode(g.Encoding, []string{filepath.Join(dir, "other.csv")}, nil, nil, table.Format{})
 	if err != nil || n.Labels.Class[0] != -1 || n.Split[0] != graph.None ||
 		!strings.Contains(strings.Join(f.Warnings, "\n"), `a class that the model does not know in 1 cells, `+
 			`such as "final"`) {
@@ -442,7 +442,7 @@ func FuzzImport(f *testing.F) {
 		if err := g.Valid(); err != nil {
 			t.Fatal(err)
 		}
-		again, _, err := Encode(g.Encoding, []string{c.Nodes}, []string{c.Edges}, table.Format{})
+		again, _, err := Encode(g.Encoding, []string{c.Nodes}, []string{c.Edges}, nil, table.Format{})
 		if err != nil || !reflect.DeepEqual(again, g) {
 			t.Fatalf("encoded again: %+v (%v), was %+v", again, err, g)
 		}

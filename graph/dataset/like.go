@@ -2,6 +2,8 @@ package dataset
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
@@ -20,13 +22,36 @@ func (c ImportConfig) Alike() (ImportConfig, *Encoding, error) {
 	return c, e, nil
 }
 
+// Dated returns e with the dates of other tables in the order of day and month that dates gives, as ImportConfig.Date does.
+func (e *Encoding) Dated(dates []string) (*Encoding, error) {
+	list, err := (&ImportConfig{Date: dates}).asked()
+	here := *e
+	here.Columns = slices.Clone(e.Columns)
+	for _, one := range list {
+		k := slices.IndexFunc(e.Columns, func(c table.Column) bool {
+			return c.Name == one.Name && (c.Kind == table.Date || c.Kind == table.Age)
+		})
+		if k < 0 {
+			return nil, fmt.Errorf("dataset: date must be a column of dates of the model (got %q)", one.Name)
+		}
+		if one.MonthFirst || one.DayFirst {
+			here.Columns[k].MonthFirst = one.MonthFirst
+		}
+	}
+	return &here, err
+}
+
 // readAlike reads tables by the encoding Like. Labels may be absent.
 func (c ImportConfig) readAlike() (*graph.Graph, *table.Facts, error) {
 	c, e, err := c.Alike()
 	if err != nil {
 		return nil, nil, err
 	}
-	g, r, err := e.read([]string{c.Nodes}, []string{c.Edges}, c.Format)
+	here, err := e.Dated(c.Date)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, r, err := here.read([]string{c.Nodes}, []string{c.Edges}, c.Format)
 	if err != nil {
 		return nil, nil, err
 	}

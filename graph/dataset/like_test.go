@@ -1,10 +1,15 @@
 package dataset
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
 // TestLike: other tables become the features of the first ones, whatever is in them, and have a split of their own; labels
@@ -49,8 +54,45 @@ func TestLike(t *testing.T) {
 	if g, err = Import(later); err != nil || g.N() != 2 || g.Labels.Labelled() != 0 {
 		t.Errorf("without labels: %v", err)
 	}
+	later.Nodes = file("empty.csv", "name,kind,age\ng,x,\nh,y,NA\n")
+	if _, f, err := later.Read(); err != nil || !strings.Contains(strings.Join(f.Warnings, "\n"),
+		"column age is empty: no node has a value") {
+		t.Errorf("%v: warnings must name the empty column (got %+v)", err, f)
+	}
 	later.Nodes = file("short.csv", "name,kind\ng,x\nh,y\n")
 	if _, err = Import(later); err == nil || !strings.Contains(err.Error(), "age") {
 		t.Errorf("%v; must name the column that is missing", err)
+	}
+}
+
+// TestLikeDates: a table that is read as a model's may have its dates in another order, by the rule of import, and its
+// data set has the columns of the model.
+func TestLikeDates(t *testing.T) {
+	dir := tables(t, map[string]string{"n.csv": "id,y,seen\na,1,31.01.2024\nb,0,15.02.2024\nc,1,02.03.2024\nd,0,01.04.2024\n",
+		"us.csv": "id,y,seen\na,1,01/31/2024\nb,0,02/15/2024\nc,1,03/02/2024\nd,0,04/01/2024\n", "e.csv": "source,target\na,b\n"})
+	in := func(name string) string { return filepath.Join(dir, name) }
+	first, err := Import(ImportConfig{Nodes: in("n.csv"), Edges: in("e.csv"), Label: "y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	like := ImportConfig{Nodes: in("us.csv"), Edges: in("e.csv"), Like: first.Encoding}
+	_, err = Import(like)
+	graphtest.Refused(t, err, `line 2, column seen: "01/31/2024" is not a date`, "--date seen:mdy reads it")
+	for _, order := range []string{"seen:mdy", "y:mdy", "seen"} {
+		like.Date = []string{order}
+		read, err := Import(like)
+		again, _, fault := Encode(first.Encoding, []string{in("us.csv")}, []string{in("e.csv")}, like.Date, table.Format{})
+		switch order {
+		case "seen:mdy":
+			if err != nil || fault != nil || string(read.Encoding) != string(first.Encoding) ||
+				!slices.Equal(rows(read), rows(first)) || !slices.Equal(rows(again), rows(first)) {
+				t.Errorf("must be read as the first table (got %v, %v)", err, fault)
+			}
+		case "seen":
+			graphtest.Refused(t, cmp.Or(err, fault), "is not a date")
+		default:
+			graphtest.Refused(t, err, `date must be a column of dates of the model (got "y")`)
+			graphtest.Refused(t, fault, `date must be a column of dates of the model (got "y")`)
+		}
 	}
 }

@@ -51,7 +51,7 @@ func TestMissingTexts(t *testing.T) {
 				t.Errorf("%q, multi %v: %d nodes without a label, classes %q, columns %+v", text, multi,
 					f.Unlabelled, g.Labels.Names, f.Columns)
 			}
-			again, _, err := Encode(g.Encoding, []string{c.Nodes}, nil, table.Format{})
+			again, _, err := Encode(g.Encoding, []string{c.Nodes}, nil, nil, table.Format{})
 			if err != nil || !slices.Equal(again.Labels.Class, g.Labels.Class) ||
 				!slices.Equal(again.Labels.Bits, g.Labels.Bits) {
 				t.Errorf("%q, multi %v: read again without the flag: %v", text, multi, err)

@@ -39,7 +39,7 @@ func TestUsualNames(t *testing.T) {
 			t.Errorf("%+v: %d features %+v, %d of edges, %d edges", c, g.X.Cols(), f.Columns,
 				g.EdgeX.Cols, g.Adj.NumEdges())
 		}
-		again, _, err := Encode(g.Encoding, []string{config.Nodes}, []string{config.Edges}, config.Format)
+		again, _, err := Encode(g.Encoding, []string{config.Nodes}, []string{config.Edges}, nil, config.Format)
 		if err != nil || again.N() != 20 {
 			t.Errorf("%+v: read again: %v", c, err)
 		}

@@ -130,7 +130,7 @@ func TestMerge(t *testing.T) {
 		if err != nil || g.Adj.Weight[0] != want || f.Edges.Merge != how || f.Edges.Kept != 2 {
 			t.Fatalf("%q: %v, %v, %+v", how, g, err, f)
 		}
-		if again, _, err := Encode(g.Encoding, []string{c.Nodes}, []string{c.Edges}, c.Format); err != nil ||
+		if again, _, err := Encode(g.Encoding, []string{c.Nodes}, []string{c.Edges}, nil, c.Format); err != nil ||
 			again.Adj.Weight[0] != want {
 			t.Errorf("%q: encoded again: %v", how, err)
 		}

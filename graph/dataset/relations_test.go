@@ -61,12 +61,12 @@ func TestImportRelations(t *testing.T) {
 	if back, err := Read(out, 0); err != nil || !reflect.DeepEqual(back.Typed, g.Typed) {
 		t.Errorf("written and read: %+v (%v)", back, err)
 	}
-	if again, _, err := Encode(g.Encoding, []string{visitConfig(dir).Nodes}, []string{visitConfig(dir).Edges},
+	if again, _, err := Encode(g.Encoding, []string{visitConfig(dir).Nodes}, []string{visitConfig(dir).Edges}, nil,
 		table.Format{}); err != nil || !reflect.DeepEqual(again, g) {
 		t.Errorf("encoded again: %+v (%v)", again, err)
 	}
 	// A model of six relations is asked about nodes that nobody joins.
-	if alone, _, err := Encode(g.Encoding, []string{visitConfig(dir).Nodes}, nil, table.Format{}); err != nil ||
+	if alone, _, err := Encode(g.Encoding, []string{visitConfig(dir).Nodes}, nil, nil, table.Format{}); err != nil ||
 		!slices.Equal(alone.Typed.Names, names) || alone.Typed.Adj.NumEdges() != 0 {
 		t.Errorf("without edges: %+v (%v)", alone, err)
 	}
@@ -90,7 +90,7 @@ func TestRelationFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{"other.csv": `other.csv: line 2, column kind: relation must be one of knows, never used, refers (got "treats")`, "list.el": `no column "hours"`, "list.npz": "relations need a table with a column kind"} {
-		if _, _, err := Encode(g.Encoding, []string{c.Nodes}, []string{filepath.Join(dir, file)},
+		if _, _, err := Encode(g.Encoding, []string{c.Nodes}, []string{filepath.Join(dir, file)}, nil,
 			table.Format{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", file, err, want)
 		}

@@ -84,7 +84,7 @@ func TestSpellings(t *testing.T) {
 		if c.warn == nil && strings.Contains(strings.Join(f.Warnings, "\n"), "several ways") {
 			t.Errorf("%s: warnings are %q", name, f.Warnings)
 		}
-		again, f, err := Encode(want.Encoding, []string{config.Nodes}, []string{config.Edges}, config.Format)
+		again, f, err := Encode(want.Encoding, []string{config.Nodes}, []string{config.Edges}, nil, config.Format)
 		if err != nil || !slices.Equal(again.Labels.Class, want.Labels.Class) ||
 			!slices.Equal(again.X.Dense.Data, want.X.Dense.Data) || f.Columns[0].Unknown > 0 {
 			t.Errorf("%s: read as a model's tables: %v", name, err)

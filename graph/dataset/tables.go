@@ -18,6 +18,7 @@ type Reading struct {
 	Tables         []table.TableFacts
 	Unknown        []int    // of each column of the encoding: cells with a category that it has not
 	Example        []string // of these, of each column
+	filled         []bool   // columns of the encoding with a value in some cell
 	Spelled        []string // names of sites that are written in several ways, as table.Unite writes them
 	NoneLabels     int      // cells of the label column with the text "none", which is no class
 	NewClasses     int      // cells of the label column with a class that the encoding has not
@@ -137,6 +138,7 @@ func (e *Encoding) newNodeReader(row func(x *mat.Sparse) error) *nodeReader {
 	}
 	n.x = &mat.Sparse{Cols: e.Width(), RowPtr: []int64{0}}
 	n.reading.Unknown, n.reading.Example = make([]int, len(e.Columns)), make([]string, len(e.Columns))
+	n.reading.filled = make([]bool, len(e.Columns))
 	return n
 }
 
@@ -177,6 +179,7 @@ func (n *nodeReader) distinct(path string, format table.Format) error {
 		return err
 	}
 	defer t.Close()
+	t.Leave(func(k int) bool { return k == n.id })
 	names, rows := map[string]bool{}, 0
 	if err := t.Each(func(cells []string, _ int) error {
 		names[strings.Clone(cells[n.id])] = true
@@ -213,6 +216,14 @@ func (n *nodeReader) open(t *table.Table) (err error) {
 	if n.times != nil && !n.times.Open(t, e.Columns) {
 		n.times = nil
 	}
+	t.Leave(func(k int) bool {
+		for i, c := range e.Columns {
+			if c.Kind != table.Ignored && n.at[i].column == k {
+				return true
+			}
+		}
+		return k == n.id || k == n.label || k == n.split || k == n.site || n.times != nil && k == n.times.at
+	})
 	return nil
 }
 
@@ -232,6 +243,11 @@ func (n *nodeReader) add(cells []string, line int) error {
 		n.x.Rows, n.x.RowPtr, n.x.Col, n.x.Val = rows, n.x.RowPtr[:rows+1], n.x.Col[:values], n.x.Val[:values]
 		n.g.Labels = labels
 		return err
+	}
+	for k, c := range n.e.Columns {
+		if !n.reading.filled[k] && c.Kind != table.Ignored {
+			n.reading.filled[k] = !table.Missing(n.t.Cell(cells[n.at[k].column]))
+		}
 	}
 	for _, k := range n.strange {
 		if n.reading.Unknown[k]++; n.reading.Example[k] == "" {

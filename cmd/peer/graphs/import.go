@@ -253,7 +253,7 @@ func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
 	f.StringSliceVar(&c.Numeric, "numeric", nil, "columns of numbers; default: those that hold numbers")
 	f.StringSliceVar(&c.Categorical, "categorical", nil, "columns of categories, also of more than 50; default: found")
 	f.StringSliceVar(&c.Text, "text", nil, "COLUMN:WIDTH of texts, as hashed words")
-	f.StringSliceVar(&c.Date, "date", nil, "columns of dates; COLUMN:mdy for 12/31/2024")
+	BindDates(f, &c.Date)
 	f.StringSliceVar(&c.Age, "age", nil, "COLUMN:DATE of dates, as years until that date")
 	f.StringSliceVar(&c.Ignore, "ignore", nil, "columns to leave out")
 	f.StringVar(&c.Source, "source-column", "", "column of the source (default source)")

@@ -34,7 +34,7 @@ func bindLike(c *cobra.Command, path *string) {
 
 // roles are the flags that --like stands for.
 var roles = []string{"id-column", "label-column", "class-order", "multi", "regression", "split-column", "numeric",
-	"categorical", "text", "date", "age", "ignore", "source-column", "target-column", "weight-column", "merge",
+	"categorical", "text", "age", "ignore", "source-column", "target-column", "weight-column", "merge",
 	"relation-column", "edge-columns", "directed", "split-time", "embed"}
 
 // readLike gives c the encoding of the model file at path; an empty path is none.

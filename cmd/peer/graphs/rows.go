@@ -50,6 +50,11 @@ func BindCells(f *pflag.FlagSet, c *table.Format) {
 	f.StringArrayVar(&c.Missing, "missing", nil, "more texts that mean no value, such as unknown")
 }
 
+// BindDates adds the flag of columns of dates.
+func BindDates(f *pflag.FlagSet, dates *[]string) {
+	f.StringSliceVar(dates, "date", nil, "columns of dates; COLUMN:mdy for 12/31/2024")
+}
+
 // BindRows adds the flag for rows at fault.
 func BindRows(f *pflag.FlagSet, c *table.Format) {
 	c.Faults = &table.Faults{}

@@ -149,7 +149,15 @@ func (c *Column) Encode(t *Table, cell string, put func(at int, v float64)) (kno
 	}
 	d, ok := ParseDate(cell, c.MonthFirst)
 	if !ok {
-		return true, fmt.Errorf("%.40q is not a date like 2024-03-31, %s or 31 Mar 2024", cell, map[bool]string{false: "31.03.2024", true: "03/31/2024"}[c.MonthFirst])
+		like, other := "31.03.2024", "mdy"
+		if c.MonthFirst {
+			like, other = "03/31/2024", "dmy"
+		}
+		fault := fmt.Errorf("%.40q is not a date like 2024-03-31, %s or 31 Mar 2024", cell, like)
+		if _, ok := ParseDate(cell, !c.MonthFirst); ok {
+			fault = fmt.Errorf("%w: --date %s:%s reads it", fault, c.Name, other)
+		}
+		return true, fault
 	}
 	v := c.years(d)
 	put(0, (v-c.Mean)/c.Std)

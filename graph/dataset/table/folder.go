@@ -80,7 +80,7 @@ func (f *folder) Close() error {
 // next opens the next file that has rows, or the last that names columns; without any left the error is io.EOF.
 func (f *folder) next() error {
 	for len(f.rest) > 0 {
-		t, err := Open(f.rest[0], f.whole.format)
+		t, err := openFile(f.rest[0], f.whole.format)
 		info, wrong := os.Stat(f.rest[0])
 		if err != nil && (errors.Is(err, errEmpty) || wrong == nil && info.Size() == 0) {
 			if f.rest = f.rest[1:]; len(f.rest) > 0 || f.now != nil {

@@ -34,6 +34,7 @@ type Table struct {
 	Unread  map[string]error              // columns whose cells are empty because their values cannot be read, and why
 
 	format  Format
+	left    []bool         // columns that nobody reads: what is no text becomes an empty cell
 	unnamed bool           // the columns have no names, but numbers from 1
 	parts   *folder        // of a table in several files; nil: it is in one
 	index   int            // column of the names of rows that pandas wrote without a name of its own; −1: none
@@ -58,9 +59,18 @@ func Open(path string, f Format) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
+	open := openFile
 	if files[0] != path {
-		return openFolder(path, files, f)
+		open = func(path string, f Format) (*Table, error) { return openFolder(path, files, f) }
 	}
+	t, err := open(path, f)
+	if err == nil {
+		t.onlyUTF8()
+	}
+	return t, err
+}
+
+func openFile(path string, f Format) (*Table, error) {
 	p, err := Unpack(path)
 	if err != nil {
 		return nil, err
@@ -90,8 +100,15 @@ func (t *Table) open() error {
 	if err != nil {
 		return err
 	}
-	t.onlyUTF8()
 	return t.checkColumns()
+}
+
+// Leave lets the cells of columns that nobody reads be anything; used reports those that are read.
+func (t *Table) Leave(used func(column int) bool) {
+	t.left = make([]bool, len(t.Columns))
+	for k := range t.left {
+		t.left[k] = !used(k)
+	}
 }
 
 // onlyUTF8 makes Read refuse other text, which would be another value when it is stored and read again, and write texts
@@ -101,13 +118,17 @@ func (t *Table) onlyUTF8() {
 	t.Read = func() ([]string, int, error) {
 		cells, line, err := read()
 		for k, c := range cells {
+			if k < len(t.left) && t.left[k] && (len(c) > maxCell || !utf8.ValidString(c)) {
+				cells[k] = ""
+				continue
+			}
 			if len(c) > maxCell {
 				return cells, line, t.Fault(line, k, "a cell must have at most %d bytes (got %d)", maxCell, len(c))
 			}
 			if !utf8.ValidString(c) {
 				remedy := "--encoding names another"
 				if t.Unit == "row" { // of Parquet, which has text in UTF-8 and bytes
-					remedy = "drop the column from the file, or write it as text or numbers"
+					remedy = "ignore the column, or write it as text or numbers"
 				}
 				return cells, line, t.Fault(line, k, "text must be UTF-8 (got %.40q); %s", c, remedy)
 			}

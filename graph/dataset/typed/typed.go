@@ -182,7 +182,22 @@ func (r *reader) alike(like *Encoding) error {
 		}
 		r.edges[at] = edges[k]
 	}
+	for _, text := range r.config.Tables.Date {
+		has := func(n NodeEncoding) bool { return r.dates(&n, []string{text}) != nil }
+		if !slices.ContainsFunc(r.Encoding.Nodes, has) {
+			return fmt.Errorf("typed: date must be a column of dates of the model (got %q)", text)
+		}
+	}
 	return nil
+}
+
+// dates returns what a list of dates has of a type's table that is read as a model's.
+func (r *reader) dates(n *NodeEncoding, list []string) []string {
+	var columns []string
+	for _, c := range n.Of.Columns {
+		columns = append(columns, c.Name)
+	}
+	return r.own(list, n.Type, columns)
 }
 
 // readNodes reads the table of type k.
@@ -192,7 +207,14 @@ func (r *reader) readNodes(k int) error {
 		r.types, r.index = append(r.types, &graph.Graph{}), append(r.index, nil)
 		return nil
 	}
-	g, index, reading, err := n.Of.ReadNodes(r.nodes[k], r.config.Tables.Format)
+	of, err := n.Of, error(nil)
+	if r.profiles == nil {
+		of, err = of.Dated(r.dates(n, r.config.Tables.Date))
+	}
+	if err != nil {
+		return err
+	}
+	g, index, reading, err := of.ReadNodes(r.nodes[k], r.config.Tables.Format)
 	if err != nil {
 		return err
 	}
