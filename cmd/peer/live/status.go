@@ -68,6 +68,9 @@ func (p *Page) status() status {
 		Candidate: s.candidate, Metric: s.metric, Positive: s.positive,
 		Stage: s.round.StageName, Round: s.round.Round, Done: s.round.Done, Total: s.round.Total, Sent: s.round.Sent, Saved: s.saved, Restored: s.restored,
 		Resyncs: s.resyncs, Began: s.start, Last: s.last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: []statusOf{}}
+	if ago := time.Since(s.last); !s.over && ago >= 2*time.Second {
+		all.State += fmt.Sprintf(" The last event was %d s ago.", int(ago.Seconds()))
+	}
 	if s.round.Kind != "" {
 		all.Val = known(s.lastVal())
 		all.Loss = known(s.round.Loss)
