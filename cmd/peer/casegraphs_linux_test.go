@@ -162,8 +162,8 @@ var graphCases = []fieldCase{
 			"class fraud has 8 nodes, fewer than 10")
 		// an accuracy of 99.7 % comes with what always answering "fine" reaches, and the few nodes of fraud are named
 		c.run(0, "peer train --data a --method full-batch --peers 1 --rounds 30 --out r", `auc [0-9.]+ % test`,
-			"the metric is AUC, not accuracy: always naming fine is right for 99.7 % of the training nodes, since fraud is rare",
-			"fraud", `class fraud[^\n]*\b[12]\b|\b[12] [^\n]*fraud`)
+			"the metric is AUC, not accuracy: always naming fine is right for 99.7 % of the training nodes, "+
+				"since fraud is rare", "fraud", `class fraud[^\n]*\b[12]\b|\b[12] [^\n]*fraud`)
 		c.run(0, "peer train --data a"+oneMachine+"--rounds 30 --metric accuracy --out ra", `accuracy 99\.\d+ % test`,
 			`baseline 99\.\d+ % .always fine`,
 			"--class-weights|--metric|--threshold", "fraud")

@@ -60,7 +60,8 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	alone := own.Alone()
 	alone.Split = slices.Clone(own.Split) // a part's cannot be written to
 	used := before.mark(alone.Split, 0)
-	of := guessed{p.Members[rank].Name, own.IDs, own.Global, alone.Split, own.Labels, out.Predictions, out.Hidden, typed.Target(own.Encoding)}
+	of := guessed{p.Members[rank].Name, own.IDs, own.Global, alone.Split, own.Labels, out.Predictions, out.Hidden,
+		typed.Target(own.Encoding)}
 	if err := q.write(stdout, card, of); err != nil {
 		return err
 	}

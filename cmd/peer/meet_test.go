@@ -301,7 +301,8 @@ func TestPlantedText(t *testing.T) {
 			"--out", at("%s/predictions.csv", name)}
 	})
 	for _, name := range names { // the parts have a random split of their own
-		was, is := string(contents(t, at("%s/run/predictions.csv", name))), string(contents(t, at("%s/predictions.csv", name)))
+		was := string(contents(t, at("%s/run/predictions.csv", name)))
+		is := string(contents(t, at("%s/predictions.csv", name)))
 		row := regexp.MustCompile(`(?m)^([^,]+),[^,]+,[^,]+,(train|val|test),`)
 		had, has := row.FindAllStringSubmatch(was, -1), map[string]string{}
 		for _, one := range row.FindAllStringSubmatch(is, -1) {

@@ -213,7 +213,7 @@ func measured(all *guessed, of subject, before runNodes) (used string) {
 type runNodes struct {
 	splits    map[int]graph.Split // that they had in the run
 	strangers bool                // the run had no node of these names
-	unsure    string              // why that is not known; empty: it is
+	unsure    string              // why that is not known (empty = it is)
 }
 
 // run finds the nodes of g that the model's run had. The run's predictions in the folder of the model have
@@ -234,7 +234,8 @@ func (q question) run(g *graph.Graph, card modelfile.Card) (of runNodes, err err
 		return of, cli.Invalidf("%s: %w", path, err)
 	}
 	if err != nil {
-		of.unsure = "it is not known which nodes trained the model (" + path + " lists them): the figure may be too good"
+		of.unsure = "it is not known which nodes trained the model (" + path +
+			" lists them): the figure may be too good"
 		return of, nil
 	}
 	at := make(map[string]int, len(g.Split))
@@ -262,8 +263,8 @@ func (q question) run(g *graph.Graph, card modelfile.Card) (of runNodes, err err
 	return of, nil
 }
 
-// mark gives the nodes of the run the split that they had then, and returns what to report. Of tables the first ones
-// are predicted for (0 = no tables).
+// mark gives the nodes of the run the split that they had then, and returns what to report. predicted is how many
+// nodes of tables come first, which are predicted for (0 = no tables).
 func (of runNodes) mark(split []graph.Split, predicted int) (used string) {
 	marked := 0
 	for i, had := range of.splits {

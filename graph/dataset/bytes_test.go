@@ -23,7 +23,8 @@ func TestIgnoredBytes(t *testing.T) {
 		Ill   string   `parquet:"ill"`
 		Age   float64  `parquet:"age"`
 	}
-	dir := tables(t, map[string]string{"e.csv": "source,target\nn0,n1\nn2,n3\n", "n.csv": "id,ill,age,photo\nn0,no,1,\xff\xfe\x80\n"})
+	dir := tables(t, map[string]string{"e.csv": "source,target\nn0,n1\nn2,n3\n",
+		"n.csv": "id,ill,age,photo\nn0,no,1,\xff\xfe\x80\n"})
 	var rows []node
 	for i := range 40 {
 		rows = append(rows, node{fmt.Sprint("n", i), []byte{byte(i), 0xff}, [16]byte{byte(i)}, [][]byte{{0xff}},
@@ -32,7 +33,8 @@ func TestIgnoredBytes(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "parts"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, part := range map[string][]node{"n.parquet": rows, "parts/a.parquet": rows[:20], "parts/b.parquet": rows[20:]} {
+	files := map[string][]node{"n.parquet": rows, "parts/a.parquet": rows[:20], "parts/b.parquet": rows[20:]}
+	for name, part := range files {
 		if err := parquet.WriteFile(filepath.Join(dir, name), part); err != nil {
 			t.Fatal(err)
 		}

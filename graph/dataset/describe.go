@@ -171,7 +171,7 @@ func (r *Reading) addUnknown(f *table.Facts, e *Encoding) {
 	for k, c := range e.Columns {
 		f.Columns[k].Unknown, f.Columns[k].Example = r.Unknown[k], r.Example[k]
 		if len(r.Tables) > 0 && r.Tables[0].Rows > 0 && c.Kind != table.Ignored && !r.filled[k] {
-			f.Warnings = append(f.Warnings, fmt.Sprintf("column %s is empty: no node has a value", c.Name))
+			f.Warnings = append(f.Warnings, fmt.Sprintf("no node has a value of column %s", c.Name))
 		}
 	}
 	if r.NoneLabels > 0 {

@@ -22,7 +22,7 @@ func (c ImportConfig) Alike() (ImportConfig, *Encoding, error) {
 	return c, e, nil
 }
 
-// Dated returns e with the dates of other tables in the order of day and month that dates gives, as ImportConfig.Date does.
+// Dated returns e with the dates of other tables in the order of day and month that dates gives, as in ImportConfig.
 func (e *Encoding) Dated(dates []string) (*Encoding, error) {
 	list, err := (&ImportConfig{Date: dates}).asked()
 	here := *e

@@ -147,8 +147,8 @@ func Temporary(name, to string) bool {
 	return strings.HasPrefix(name, "."+to+".") && strings.HasSuffix(name, ".tmp")
 }
 
-// RemoveTemporary removes a temporary file of Replace, unless a process still writes it. If the file system has no locks,
-// it removes nothing.
+// RemoveTemporary removes a temporary file of Replace, unless a process still writes it. If the file system has no
+// locks, it removes nothing.
 func RemoveTemporary(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -73,8 +73,8 @@ func Writable(path string) error {
 }
 
 // Within checks that none of the named files in dir is a link that leads out of it: its maker would choose
-// which file a run replaces. It removes their temporaries, which a killed run left, and leaves those of a run that
-// still writes.
+// which file a run replaces. It removes their temporaries, which a killed run left, except what another
+// run still writes.
 func Within(dir string, names ...string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {

@@ -305,7 +305,8 @@ func TestStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"south: wards (layer-wise, gcn)\n", "Training layer 1: 9 of at most 9 rounds are done.", "training loss 0.2222, validation accuracy 84.44 %, sent 12.0 kB\n",
+	for _, want := range []string{"south: wards (layer-wise, gcn)\n",
+		"Training layer 1: 9 of at most 9 rounds are done.", "training loss 0.2222, validation accuracy 84.44 %, sent 12.0 kB\n",
 		"north   is connected\n", "south   is this site\n", "<west>  has failed or left\n", "warning: red  [31mtext\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the status has no %q:\n%s", want, text)
@@ -319,7 +320,8 @@ func TestStatus(t *testing.T) {
 	p.mu.Lock()
 	p.state.last = time.Now().Add(-7 * time.Second)
 	p.mu.Unlock()
-	if text, _ = run("--http", address, "--http-token-file", token); !strings.Contains(text, "done. The last event was ") {
+	text, _ = run("--http", address, "--http-token-file", token)
+	if !strings.Contains(text, "done. The last event was ") {
 		t.Errorf("the status must have the age of the last event:\n%s", text)
 	}
 	if _, err := run("--http", address); err == nil || !strings.Contains(err.Error(), "401") {
