@@ -69,7 +69,7 @@ func TestLike(t *testing.T) {
 // data set has the columns of the model.
 func TestLikeDates(t *testing.T) {
 	dir := tables(t, map[string]string{"e.csv": "source,target\na,b\n",
-		"n.csv": "id,y,seen\na,1,31.01.2024\nb,0,15.02.2024\nc,1,02.03.2024\nd,0,01.04.2024\n",
+		"n.csv":  "id,y,seen\na,1,31.01.2024\nb,0,15.02.2024\nc,1,02.03.2024\nd,0,01.04.2024\n",
 		"us.csv": "id,y,seen\na,1,01/31/2024\nb,0,02/15/2024\nc,1,03/02/2024\nd,0,04/01/2024\n"})
 	in := func(name string) string { return filepath.Join(dir, name) }
 	first, err := Import(ImportConfig{Nodes: in("n.csv"), Edges: in("e.csv"), Label: "y"})
