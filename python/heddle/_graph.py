@@ -246,7 +246,7 @@ class Tables:
 
     def files(self, to: pathlib.Path) -> dict[str, Any]:
         """Returns the tables as files, which it writes into a directory unless they are some, and how to read cells, as flags."""
-        cells = ("delimiter", "encoding", "decimal_comma", "no_header", "missing", "on_error")
+        cells = ("delimiter", "encoding", "decimal_comma", "no_header", "missing", "on_error", "date")
         given = {k: v for k, v in self.options.items() if k in cells}
         return {"nodes": _table(self.nodes, to / "nodes.csv"), "edges": _table(self.edges, to / "edges.csv"), **given}
 
