@@ -290,6 +290,8 @@ type Figures struct {
 	All       eval.Ranks
 	Own       eval.Ranks   // of this peer's nodes
 	Relations []eval.Ranks // of all peers, by relation; nil where there is one, or train.Nobody asked
+
+	Common, AdamicAdar eval.Ranks // of this peer's nodes, of test links at last: Task.Known
 }
 
 // Final is where links that are held out rank by a final model. A trainer of links embeds it.
@@ -298,6 +300,9 @@ type Final struct{ ranks map[graph.Split]Figures }
 // Rank is Measure of the final model, each relation apart. It keeps the figures.
 func (f *Final) Rank(ctx context.Context, t *Task, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense) (Figures, error) {
 	found, err := t.Measure(ctx, by, r, id, split, z, eval.DefaultBins, true)
+	if err == nil && split == graph.Test {
+		found.Common, found.AdamicAdar, err = t.Known(split)
+	}
 	if err == nil {
 		if f.ranks == nil {
 			f.ranks = make(map[graph.Split]Figures)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
 // Print prints the ranks of links that were held out, and how the model in that file is used.
@@ -27,6 +28,20 @@ func Print(w io.Writer, o *heddle.Result, model string) error {
 	}
 	line("validation", o.Links.Val)
 	line("test", o.Links.Test)
+	by := func(of func(trainlinks.Ranked) *eval.Ranks) string {
+		var sum eval.Ranks
+		hits := 0.0
+		for _, s := range o.Links.Sites {
+			if r := of(s); r != nil {
+				sum.Links, sum.MRR, hits = sum.Links+r.Links, sum.MRR+float64(r.Links)*r.MRR, hits+float64(r.Links)*r.Hits[10]
+			}
+		}
+		return fmt.Sprintf("MRR %.4f, hits@10 %.4f", sum.MRR/float64(sum.Links), hits/float64(sum.Links))
+	}
+	if o.Links.Test != nil && o.Links.Sites[0].Common != nil {
+		fmt.Fprintf(w, "without learning: common neighbours %s; Adamic–Adar %s (edges that each site knows)\n",
+			by(func(s trainlinks.Ranked) *eval.Ranks { return s.Common }), by(func(s trainlinks.Ranked) *eval.Ranks { return s.AdamicAdar }))
+	}
 	for _, of := range o.Links.Relations {
 		line(of.Name+": test", of.Test)
 	}
