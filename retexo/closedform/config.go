@@ -239,7 +239,7 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 	residual = residual || c.numbers()
 	s := closed.Layout{Numbers: c.numbers(), Adjacent: c.Adjacent, Rounds: rounds, Random: max(c.Random, 0),
 		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi", Alone: c.alone(residual), WithholdFew: c.WithholdFew}
-	s.TrainLead = s.LeaveOut && !residual && c.Classes > 1
+	s.TrainLead = s.LeaveOut && !residual && c.Classes > 1 && c.Epsilon == 0 && c.Hops > 0
 	if c.numbers() && c.Adjacent == 0 && c.Features <= mostOwn {
 		s.OwnFeatures = c.Features
 	}

@@ -16,7 +16,14 @@ import (
 // sums. They are in a checkpoint before anything is computed from them: a round that is done again has
 // the same ones.
 func (t *Trainer) sumNeighbours(ctx context.Context, s *sight, r int) (mat.Dense, error) {
-	rows := t.model.Spec.Closed.ClassRows(t.x, s.logits)
+	spec, logits := t.model.Spec.Closed, s.logits
+	if spec.LeaveOut && !spec.Residual { // columns stay at home: what crosses is made of logits
+		logits = logits.Clone()
+		if _, err := t.takeLead(ctx, r, logits); err != nil {
+			return mat.Dense{}, err
+		}
+	}
+	rows := spec.ClassRows(t.x, logits)
 	t.Edges.Bound(rows)
 	what := fmt.Sprintf("class rows of round %d", r+1)
 	src, err := t.sender.Exact().Halo(ctx, graph.Features{Dense: rows}, false, what)

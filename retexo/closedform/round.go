@@ -144,6 +144,14 @@ func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without b
 	if !form.Spec.TrainLead || r == 0 {
 		return nil
 	}
+	lead, err := t.takeLead(ctx, r, z)
+	form.SetLead(r, lead)
+	return err
+}
+
+// takeLead takes out of the own class of training nodes in z, of round r, what it leads by more than the classes of
+// validation nodes do.
+func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, error) {
 	c := &comm.Contribution{ID: t.id("leads", r, 0)}
 	for _, nodes := range [][]int32{t.train, t.shard.NodesIn(graph.Val)} {
 		sums, counts := closed.Leads(z, t.shard.Labels.Class, nodes)
@@ -153,13 +161,13 @@ func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without b
 		c.UpdateLimit, c.CountLimit = within("the sum of the leads of a class", 2*mostCrossing*t.rest.Rows), atMost("the number of nodes of a class", t.rest.Rows)
 	}
 	if _, err := t.reducer.Reduce(ctx, c); err != nil {
-		return err
+		return 0, err
 	}
-	lead := form.SetLead(r, closed.TrainLead(c.Update, c.Counts))
+	lead := closed.TrainLead(c.Update, c.Counts)
 	for _, i := range t.train {
 		z.Row(int(i))[t.shard.Labels.Class[i]] -= lead
 	}
-	return nil
+	return lead, nil
 }
 
 // classSums returns the sums of the features of all peers over the columns of this one's targets p in round r, and over how
