@@ -31,7 +31,7 @@ training nodes, beside the result of the same attack without the run.`,
 func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	b := inference{root: graphs.Root(f)}
 	data := f.String("data", "cora,citeseer", "data sets, separated by commas")
-	table := f.String("table", "nodes", "nodes, labels, told, sums, hidden, links or plan")
+	table := f.String("table", "nodes", "nodes, labels, told, sums, hidden, links, planting or plan")
 	f.Uint64Var(&b.seed, "seed", 1, "random seed of partition and training")
 	f.IntVar(&b.shadows, "shadows", 8, "models trained to tell members; below 4: none")
 	f.StringVar(&b.methods, "methods", "full-batch,layer-wise", "methods by which links are learned")
@@ -44,10 +44,10 @@ func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.StringVar(&b.own.part, "shard", "", "of table plan: this site's part of the graph")
 	return func(ctx context.Context, p *page.Page) error {
 		measure := map[string]func(context.Context, *page.Page, []*graph.Graph) error{
-			"nodes": b.nodes, "labels": b.labels, "told": b.told, "sums": b.sums, "hidden": b.hidden, "links": b.links,
+			"nodes": b.nodes, "planting": b.planting, "labels": b.labels, "told": b.told, "sums": b.sums, "hidden": b.hidden, "links": b.links,
 			"plan": b.findings}[*table]
 		if measure == nil {
-			return fmt.Errorf("table must be nodes, labels, told, sums, hidden, links or plan (got %q)", *table)
+			return fmt.Errorf("table must be nodes, labels, told, sums, hidden, links, planting or plan (got %q)", *table)
 		}
 		if (b.own.plan == "") != (b.own.part == "") {
 			return errors.New("-plan and -shard must be given together")

@@ -150,6 +150,9 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		return err
 	}
 	t.agreeMeans()
+	if p := t.model.Closed.Inverse; p != nil { // with limits
+		copy(p.Value.Data, c.F32["model/"+p.Name])
+	}
 	sums := c.F32["equations/sums"]
 	for r := range t.at.Round {
 		k := t.added(r)

@@ -111,6 +111,7 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 	if !finite(u.Data) {
 		return own, z, errors.New("the class means of all peers together overflow; scale the features")
 	}
+	t.limit(r, u)
 	own = closed.Times(t.x, u)
 	scale, err := t.standardise(ctx, r, u, own)
 	if err != nil {

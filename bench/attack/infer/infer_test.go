@@ -397,3 +397,68 @@ func TestPrivateRowsHideEdges(t *testing.T) {
 		}
 	}
 }
+
+// rareWords returns 4,000 nodes of three classes with some 18 of that many words each; about 13 nodes have each of the last 15.
+func rareWords(words int) *graph.Graph {
+	const n = 4000
+	g := graphtest.Communities(n, 3, 4, 0.8, rng.New(4))
+	x := &mat.Sparse{Rows: n, Cols: words, RowPtr: make([]int64, n+1)}
+	g.Labels = graph.Labels{Classes: 3, Class: make([]int32, n)}
+	for i := range n {
+		key, row := rng.New(5).Fold(uint64(i)), []int32{}
+		g.Labels.Class[i], g.Split[i] = int32(i%3), graph.Test
+		if i < 120 {
+			g.Split[i] = []graph.Split{graph.Train, graph.Val}[i/60]
+		}
+		for k := range uint64(18) {
+			if at := key.Uint64(k); key.Fold(1).Float64(k) < 0.2 {
+				row = append(row, int32(at%5)*3+int32(i%3))
+			} else {
+				row = append(row, 15+int32(at%uint64(words-30)))
+			}
+		}
+		if i%20 == 0 {
+			row = append(row, int32(words)-1-int32(key.Uint64(18)%15))
+		}
+		slices.Sort(row)
+		x.Col = append(x.Col, slices.Compact(row)...)
+		x.RowPtr[i+1] = int64(len(x.Col))
+	}
+	x.Val = slices.Repeat([]float32{1}, len(x.Col))
+	g.X = graph.Features{Sparse: x}
+	return g
+}
+
+// TestPlanting: a member that gives its nodes in each class one rare column reads from the rows of others which nodes have it,
+// where nodes have so few columns that maps are not limited, and hardly where they have more.
+func TestPlanting(t *testing.T) {
+	policy, err := partition.ParsePolicy("random")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		words       int
+		least, most float64
+	}{{64, 0.95, 1}, {1000, 0, 0.65}} {
+		shards, err := partition.Partition(rareWords(c.words), policy, 3, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var number, all, holders float64
+		const plantings = 6
+		for k := range uint64(plantings) {
+			planted, err := Plant(shards, 0, 20, false, rng.New(k))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := planted.Train(t.Context(), planOf(t, "single=true class_target=labels hops=2 hops_kept=all"), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			number, all, holders = number+found.Number/plantings, all+found.All/plantings, holders+float64(found.Holders)
+		}
+		if v := max(number, all); v < c.least || v > c.most || holders < 80 {
+			t.Errorf("%d words: AUC is %.3f by a number, %.3f by all of %g nodes, must be %g to %g of at least 80", c.words, number, all, holders, c.least, c.most)
+		}
+	}
+}
