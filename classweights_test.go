@@ -32,7 +32,7 @@ func TestClassWeights(t *testing.T) {
 	same := fmt.Sprintf("class_weights: [usual=%.9g, dear=%.9g]", total/2/counts[0], total/2/counts[1])
 	for _, settings := range []string{
 		"method: full-batch\nmodel: gcn\nrounds: 5", "method: full-batch\npeers: 1\nmodel: gcn\nrounds: 5", "method: layer-wise\nencoder: raw\nrounds: 5",
-		"method: mini-batch\nmodel: sage\nrounds: 3", "single: true\nmin_class: 1",
+		"method: mini-batch\nmodel: sage\nrounds: 3", "min_class: 1",
 	} {
 		t.Run(strings.ReplaceAll(settings, "\n", " "), func(t *testing.T) {
 			t.Parallel()

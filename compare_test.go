@@ -18,7 +18,7 @@ import (
 // comparison is a graph that four sites hold, and a plan by which they train.
 func comparison() (*graph.Graph, []*shard.Shard, heddle.Plan, error) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 2000}, rng.New(1))
-	plan := heddle.Defaults(heddle.Plan{Method: "class-means", Single: true})
+	plan := heddle.Defaults(heddle.Plan{Method: "class-means"})
 	plan.Policy, plan.Transport = "by-column", "memory"
 	shards, err := heddle.Split(g, plan)
 	return g, shards, plan, err

@@ -54,7 +54,7 @@ func islands(t *testing.T, sites int) (own []*graph.Graph, whole []*shard.Shard)
 // number of features is named.
 func TestJoinGraph(t *testing.T) {
 	own, whole := islands(t, 3)
-	p := read(t, "single: true\ntransport: memory")
+	p := read(t, "transport: memory")
 	p.Peers = 3
 	want, err := Local{Plan: p, Shards: whole}.Train(t.Context())
 	if err != nil {
@@ -80,7 +80,7 @@ func TestJoinGraph(t *testing.T) {
 // already come back to it.
 func TestJoinGraphAfterAStop(t *testing.T) {
 	own, whole := islands(t, 3)
-	p := read(t, "single: true\ntransport: memory")
+	p := read(t, "transport: memory")
 	p.Peers = 3
 	j, dir := newJoined(t, Local{Plan: p, Shards: whole}), t.TempDir()
 	want, errs := joinGraphs(t.Context(), j, own, dir)

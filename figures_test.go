@@ -14,16 +14,17 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // TestFiguresOfARun: with every method the confusion matrix is that of the sites' own predictions, its accuracy the one that the
 // run reports, and calibrated probabilities of closed forms fit better.
 func TestFiguresOfARun(t *testing.T) {
-	for _, settings := range []string{"single: true", "method: layer-wise\nmodel: gcn\nrounds: 20\nlr: 0.003", "method: full-batch\nmodel: gcn\nrounds: 20", "method: full-batch\npeers: 1\nmodel: sage\nrounds: 20", "method: class-means\nbudget: 1"} {
-		l := contested(t, 3, "")
+	for _, settings := range []string{"", "method: layer-wise\nmodel: gcn\nrounds: 20\nlr: 0.003", "method: full-batch\nmodel: gcn\nrounds: 20", "method: full-batch\npeers: 1\nmodel: sage\nrounds: 20"} {
+		l := ofSites(t, 3, "")
 		l.Plan = read(t, settings+"\ntransport: memory\npolicy: random")
 		if l.Plan.Peers == 1 {
-			l.Shards = contested(t, 1, "").Shards
+			l.Shards = ofSites(t, 1, "").Shards
 		}
 		r, err := l.Train(t.Context())
 		if err != nil {
@@ -53,7 +54,7 @@ func TestFiguresOfARun(t *testing.T) {
 		if f.Test.Low > f.Test.Metric || f.Test.High < f.Test.Metric || f.Test.Baseline > 0.3 {
 			t.Errorf("%q: %v of %v to %v, baseline %v", settings, f.Test.Metric, f.Test.Low, f.Test.High, f.Test.Baseline)
 		}
-		if l.Plan.InClosedForm() && !(f.Test.Calibrated < 0.8*f.Test.ECE) {
+		if l.Plan.Method == plan.ClassMeans && !(f.Test.Calibrated < 0.8*f.Test.ECE) {
 			t.Errorf("%q: calibration error %v, then %v", settings, f.Test.ECE, f.Test.Calibrated)
 		}
 		if r.Card.Temperature != f.Temperature || f.Temperature == 0 {
@@ -68,7 +69,7 @@ func TestFiguresOfARun(t *testing.T) {
 // TestFiguresOfAMeeting: all sites have the same figures but for their own nodes, write the same model file, and have the
 // figures again when they start again after the end.
 func TestFiguresOfAMeeting(t *testing.T) {
-	p := read(t, "single: true\npolicy: random\ntransport: memory")
+	p := read(t, "policy: random\ntransport: memory")
 	p.Peers = 3
 	shards, err := Split(dataset.Sites(dataset.SitesConfig{Nodes: 900}, rng.New(1)), p)
 	if err != nil {
@@ -115,14 +116,14 @@ func TestFiguresOfAMeeting(t *testing.T) {
 // TestThresholdOfARun: the threshold that validation chose for its goal makes the predictions and the metric, and stands in
 // the model's card.
 func TestThresholdOfARun(t *testing.T) {
-	l := contested(t, 2, "")
+	l := ofSites(t, 2, "")
 	for _, s := range l.Shards {
 		s.Labels.Classes, s.Labels.Names = 2, nil
 		for i, k := range s.Labels.Class {
 			s.Labels.Class[i] = map[bool]int32{true: 1, false: 0}[k == 3]
 		}
 	}
-	l.Plan = read(t, "single: true\nmetric: macro-f1\nthreshold: f1\ntransport: memory")
+	l.Plan = read(t, "metric: macro-f1\nthreshold: f1\ntransport: memory")
 	r, err := l.Train(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -156,11 +157,6 @@ func TestThresholdOfARun(t *testing.T) {
 	if a, b := f.Val.Classes[1].F1, without.Figures.Val.Classes[1].F1; !(a > b) {
 		t.Errorf("F1 of validation nodes %v with a threshold, %v without", a, b)
 	}
-	auto := l
-	auto.Plan = read(t, "method: class-means\nbudget: 1\nmetric: macro-f1\nthreshold: f1\ntransport: memory")
-	if chosen, err := auto.Train(t.Context()); err != nil || chosen.Figures.Threshold == nil || chosen.Card.Goal != "f1" {
-		t.Errorf("class-means must choose a threshold, too (%v)", err)
-	}
 	l.Plan.Threshold = "recall@precision=2"
 	if _, err := l.Train(t.Context()); err == nil || !strings.Contains(err.Error(), "threshold must be f1") {
 		t.Errorf("%v, must say that the threshold is at fault", err)
@@ -172,7 +168,7 @@ func TestThresholdOfARun(t *testing.T) {
 func TestThresholdsOfSeveral(t *testing.T) {
 	var first *Figures
 	for _, peers := range []int{1, 3} {
-		l := contested(t, peers, "")
+		l := ofSites(t, peers, "")
 		for _, s := range l.Shards {
 			several := graph.Labels{Classes: s.Labels.Classes}
 			for i, k := range s.Labels.Class {

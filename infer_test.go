@@ -87,10 +87,9 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 		{"method: layer-wise; model: gcn; encoder: raw; hidden: 12; rounds: 8; exchange: cover; residual: true; keep_last: true", true, 0, 1e-4},
 		{"method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8; rows: int8; keep_last: true", true, 0, 0},
 		{"method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8; inductive: true", false, 0, 1e-4},
-		{"single: true; class_target: labels; rows: float32; coarse_rows: false", false, 0, 1e-4},
-		{"single: true; class_target: residual; rows: float32; coarse_rows: false", false, 0, 1e-4},
-		{"single: true; class_target: residual; rounds_alone: 2; rows: float32; coarse_rows: false", false, 0, 1e-4},
-		{"single: true; class_target: labels", false, 0.2, 0},
+		{"class_target: labels; rows: float32; coarse_rows: false", false, 0, 1e-4},
+		{"class_target: residual; rows: float32; coarse_rows: false", false, 0, 1e-4},
+		{"class_target: labels", false, 0.2, 0},
 		{"method: full-batch; model: gcn; hidden: 12; rounds: 8", false, 0, 1e-4},
 		{"method: full-batch; model: sage; hidden: 12; rounds: 8; norm: batch", false, 0, 1e-4},
 		{"method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8", false, 0, 1e-4},
@@ -139,10 +138,10 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if bound := d.Runs[0].Bytes; sent[rank].Total() > bound || sent[rank].Halo == 0 {
+				if bound := d.Bytes; sent[rank].Total() > bound || sent[rank].Halo == 0 {
 					t.Errorf("%s, %d peers: peer %d sent %d bytes, of them rows %d; must be at most %d", c.given, peers, rank, sent[rank].Total(), sent[rank].Halo, bound)
 				}
-				for _, line := range d.Union() {
+				for _, line := range d.Sends {
 					if line.Kind == traffic.Errors || line.Kind == traffic.Sums && line.Times > 4 {
 						t.Errorf("%s: predictions disclose %+v", c.given, line)
 					}
@@ -176,7 +175,7 @@ func TestInferenceOfNewNodes(t *testing.T) {
 	}
 	to := append(slices.Clone(old), slices.Repeat([]int32{-1}, now.N()-len(old))...)
 	before := &graph.Graph{Name: "before", Adj: *now.Adj.Relabel(old, to, len(old)), X: now.X.Select(old), Labels: now.Labels.Select(old), Split: now.Split[:600]}
-	for _, given := range []string{"single: true; rows: float32", "method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8", "method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8"} {
+	for _, given := range []string{"rows: float32", "method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8", "method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8"} {
 		p := read(t, strings.ReplaceAll(given, "; ", "\n")+"\ntransport: memory")
 		p.Peers = 3
 		trained, err := shard.Cut(before, owner[:600], 3)
@@ -207,8 +206,8 @@ func TestInferenceOfNewNodes(t *testing.T) {
 // TestSitesInfer: sites on a network compute what they predicted at the end of their run; sites with other models, and a site
 // without the others, are told so.
 func TestSitesInfer(t *testing.T) {
-	l := contested(t, 3, "")
-	l.Plan = read(t, "single: true\npolicy: random")
+	l := ofSites(t, 3, "")
+	l.Plan = read(t, "policy: random")
 	j := newJoined(t, l)
 	trained, errs := j.join(t.Context())
 	if err := errors.Join(errs...); err != nil {
@@ -285,7 +284,7 @@ func TestInferenceSendsAsDisclosed(t *testing.T) {
 		"method: full-batch; model: gcn; hidden: 12; rounds: 3":                                                        1 + 12 + 7,
 		"method: full-batch; model: appnp; hidden: 12; hops: 4; alpha: 0.1; rounds: 3":                                 1 + 4*7,
 		"method: full-batch; model: sage-pool; hidden: 12; rounds: 3; correct_smooth: 3":                               12 + 7 + 1 + 6*7,
-		"single: true; class_target: labels; rows: float32":                                                            -1,
+		"class_target: labels; rows: float32":                                                                          -1,
 	} {
 		p := read(t, strings.ReplaceAll(given, "; ", "\n")+"\nexchange: halo\npolicy: random\ntransport: memory")
 		p.Peers = 3
@@ -304,7 +303,7 @@ func TestInferenceSendsAsDisclosed(t *testing.T) {
 				t.Fatal(err)
 			}
 			rows, gives := int64(0), int64(0)
-			for _, line := range d.Runs[0].Sends {
+			for _, line := range d.Sends {
 				if line.Kind == traffic.Rows {
 					rows += line.Sum
 				}
@@ -312,8 +311,8 @@ func TestInferenceSendsAsDisclosed(t *testing.T) {
 			for _, n := range d.Reads {
 				gives += int64(n)
 			}
-			if sent[rank].Halo != 4*rows*gives || numbers > 0 && d.Runs[0].Node != numbers {
-				t.Errorf("%s: site %d sent %d bytes of rows, must be those of %d numbers of %d nodes; %v numbers of a node, must be %v", given, rank, sent[rank].Halo, rows, gives, d.Runs[0].Node, numbers)
+			if sent[rank].Halo != 4*rows*gives || numbers > 0 && d.Node != numbers {
+				t.Errorf("%s: site %d sent %d bytes of rows, must be those of %d numbers of %d nodes; %v numbers of a node, must be %v", given, rank, sent[rank].Halo, rows, gives, d.Node, numbers)
 			}
 		}
 	}

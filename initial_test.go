@@ -142,7 +142,7 @@ func TestInitRefused(t *testing.T) {
 		shards[0].Encoding = nil
 	}
 	for text, want := range map[string]string{
-		"single: true": "init applies only to method layer-wise, full-batch or mini-batch (got method class-means)",
+		"": "init applies only to method layer-wise, full-batch or mini-batch (got method class-means)",
 	} {
 		q, err := ReadPlan(sections(text+"\ninit: "+strings.Repeat("ab", 32)), nil, nil)
 		if err == nil {

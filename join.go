@@ -114,7 +114,7 @@ func (a *seat) runs(ctx context.Context) (best *Result, err error) {
 			}
 			return a.OnModel(r)
 		}
-		r, err := one.once(ctx)
+		r, err := one.train(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -135,14 +135,6 @@ func (a *seat) runs(ctx context.Context) (best *Result, err error) {
 // ahead reports whether r validates better than the best run so far; nil: there is none.
 func (r *Result) ahead(best *Result) bool {
 	return best == nil || r.Metric.Gain(r.Val, best.Val) > 0 || math.IsNaN(best.Val) && !math.IsNaN(r.Val)
-}
-
-// once takes part in one run.
-func (a *seat) once(ctx context.Context) (*Result, error) {
-	if a.plan.Contest() {
-		return a.tune(ctx)
-	}
-	return a.train(ctx)
 }
 
 // Seat returns all faults of p and of a shard for the member of that rank.
@@ -172,7 +164,6 @@ type seat struct {
 	keeper  *gatekeeper
 	host    *p2p.Host // its owner closes it
 	hello   p2p.Hello
-	event   func(Event)   // of its sessions
 	waiting *atomic.Int64 // nanoseconds that others are waited for at the moment
 	spend   func(dp.Statement) error
 	count   func()      // keeps that this run sends rows
@@ -184,12 +175,9 @@ func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*s
 	if err != nil {
 		return nil, err
 	}
-	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: greeting, event: keeper.Event,
+	at := &seat{Site: s, plan: p, rank: rank, keeper: keeper, hello: greeting,
 		waiting: new(atomic.Int64),
 		count:   keeper.counting(p, s.Shard)}
-	if p.Contest() {
-		at.event = ofCandidates(keeper.Event)
-	}
 	at.host, err = keeper.open(ctx, s, p, rank, at.waiting)
 	return at, err
 }
@@ -211,7 +199,7 @@ func (a *seat) peer(p Plan, state string) *peer {
 func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*session.Member) (session.Trainer, error), final func(session.Trainer, session.Usage) error) (session.Trainer, session.Usage, error) {
 	p := a.plan
 	m := &session.Member{Reducer: secureSums(p, a.hello.Plan, idsOf(p), a.Identity), Rank: a.rank, Names: p.Names(), Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
-		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: a.event, Final: final,
+		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: a.keeper.Event, Final: final,
 		Fatal: func(err error) bool { return errors.Is(err, p2p.ErrRevoked) }}
 	if a.leaves != nil {
 		m.Reducer = a.leaves.reducer

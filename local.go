@@ -22,11 +22,10 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/plan/contest"
 	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
-	"github.com/heddle-gnn/heddle/tune"
 )
 
 // Train partitions g by p's policy and trains over its parts, with a peer for each part in this
@@ -127,13 +126,10 @@ type Local struct {
 	State   string         // directory of checkpoints, from which the run continues; empty: none are kept
 	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
 	Ledger  dp.Ledger      // of what runs spent of the shards' edges; without Path none is kept
-
-	tried bool // by class-means: what is to be warned of is said of the chosen plan
 }
 
 // Train trains with a peer for each shard. Peer r keeps its checkpoints in directory peer-r of
-// State, by class-means in one of each candidate's name. A fault of plan or shards is an
-// *InputError.
+// State. A fault of plan or shards is an *InputError.
 func (l Local) Train(ctx context.Context) (*Result, error) {
 	if err := l.fault(); err != nil {
 		return nil, input(err)
@@ -151,10 +147,8 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 
 // fault returns what is wrong with the plan or the shards; nil = nothing.
 func (l Local) fault() error {
-	if !l.tried { // else the contest has looked at the shards
-		if err := sound(l.Shards...); err != nil {
-			return err
-		}
+	if err := sound(l.Shards...); err != nil {
+		return err
 	}
 	return errors.Join(l.Plan.Check(l.Shards), l.Plan.Only("train"), l.Init.check(l.Plan, l.Shards[0]))
 }
@@ -169,9 +163,6 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 	spend, err := l.spending()
 	if err != nil {
 		return nil, err
-	}
-	if p.Contest() {
-		return l.tune(ctx)
 	}
 	for _, advice := range advise(p, l.Shards[0]) {
 		l.OnEvent(Event{Kind: train.Warning, Text: advice})
@@ -217,6 +208,9 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 	for _, one := range links {
 		err = errors.Join(err, one.close())
 	}
+	if _, few := errors.AsType[*closedform.LabelError](err); few {
+		return nil, input(err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -226,10 +220,9 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 		sum.add(r)
 		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
-	if sum.Link = network; !l.tried {
-		sum.exact()
-		sum.warn(l.OnEvent)
-	}
+	sum.Link = network
+	sum.exact()
+	sum.warn(l.OnEvent)
 	return sum, nil
 }
 
@@ -249,26 +242,6 @@ func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Spri
 
 // Interrupted reports whether State holds checkpoints from which Train would continue.
 func (l Local) Interrupted() (bool, error) {
-	var all []plan.Candidate
-	if l.Plan.Candidates() != nil {
-		if len(l.Shards) == 0 || l.Shards[0] == nil {
-			return false, input(sound(l.Shards...))
-		}
-		var err error
-		if all, err = l.Plan.CandidatesFor(l.Shards[0]); err != nil {
-			return false, input(err)
-		}
-	}
-	for _, c := range all {
-		_, tried, err := contest.Entrant(c, l.Shards[0]).Recall(l.State)
-		if err != nil || tried {
-			return tried, input(err)
-		}
-		one := Local{Plan: c.Plan, Shards: l.Shards, State: tune.StateOf(l.State, c.Name)}
-		if left, err := one.Interrupted(); left || err != nil {
-			return left, err
-		}
-	}
 	for r := range l.Shards {
 		seqs, err := (&checkpoint.Store{Dir: l.stateOf(r)}).List()
 		if err != nil {

@@ -177,8 +177,7 @@ func TestUnsoundInput(t *testing.T) {
 	withInit := p
 	withInit.Init = strings.Repeat("0", 64)
 	for what, call := range map[string]func() error{
-		"no shards":              func() error { _, err := Local{Plan: p}.Train(ctx); return err },
-		"no shards, class means": func() error { _, err := Local{Plan: Defaults(Plan{})}.Interrupted(); return err },
+		"no shards": func() error { _, err := Local{Plan: p}.Train(ctx); return err },
 		"no sites": func() error {
 			_, err := Compare(ctx, sound, nil, Trial{Plan: p, Alone: true})
 			return err
@@ -232,7 +231,7 @@ func TestOneRunAState(t *testing.T) {
 	}
 }
 
-// TestOtherData: a run does not go on with other data than it began with, also if all that it kept are verdicts.
+// TestOtherData: a run does not go on with other data than it began with.
 func TestOtherData(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 400, Sites: 2, Classes: 3, Train: 0.3}, rng.New(1))
 	for _, method := range []string{"class-means", "layer-wise", "full-batch", "mini-batch"} {
@@ -245,7 +244,7 @@ func TestOtherData(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		defer interrupt()
 		stop := func(e Event) {
-			if e.Kind == train.CandidateEnd { // nothing but its verdict is kept
+			if e.Kind == train.Saved {
 				interrupt()
 			}
 		}

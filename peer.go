@@ -214,7 +214,7 @@ func agreedNorm(ctx context.Context, r comm.Reducer, s *shard.Shard) (string, er
 func (p *peer) method(m *session.Member) (*trainer, error) {
 	of := p.endToEnd
 	switch {
-	case p.plan.InClosedForm():
+	case p.plan.Method == plan.ClassMeans:
 		of = p.closedForm
 	case p.plan.Method == plan.LayerWise && p.plan.Task.Links():
 		of = p.linkwise
@@ -449,18 +449,14 @@ func advise(p Plan, own *shard.Shard) (advice []string) {
 		advice = append(advice, fmt.Sprintf("the %d relations of the edges of %s are taken for one: method full-batch with model rgcn tells them apart",
 			own.Typed.Count(), own.Name))
 	}
-	if _, bare := own.X.Numbers(); bare && int64(f) == own.Nodes && own.Parts > 1 && p.Method == plan.FullBatch && p.Encoder.Kind == "raw" && !p.Task.Links() {
-		advice = append(advice, fmt.Sprintf("nodes have no features, so each step sums weights for %d nodes over all sites: "+
-			"with --encoder embedding:16 each site keeps the rows of its nodes", own.Nodes))
-	}
 	if p.Method == plan.LayerWise && !p.Task.Links() {
-		means := plan.Defaults(plan.Plan{Method: plan.ClassMeans, Single: true})
+		means := plan.Defaults(plan.Plan{Method: plan.ClassMeans})
 		means.SecureSums, means.Inductive = p.SecureSums, p.Inductive
 		of, err := disclosure.Of(means, own)
 		this, fault := disclosure.Of(p, own)
-		if err == nil && fault == nil && 0 < of.Runs[0].Bytes && of.Runs[0].Bytes < this.Runs[0].Bytes/50 {
+		if err == nil && fault == nil && 0 < of.Bytes && of.Bytes < this.Bytes/50 {
 			advice = append(advice, fmt.Sprintf("this site sends up to %.0f MB; with --method class-means it would send up to %.2g MB",
-				float64(this.Runs[0].Bytes)/1e6, float64(of.Runs[0].Bytes)/1e6))
+				float64(this.Bytes)/1e6, float64(of.Bytes)/1e6))
 		}
 	}
 	if own.Labels.Kind() == target.Numbers && !p.Task.Links() && conv.Aggregates && !conv.OwnRow && !p.Residual && p.Method != plan.ClassMeans {

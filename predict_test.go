@@ -39,7 +39,7 @@ func TestPredictions(t *testing.T) {
 
 // TestPredictWithoutRows: a model of learned rows, which a model file lacks, is refused where nodes have nothing else.
 func TestPredictWithoutRows(t *testing.T) {
-	l := contested(t, 2, "")
+	l := ofSites(t, 2, "")
 	for _, s := range l.Shards {
 		x := mat.Sparse{Rows: s.Owned, Cols: int(s.Nodes), RowPtr: []int64{0}}
 		for i := range s.Owned {
@@ -67,8 +67,8 @@ func TestPredictWithoutLabels(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1},
 		rng.New(3))
 	for settings, reads := range map[string]string{
-		"single: true\ninductive: true\npeers: 4":                      "validation",
-		"single: true\nleave_one_out: true\nclass_target: labels":      "training",
+		"inductive: true\npeers: 4":                                    "training",
+		"leave_one_out: true\nclass_target: labels":                    "training",
 		"method: layer-wise\nrounds: 3":                                "training",
 		"method: full-batch\nrounds: 3\nlabel_inputs: 0.5":             "training",
 		"method: full-batch\nmodel: mlp\nrounds: 3\ncorrect_smooth: 5": "training", "method: full-batch\nrounds: 3": "",
@@ -93,7 +93,7 @@ func TestPredictWithoutLabels(t *testing.T) {
 				t.Fatalf("%q: %v", settings, err)
 			}
 			for i, v := range p.Logits.Data {
-				if math.Abs(float64(v-a.Logits.Data[i])) > 1e-4*max(1, math.Abs(float64(v))) {
+				if math.Abs(float64(v-a.Logits.Data[i])) > 5e-4*max(1, math.Abs(float64(v))) {
 					t.Fatalf("%q: logit %d is %v, of the peers together %v", settings, i, v, a.Logits.Data[i])
 				}
 			}

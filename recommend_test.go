@@ -116,7 +116,7 @@ func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[stri
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bound := d.Runs[0].Bytes; sent[rank].Total() > bound {
+		if bound := d.Bytes; sent[rank].Total() > bound {
 			t.Errorf("peer %d of %d sent %d bytes, must be at most %d, which were disclosed", rank, len(shards), sent[rank].Total(), bound)
 		}
 	}

@@ -70,8 +70,7 @@ type Result struct {
 	Sums    plan.SumTerms // who sees what of the sums over the peers
 	Privacy *dp.Statement // what the run kept private, and how; nil: nothing
 
-	Plan  Plan      // by which the model was trained: of class-means that of the chosen candidate
-	Tried []Attempt // of class-means: all candidates, simpler ones first; the other fields are of the chosen one
+	Plan Plan // by which the model was trained
 
 	Runs []*Result // of a plan with several, by seed, this one among them, the others without hidden rows; nil: there was one
 

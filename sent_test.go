@@ -25,15 +25,13 @@ func TestSentAsDisclosed(t *testing.T) {
 		{"method: layer-wise; rounds: 4; model: gcn; encoder: pca:16; hidden: 12; rows: int8; updates: int16", false, 2.5, 16 + 12, 16 + 12},
 		{"method: layer-wise; rounds: 4; model: gcn; encoder: pca:16; hidden: 12; rows: int8; updates: int4", false, 2.5, 16 + 12, 16 + 12},
 		{"method: layer-wise; rounds: 4; model: gcn; encoder: pca:16; hidden: 12; rows: int8; updates: auto; local_steps: 2", false, 2.5, 16 + 12, 16 + 12},
-		{"single: true; class_rounds: 1; class_target: labels; exchange: halo; rows: float32; sums: float32", true, 1.31, 2 * 7, 7},
-		{"single: true; class_target: labels; exchange: halo; rows: int4", false, 3, 3 * 2 * 7, 3 * 7},
-		{"single: true; class_rounds: 1; class_target: labels; metric: auc; exchange: halo; sums: float32", false, 1.7, 2 * 7, 7},
-		{"single: true; class_rounds: 2; class_target: residual; random_features: 80; metric: auc; exchange: halo", false, 1.6, -1, -1},
-		{"single: true; epsilon: 4; class_target: labels", true, 2, 2 * 7, 2 * 7},
+		{"class_rounds: 1; class_target: labels; hops: 2; exchange: halo; rows: float32; sums: float32", true, 1.31, 2 * 7, 7},
+		{"class_target: labels; hops: 2; exchange: halo; rows: int4", false, 3, 3 * 2 * 7, 3 * 7},
+		{"class_rounds: 1; class_target: labels; metric: auc; hops: 2; exchange: halo; sums: float32", false, 1.7, 2 * 7, 7},
+		{"class_rounds: 2; class_target: residual; random_features: 80; metric: auc; hops: 2; exchange: halo", false, 1.8, -1, -1},
+		{"epsilon: 4; class_target: labels", true, 2, 2 * 7, 2 * 7},
 		{"method: layer-wise; rounds: 4; model: gcn; encoder: raw; hidden: 12; exchange: halo; keep_last: true", false, 8, 600 + 2 + 12, 600 + 12},
-		{"single: true", false, 20, 4 * 2 * 6, 4 * 6},
-		{"single: true; rounds_alone: 0", false, 20, 4*2*6 + 3*2*6, 4 * 6},
-		{"single: true; rounds_alone: 3", false, 20, 2 * 7, 7},
+		{"", false, 20, 3 * 6 * 7, 4 * 6},
 		{"method: full-batch; model: gcn; hidden: 8; layers: 2; rounds: 3; exchange: halo", false, 12, 600 + 1 + (3+5)*7, 600 + (3+5)*7},
 		{"method: full-batch; model: gat; heads: 2; hidden: 8; layers: 2; rounds: 3; fetch: sar; eval_every: 2", false, 12, 600 + (6+4)*7, 600 + (6+4)*7},
 		{"method: full-batch; model: sage; hidden: 8; layers: 3; rounds: 3; norm: batch; boundary: sample:0.5", false, 6, -1, -1},
@@ -50,7 +48,7 @@ func TestSentAsDisclosed(t *testing.T) {
 		{"method: full-batch; task: links; model: sage; hidden: 8; rounds: 3; negatives_from: near; negatives: 2; rows: int8", false, 12, -1, -1},
 	} {
 		t.Run(c.given, func(t *testing.T) {
-			l := contested(t, 3, "")
+			l := ofSites(t, 3, "")
 			l.Plan = read(t, strings.ReplaceAll(c.given, "; ", "\n")+"\ntransport: memory")
 			r, err := l.Train(t.Context())
 			if err != nil {
@@ -62,7 +60,7 @@ func TestSentAsDisclosed(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				one := d.Runs[0]
+				one := d
 				bound += one.Bytes
 				if sent := r.Peers[rank].Counts; sent.Total() > one.Bytes {
 					t.Errorf("site %d sent %d bytes (%+v), must be at most %d", rank, sent.Total(), sent, one.Bytes)

@@ -33,7 +33,7 @@ func TestMovedLayers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if sent, most := r.Peers[q].Total(), d.Runs[0].Bytes; sent > most {
+				if sent, most := r.Peers[q].Total(), d.Bytes; sent > most {
 					t.Errorf("%s, drawn %v: peer %d sent %d bytes, must be at most %d", settings, drawn, q, sent, most)
 				}
 				for i := range s.Owned {

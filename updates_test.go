@@ -12,7 +12,7 @@ func TestNarrowUpdatesAreSummedAlike(t *testing.T) {
 	for _, updates := range []string{"updates: int16", "updates: int8; local_steps: 3", "updates: int4; local_steps: 3", "updates: auto"} {
 		var first []float32
 		for k, ways := range []string{"secure_sums: off; transport: memory", "secure_sums: on; transport: memory", "secure_sums: on; transport: libp2p"} {
-			l := contested(t, 3, "")
+			l := ofSites(t, 3, "")
 			l.Plan = read(t, strings.ReplaceAll("method: layer-wise; rounds: 5; model: gcn; encoder: pca:8; hidden: 12; sums: int16; rows: int8; "+updates+"; "+ways, "; ", "\n"))
 			r, err := l.Train(t.Context())
 			if err != nil {

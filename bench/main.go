@@ -51,7 +51,6 @@ var experiments = []struct {
 }{
 	{attack.About, attack.Command},
 	{attack.AboutInfer, attack.CommandInfer},
-	{results.AboutCandidates, results.CommandCandidates},
 	{results.AboutDefaults, results.CommandDefaults},
 	{compare.About, compare.Command},
 	{cover.About, cover.Command},

@@ -17,26 +17,17 @@ import (
 	"github.com/heddle-gnn/heddle/traffic"
 )
 
-// Disclosure is what a site sends in a run by a plan.
+// Disclosure is what a site sends in a run by a plan, or in its runs by several seeds, which are counted together.
 type Disclosure struct {
 	Plan  plan.Plan
-	Runs  []Run // by the plan, or of class-means by each candidate, one after the other
-	Reads []int // by member: nodes of this site that it reads
+	Sends []Line
+	Node  float64 // numbers that are sent of a node to a member that reads it
+	Fresh float64 // of them, those that are not merely sums of such numbers over neighbours
+	Bytes int64   // that this site sends at most, unless something is sent again after a failure
 
+	Reads  []int // by member: nodes of this site that it reads
 	Nodes  int   // of this site that any other member reads
 	Stored []int // the values that the row of each of them stores, ascending
-}
-
-// Run is a run by one plan, or its runs by several seeds, which are counted together.
-type Run struct {
-	Name   string // of the candidate; empty: there is but one plan
-	Sets   string // what it sets of model and training
-	Plan   plan.Plan
-	Sends  []Line
-	Node   float64 // numbers that are sent of a node to a member that reads it
-	Fresh  float64 // of them, those that are not merely sums of such numbers over neighbours
-	Bytes  int64   // that this site sends at most, unless something is sent again after a failure
-	Barred error   // why the data or the policy rule it out; nil: nothing does
 }
 
 // Line is what a site sends of one kind, over a whole run.
@@ -53,30 +44,11 @@ type Line struct {
 func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 	d := &Disclosure{Plan: p, Reads: make([]int, own.Parts)}
 	d.reach(p, own)
-	run := func(p plan.Plan) (Run, error) {
-		lists, err := sent(p, own)
-		return d.run(p, own, lists), err
-	}
-	if !p.Contest() {
-		one, err := run(p)
-		d.Runs = []Run{one}
-		return d, err
-	}
-	all, err := p.CandidatesFor(own)
+	lists, err := sent(p, own)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range all {
-		one := Run{Plan: c.Plan}
-		if c.Fault == nil {
-			one, err = run(c.Plan)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Name, err)
-		}
-		one.Name, one.Sets, one.Barred = c.Name, c.Sets, c.Fault
-		d.Runs = append(d.Runs, one)
-	}
+	d.count(own, lists...)
 	return d, nil
 }
 
@@ -93,30 +65,30 @@ func OfModel(p plan.Plan, m *nn.Model, card modelfile.Card, own *shard.Shard) (*
 		}
 		d.reach(p, own)
 	} else {
-		d.count(own)
+		d.countBoundary(own)
 	}
-	d.Runs = []Run{d.run(q, own, []traffic.List{traffic.Inference(c, m, own.X.Sparse != nil, traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Types: own.Types.Count(), Secure: q.Secure(own.Parts)})})}
+	members := traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Types: own.Types.Count(), Secure: q.Secure(own.Parts)}
+	d.count(own, traffic.Inference(c, m, own.X.Sparse != nil, members))
 	return d, nil
 }
 
-// run returns a run by p in which one of some lists is sent.
-func (d *Disclosure) run(p plan.Plan, own *shard.Shard, lists []traffic.List) Run {
+// count counts what is sent in a run in which one of some lists is sent.
+func (d *Disclosure) count(own *shard.Shard, lists ...traffic.List) {
 	gives := int64(0)
 	for _, n := range d.Reads {
 		gives += int64(n)
 	}
-	r := Run{Plan: p, Sends: union(lists)}
 	for _, l := range lists {
+		d.Sends = merged(d.Sends, linesOf(l))
 		node, fresh := l.OfNode()
-		r.Node, r.Fresh = max(r.Node, node), max(r.Fresh, fresh)
-		r.Bytes = max(r.Bytes, l.SiteBytes(own.Rank, int64(own.Parts), gives, int64(own.Halo())))
+		d.Node, d.Fresh = max(d.Node, node), max(d.Fresh, fresh)
+		d.Bytes = max(d.Bytes, l.SiteBytes(own.Rank, int64(own.Parts), gives, int64(own.Halo())))
 	}
-	seeds := int64(max(1, p.Runs)) // other seeds may make other numbers of the same row
-	r.Node, r.Fresh, r.Bytes = r.Node*float64(seeds), r.Fresh*float64(seeds), r.Bytes*seeds
-	for k := range r.Sends {
-		r.Sends[k].Times, r.Sends[k].Sum = r.Sends[k].Times*seeds, r.Sends[k].Sum*seeds
+	seeds := int64(max(1, d.Plan.Runs)) // other seeds may make other numbers of the same row
+	d.Node, d.Fresh, d.Bytes = d.Node*float64(seeds), d.Fresh*float64(seeds), d.Bytes*seeds
+	for k := range d.Sends {
+		d.Sends[k].Times, d.Sends[k].Sum = d.Sends[k].Times*seeds, d.Sends[k].Sum*seeds
 	}
-	return r
 }
 
 // reach counts who may read which rows of own in a run by p.
@@ -124,12 +96,12 @@ func (d *Disclosure) reach(p plan.Plan, own *shard.Shard) {
 	if p.Method == plan.MiniBatch || p.Task.Links() && p.NegativesFrom == "all" {
 		d.countAll(own)
 	} else {
-		d.count(own)
+		d.countBoundary(own)
 	}
 }
 
-// count counts who reads which rows of own.
-func (d *Disclosure) count(own *shard.Shard) {
+// countBoundary counts who reads which rows of own.
+func (d *Disclosure) countBoundary(own *shard.Shard) {
 	read := make([]bool, own.Owned)
 	for q, nodes := range own.Boundary {
 		d.Reads[q] = len(nodes)
@@ -184,15 +156,14 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 		Norm: p.NormByFeatures(own)}
 	members.Train = own.Nodes - int64(own.Owned) + int64(len(own.NodesIn(graph.Train)))
 	switch {
-	case p.InClosedForm():
+	case p.Method == plan.ClassMeans:
 		c, err := p.ClosedForm(own)
 		if err != nil {
 			return nil, err
 		}
-		some, all := c.Residual(0, 1), c.Residual(1, 1) // as few or as many nodes have labels
-		lists := []traffic.List{traffic.ClassMeans(c, members, some)}
-		if some != all {
-			lists = append(lists, traffic.ClassMeans(c, members, all))
+		lists := traffic.ClassMeans(c, members, 0)
+		if c.Residual(0, 1) != c.Residual(1, 1) { // as few or as many nodes have labels
+			lists = append(lists, traffic.ClassMeans(c, members, 1)...)
 		}
 		return lists, nil
 	case p.Method == plan.LayerWise && p.Task.Links():
@@ -246,33 +217,6 @@ func linksLike(p plan.Plan, own *shard.Shard) (int64, error) {
 		return 0, err
 	}
 	return int64(len(cut.Links)) * own.Nodes / int64(own.Owned), nil
-}
-
-// union returns the lines of several lists: what is in more than one of them as often, and of as many numbers, as in
-// any.
-func union(lists []traffic.List) (all []Line) {
-	for _, l := range lists {
-		all = merged(all, linesOf(l))
-	}
-	return all
-}
-
-// Tried returns the runs that nothing rules out; if the policy rules out all of them, those that it judged.
-func (d *Disclosure) Tried() (all []Run) {
-	judged := slices.Clone(d.Runs)
-	allowed := func(r Run) bool { return r.Barred == nil }
-	if slices.ContainsFunc(judged, allowed) {
-		return slices.DeleteFunc(judged, func(r Run) bool { return !allowed(r) })
-	}
-	return slices.DeleteFunc(judged, func(r Run) bool { return len(r.Sends) == 0 })
-}
-
-// Union returns what any of the tried runs sends.
-func (d *Disclosure) Union() (all []Line) {
-	for _, r := range d.Tried() {
-		all = merged(all, r.Sends)
-	}
-	return all
 }
 
 // merged returns the lines of both: of those in both the larger numbers.
@@ -336,41 +280,9 @@ func (d *Disclosure) PerStored(numbers float64) float64 {
 	return numbers / float64(max(1, d.Median()))
 }
 
-// Total returns what all tried runs together send of a node, and the bytes that this site sends at most.
-func (d *Disclosure) Total() (sum Run) {
-	for _, r := range d.Tried() {
-		sum.Node, sum.Fresh, sum.Bytes = sum.Node+r.Node, sum.Fresh+r.Fresh, sum.Bytes+r.Bytes
-	}
-	if d.Plan.Contest() {
-		sum.Bytes = min(sum.Bytes, int64(float64(d.Plan.Budget)*1e6)*int64(max(1, d.Plan.Runs)))
-	}
-	return sum
-}
-
-// Judge returns an error unless policy allows the plan: of class-means, unless it allows any of the candidates. The others
-// are ruled out, and what earlier candidates send of a node counts for later ones.
+// Judge returns an error unless policy allows the plan.
 func (d *Disclosure) Judge(policy admission.Policy) error {
-	var errs []error
-	before, allowed := 0.0, 0
-	for i := range d.Runs {
-		r := &d.Runs[i]
-		if r.Barred != nil {
-			continue
-		}
-		judged := r.Plan.Judged()
-		judged.Numbers = d.PerStored(before + r.Fresh)
-		if r.Barred = policy.Check(judged); r.Barred == nil {
-			allowed, before = allowed+1, before+r.Fresh
-			continue
-		}
-		if r.Name != "" {
-			errs = append(errs, fmt.Errorf("%s: %w", r.Name, r.Barred))
-		} else {
-			errs = append(errs, r.Barred)
-		}
-	}
-	if allowed > 0 {
-		return nil
-	}
-	return errors.Join(errs...)
+	judged := d.Plan.Judged()
+	judged.Numbers = d.PerStored(d.Fresh)
+	return policy.Check(judged)
 }

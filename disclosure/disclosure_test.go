@@ -54,7 +54,7 @@ func of(t *testing.T, text string, own *shard.Shard) *Disclosure {
 // others read.
 func TestStored(t *testing.T) {
 	own := parts(t)[1]
-	d := of(t, "experimental: {single: true}", own)
+	d := of(t, "", own)
 	read, values := map[int32]bool{}, []int(nil)
 	for _, nodes := range own.Boundary {
 		for _, i := range nodes {
@@ -71,7 +71,7 @@ func TestStored(t *testing.T) {
 	}
 	dense := *own
 	dense.X = graph.Features{Dense: own.X.Sparse.Dense()}
-	if got := of(t, "experimental: {single: true}", &dense); !slices.Equal(got.Stored, values) {
+	if got := of(t, "", &dense); !slices.Equal(got.Stored, values) {
 		t.Errorf("dense rows store %d values, must be %d", got.Stored, values)
 	}
 	wide := *own
@@ -79,16 +79,16 @@ func TestStored(t *testing.T) {
 	for i := range own.Owned {
 		copy(wide.X.Dense.Row(i), dense.X.Dense.Row(i))
 	}
-	if got := of(t, "experimental: {single: true}", &wide); got.PerStored(9) != d.PerStored(9) {
+	if got := of(t, "", &wide); got.PerStored(9) != d.PerStored(9) {
 		t.Errorf("columns without a value change the judgement: %v, must be %v", got.PerStored(9), d.PerStored(9))
 	}
 	alone := shard.Whole(dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 90, Train: 0.1, Val: 0.1}, rng.New(2)))
-	if got := of(t, "experimental: {single: true}", alone); got.Nodes != 0 || got.PerStored(9) != 0 || got.Runs[0].Bytes != 0 {
-		t.Errorf("a site that nobody reads from discloses %+v", got.Runs[0])
+	if got := of(t, "", alone); got.Nodes != 0 || got.PerStored(9) != 0 || got.Bytes != 0 {
+		t.Errorf("a site that nobody reads from discloses %+v", got)
 	}
 }
 
-// TestJudge: numbers are judged by stored values, and those of earlier candidates count for later ones.
+// TestJudge: numbers are judged by stored values.
 func TestJudge(t *testing.T) {
 	own := parts(t)[0]
 	policy := admission.Policy{Encoders: []string{"raw", "mlp", "pca", "classes"}, LayerOutputs: []string{"hidden"}, Methods: []string{"class-means", "layer-wise"}, MinMembers: 2}
@@ -103,60 +103,15 @@ func TestJudge(t *testing.T) {
 	if err := one.Judge(policy); err == nil || !strings.HasPrefix(err.Error(), "policy.max_numbers: ") {
 		t.Errorf("one number too many: %v", err)
 	}
-	if len(one.Union()) == 0 || one.Total().Fresh != 16 {
+	if len(one.Sends) == 0 || one.Fresh != 16 {
 		t.Error("a refused plan must still be shown")
-	}
-
-	tried := of(t, "method: class-means", own)
-	first := slices.IndexFunc(tried.Runs, func(r Run) bool { return r.Barred == nil && r.Fresh > 0 }) // those before it send no rows
-	policy.MaxNumbers = tried.PerStored(tried.Runs[first].Fresh)
-	if err := tried.Judge(policy); err != nil {
-		t.Fatal(err)
-	}
-	names := []string{}
-	for _, r := range tried.Tried() {
-		if r.Fresh > 0 {
-			names = append(names, r.Name)
-		}
-	}
-	if want := []string{tried.Runs[first].Name}; !slices.Equal(names, want) {
-		t.Errorf("%v are tried, must be %v: the numbers of the first one are all that is allowed", names, want)
-	}
-	policy.Methods = []string{"layer-wise"}
-	tried = of(t, "method: class-means", own)
-	fitting := 0
-	for _, r := range tried.Runs {
-		if r.Barred == nil {
-			fitting++
-		}
-	}
-	if err := tried.Judge(policy); err == nil || strings.Count(err.Error(), "policy.methods") != fitting || fitting < 5 {
-		t.Errorf("no candidate is allowed, of %d that fit the data: %v", fitting, err)
 	}
 }
 
-// TestUnion: what class-means discloses has every line of every candidate, of as many numbers.
-func TestUnion(t *testing.T) {
-	d := of(t, "method: class-means\nexperimental: {budget: 1}", parts(t)[2])
-	all := d.Union()
-	bytes := int64(0)
-	for _, r := range d.Runs {
-		if len(r.Sends) == 0 && r.Barred == nil {
-			t.Errorf("%s sends nothing", r.Name)
-		}
-		for _, l := range r.Sends {
-			k := slices.IndexFunc(all, l.alike)
-			if k < 0 || all[k].Most < l.Most || all[k].Least > l.Least || all[k].Times < l.Times || all[k].Sum < l.Sum {
-				t.Errorf("%s: %+v is not in the union", r.Name, l)
-			}
-		}
-		bytes += r.Bytes
-	}
-	if sum := d.Total(); bytes < 1e6 || sum.Bytes != 1e6 {
-		t.Errorf("at most %d bytes, must be the budget, as %d are more", sum.Bytes, bytes)
-	}
+// TestLinesByKind: rows come before sums.
+func TestLinesByKind(t *testing.T) {
 	kinds := []traffic.Kind{}
-	for _, l := range all {
+	for _, l := range of(t, "method: class-means", parts(t)[2]).Sends {
 		if !slices.Contains(kinds, l.Kind) {
 			kinds = append(kinds, l.Kind)
 		} else if kinds[len(kinds)-1] != l.Kind {

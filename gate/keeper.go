@@ -97,8 +97,6 @@ func (k *Keeper) Event(e train.Event) {
 		return
 	}
 	switch e.Kind {
-	case train.CandidateBegin: // whose bytes are counted from 0
-		k.sent = comm.Counts{}
 	case train.RoundEnd:
 		if k.rounds = e.Round + 1; time.Since(k.written) >= time.Minute {
 			k.Left(e.Sent, e.StageName, k.rounds)

@@ -176,7 +176,7 @@ func specs(t *testing.T) map[string]nn.Spec {
 		"features":     {Rounds: 1},
 		"coarse means": {Rounds: 2, Hops: 2, Coarse: 6},
 		"own exact":    {Rounds: 2, Hops: 2, AllHops: true, Coarse: 6, OwnExact: true},
-		"alone":        {Rounds: 4, Hops: 2, AllHops: true, Mean: true, LogitHops: 2, Residual: true, Coarse: 6, Alone: 2, WithholdFew: true},
+		"alone":        {Rounds: 4, Hops: 2, AllHops: true, Mean: true, LogitHops: 2, Residual: true, Coarse: 6, Alone: 2},
 	} {
 		all[name] = nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Closed: &form, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3, L2Norm: true}}
 	}

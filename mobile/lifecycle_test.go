@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-const settings = "experimental: {single: true, peer_timeout: 2s}"
+const settings = "experimental: {peer_timeout: 2s}"
 
 // TestCycles: a device that is started and stopped again and again, at any point of connecting, leaves no goroutine, no socket
 // and no file open, and each Stop has ended its run soon. HEDDLE_LONG=1 has 1,000 cycles.

@@ -34,7 +34,7 @@ func (p Plan) classColumns(t task) (c *closedform.Config, why string) {
 		return nil, "with inductive the graphs of training and of prediction would each need their own"
 	}
 	c = &closedform.Config{Seed: p.Seed, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: p.metric(t), RowNorm: p.rowNorm(t),
-		Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4, HopsKept: "all", Random: 128, Shrink: 3, MinClass: p.MinClass,
+		Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4, Random: 128, Shrink: 3, MinClass: p.MinClass,
 		Lambdas: closedform.Lambdas(), Exchange: Auto,
 		Sums: p.Sums, Rows: p.coding()}
 	c.ClassWeights, c.Balanced = p.classWeights(t, &faults{})
@@ -54,6 +54,6 @@ func layoutOf(c *closedform.Config) *closed.Layout {
 	if c == nil {
 		return nil
 	}
-	l := c.Layout(false)
+	l := c.Layout()
 	return &l
 }

@@ -99,18 +99,6 @@ func (p Plan) Check(shards []*shard.Shard) error {
 		errs.add("inductive must be false (got true): the nodes of %s have no features, only numbers, so that nothing "+
 			"is learned of nodes that are absent while training", first.Name)
 	}
-	if p.Contest() {
-		if m := p.metric(p.taskOf(first)); m.OfOrder() {
-			errs.add("metric must be accuracy or macro-f1 with method class-means (got %s): what its plans gain is compared with their bytes", m)
-		} else if m.OfNumbers() && m != "r2" {
-			errs.add("metric must be r2 with method class-means (got %s): what its plans gain is compared with their bytes", m)
-		}
-		if errors.Join(errs...) == nil {
-			_, err := p.CandidatesFor(first)
-			errs = append(errs, err)
-		}
-		return errors.Join(errs...)
-	}
 	if bare && !slices.Contains([]string{"raw", "classes", "embedding"}, p.Encoder.Kind) {
 		errs.add("encoder must be raw or embedding:K (got %s): the nodes of %s have no features, only numbers", p.Encoder, first.Name)
 	}
@@ -159,9 +147,6 @@ func (p Plan) ClosedForm(s *shard.Shard) (closedform.Config, error) {
 func (p Plan) Identify(s *shard.Shard) ([32]byte, error) { return p.identify(p.taskOf(s)) }
 
 func (p Plan) identify(t task) ([32]byte, error) {
-	if p.Contest() {
-		return p.identifyCandidates(t)
-	}
 	if p.Method == FullBatch {
 		c, err := p.endToEndConfig(t)
 		return c.Fingerprint(), err
@@ -170,7 +155,7 @@ func (p Plan) identify(t task) ([32]byte, error) {
 		c, err := p.sampledConfig(t)
 		return c.Fingerprint(), err
 	}
-	if p.InClosedForm() {
+	if p.Method == ClassMeans {
 		c, err := p.closedFormConfig(t)
 		return c.Fingerprint(), err
 	}
@@ -196,6 +181,9 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 		Hops: q.Hops, Lambdas: closedform.Lambdas()}
 	if t.Numbered {
 		c.Adjacent = min(t.Features, closed.MostAdjacent)
+	}
+	if c.Few = !t.Numbered && t.Features <= closedform.MostFew && q.Leaves == 0 && q.Epsilon == 0; q.RowNorm == Auto {
+		c.RowNorm = Auto
 	}
 	q.fill(&c)
 	if q.Leaves > 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// Defaults returns the default settings for the Method, Single, Task, Model and Decoder of ask; its other fields are ignored.
-// An empty Method is class-means, an empty Task auto, an empty Model gcn, an empty Decoder dot.
+// Defaults returns the default settings for the Method, Task, Model, Decoder, Epsilon and Leaves of ask; its other
+// fields are ignored. An empty Method is class-means, an empty Task auto, an empty Model gcn, an empty Decoder dot.
 func Defaults(ask Plan) Plan {
 	var p Plan
 	for _, s := range settings() {
@@ -29,9 +29,9 @@ func Defaults(ask Plan) Plan {
 	switch p.Method {
 	case ClassMeans:
 		// docs/adr/0040-rounds-of-class-means.md
-		p.Single, p.Layers, p.Encoder, p.Rows, p.Sums = ask.Single, 1, Encoder{Kind: "classes"}, "int8", Auto
-		if p.Single {
-			p.RowNorm, p.Hops = Auto, 2
+		p.Layers, p.Encoder, p.Rows, p.Sums, p.RowNorm, p.Hops = 1, Encoder{Kind: "classes"}, "int8", Auto, Auto, 6
+		if ask.Epsilon > 0 || ask.Leaves > 0 {
+			p.Hops = 2 // each hop has noise of its own, or is another message of a phone
 		}
 	case LayerWise:
 		p.Norm, p.RowNorm = "layer", Auto

@@ -72,7 +72,7 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 	}
 	switch {
 	case m.Spec.Closed != nil:
-		q.Method, q.Single = ClassMeans, true
+		q.Method = ClassMeans
 	case c.Layerwise:
 		q.Method = LayerWise
 	default:

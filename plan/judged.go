@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -10,25 +9,10 @@ import (
 	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
-// Allowed returns an error unless policy allows p or, if p compares candidates, any of the
-// candidates. The others are not tried.
-func (p Plan) Allowed(policy admission.Policy) error {
-	var errs []error
-	for _, c := range p.Candidates() {
-		err := c.Plan.Allowed(policy)
-		if err == nil {
-			return nil
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
-	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	return policy.Check(p.Judged())
-}
+// Allowed returns an error unless policy allows p.
+func (p Plan) Allowed(policy admission.Policy) error { return policy.Check(p.Judged()) }
 
-// Judged returns what a site's policy checks of p, which compares no candidates. The number of
-// values that rows store is not known.
+// Judged returns what a site's policy checks of p. The number of values that rows store is not known.
 func (p Plan) Judged() admission.Plan {
 	j := admission.Plan{Method: p.Method, Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Rows: p.Rows, Layers: p.Layers,
 		Hops: p.Hops, Rounds: p.Rounds, Members: len(p.Members)}
@@ -46,9 +30,9 @@ func (p Plan) Judged() admission.Plan {
 		j.InSum = 1
 	}
 	switch {
-	case p.InClosedForm():
+	case p.Method == ClassMeans:
 		// The plan does not say how many features there are: as many as have the most rounds.
-		j.Rounds = closedform.Config{Features: math.MaxInt, ClassRounds: p.ClassRounds, Alone: p.RoundsAlone, Hops: p.Hops,
+		j.Rounds = closedform.Config{Features: math.MaxInt, ClassRounds: p.ClassRounds, Hops: p.Hops,
 			Epsilon: p.Epsilon}.MostRounds()
 		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
 	}

@@ -31,20 +31,19 @@ var judgements = []judgement{
 	{"encoder", "method: layer-wise\nencoder: raw", "encoder: raw", "policy.encoders", func(p *admission.Policy) { p.Encoders = []string{"pca:200", "classes"} }},
 	{"layer_output", "method: layer-wise\nmodel: gcn\nlayer_output: logits", "layer_output: logits", "policy.layer_outputs", func(p *admission.Policy) { p.LayerOutputs = []string{"hidden"} }},
 	{"layers", "method: layer-wise\nlayers: 3", "layers: 3", "policy.max_layers", func(p *admission.Policy) { p.MaxLayers = 2 }},
-	{"hops", "single: true\nhops: 3", "hops: 3", "policy.max_hops", func(p *admission.Policy) { p.MaxHops = 2 }},
+	{"hops", "hops: 7", "hops: 7", "policy.max_hops", func(p *admission.Policy) { p.MaxHops = 6 }},
 	{"encoder", "method: layer-wise\nencoder: pca:300+classes", "encoder: pca:300+classes", "policy.encoders", func(p *admission.Policy) { p.Encoders = []string{"pca:200", "classes"} }},
 	{"rounds", "method: layer-wise\nrounds: 201", "rounds: 201", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 200 }},
-	{"class_rounds", "single: true\nclass_rounds: 7", "class_rounds: 7", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 6 }},
-	{"rounds_alone", "single: true\nrounds_alone: 6", "rounds_alone: 6", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 6 }},
+	{"class_rounds", "class_rounds: 7", "class_rounds: 7", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 6 }},
 	{"pca_passes", "method: layer-wise\npca_passes: 2", "pca_passes: 2", "policy.max_pca_passes", func(p *admission.Policy) { p.MaxPasses = 1 }},
-	{"leave_one_out", "single: true\nclass_target: labels\nleave_one_out: false", "leave_one_out: false", "policy.leave_one_out",
+	{"leave_one_out", "class_target: labels\nleave_one_out: false", "leave_one_out: false", "policy.leave_one_out",
 		func(p *admission.Policy) { p.LeaveOneOut = true }},
-	{"class_target", "single: true\nleave_one_out: auto\nclass_target: residual", "class_target: residual", "policy.leave_one_out",
+	{"class_target", "leave_one_out: auto\nclass_target: residual", "class_target: residual", "policy.leave_one_out",
 		func(p *admission.Policy) { p.LeaveOneOut = true }},
 	{"rows", "method: layer-wise\nmodel: gcn\nrows: int8", "rows: int8", "policy.rows", func(p *admission.Policy) { p.Rows = []string{"float32"} }},
 	{"secure_sums", "method: layer-wise\nmodel: gcn\nsecure_sums: off", "secure_sums: off", "policy.min_members_in_sum", func(p *admission.Policy) { p.MinInSum = 3 }},
-	{"epsilon", "single: true\nepsilon: 8", "epsilon: 8", "policy.max_epsilon", func(p *admission.Policy) { p.MaxEpsilon = 4 }},
-	{"delta", "single: true\nepsilon: 4\ndelta: 0.01", "delta: 0.01", "policy.max_delta", func(p *admission.Policy) { p.MaxDelta = 1e-5 }},
+	{"epsilon", "epsilon: 8", "epsilon: 8", "policy.max_epsilon", func(p *admission.Policy) { p.MaxEpsilon = 4 }},
+	{"delta", "epsilon: 4\ndelta: 0.01", "delta: 0.01", "policy.max_delta", func(p *admission.Policy) { p.MaxDelta = 1e-5 }},
 	{"relays", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "roster.relays", nil},
 }
 
@@ -103,7 +102,7 @@ func TestEveryRule(t *testing.T) {
 // TestDeletedPrivacySettings: a plan with a setting of privacy that is no more is refused, and no other one is suggested.
 func TestDeletedPrivacySettings(t *testing.T) {
 	for _, text := range []string{"label_epsilon: 4", "colluding: 1", "clip_means: true", "least_in_sum: 3"} {
-		_, err := Read(sections("single: true\n"+text), nil, nil)
+		_, err := Read(sections(""+text), nil, nil)
 		name, _, _ := strings.Cut(text, ":")
 		if got := errorText(err); !strings.Contains(got, "unknown field \""+name+"\"") {
 			t.Errorf("%s: the error must be that the field is unknown (got %q)", text, got)

@@ -33,6 +33,7 @@ func (p Plan) fitLeaves(c *closedform.Config, errs *faults) {
 	if c.Target == closedform.Auto {
 		c.Target = "labels"
 	}
+	c.LastHop = true
 	if c.Random != 0 {
 		errs.add("random_features must be -1 or 0 with phones (got %d): a phone would send megabytes", c.Random)
 	}

@@ -10,7 +10,7 @@ import (
 // withLeaves returns a plan of a single closed form with so many members, each on a host of two, and the given settings.
 func withLeaves(t *testing.T, members int, settings string) Plan {
 	t.Helper()
-	p, err := Read(sections("single: true\n"+settings), nil, nil)
+	p, err := Read(sections(""+settings), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

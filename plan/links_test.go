@@ -18,7 +18,6 @@ func TestLinksLayerByLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for settings, must := range map[string]string{
-		"single: true":                          "single applies only to method class-means (got method layer-wise)",
 		"encoder: mlp":                          "task",
 		"method: class-means":                   "task: links applies only to method layer-wise",
 		"local_steps: 3":                        "local_steps must be 1",

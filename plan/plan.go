@@ -44,12 +44,6 @@ type Plan struct {
 	// layers at once, with the same result for any number of peers. mini-batch trains on sampled batches. The last two are for
 	// the machines of one owner: boundary rows are sent in every epoch.
 	Method string `yaml:"method" group:"model" default:"class-means" choices:"class-means, layer-wise, full-batch, mini-batch" rule:"policy.methods" help:"way to train"`
-	// One closed form with the settings of this plan, instead of several that are compared by validation. It follows from hops,
-	// row_norm, epsilon, phones, and from the experimental settings of a closed form.
-	Single bool `yaml:"single" experimental:"true" when:"method=class-means" default:"false" help:"one closed form instead of several"`
-	// Megabytes that all peers together may send for all closed forms that class-means compares, frame headers
-	// included, with or without a unit: 50, 50MB, 1.5GB, 900kB. What is sent again after a failure is not counted.
-	Budget Megabytes `yaml:"budget" experimental:"true" when:"method=contest" default:"50" bounds:"(0, )" help:"MB that all plans tried may send together"`
 	// Every random choice follows from the seed, except the noise of epsilon.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. With auto, labels are
@@ -79,7 +73,7 @@ type Plan struct {
 	Hidden int `yaml:"hidden" when:"method=trained" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
 	// Aggregations before a layer; of appnp and sign, in total. With class-means, 0 uses each node's own features
 	// only, and no row is sent.
-	Hops int `yaml:"hops" when:"method=single,trained model=hops" default:"1" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations before a layer"`
+	Hops int `yaml:"hops" when:"method=class-means,trained model=hops" default:"1" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations before a layer"`
 	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
 	// than 0.
 	Alpha float32 `yaml:"alpha" when:"method=trained model=restart" experimental:"true" default:"0" bounds:"[0, 1]" help:"restart probability of each hop"`
@@ -94,10 +88,11 @@ type Plan struct {
 	// Whether a layer's input is added to its output.
 	Residual bool `yaml:"residual" when:"method=trained" help:"residual connections"`
 	// Norm by which each node's features are divided before training: l1 is the sum of their absolute
-	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much. Except with
-	// class-means it is l2 only with more than 64 columns, if no value of any site is below 0 and most nodes have two or more
+	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much. With class-means of
+	// up to 64 columns it is what validates better of the two. With the other methods it is l2 only with more than 64 columns,
+	// if no value of any site is below 0 and most nodes have two or more
 	// other than 0, in at most half of the columns (a sum over the sites counts them); with init it is that of the model file.
-	RowNorm string `yaml:"row_norm" when:"method=single,trained" default:"none" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
+	RowNorm string `yaml:"row_norm" when:"method=class-means,trained" default:"none" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
 	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
 	// labels are not an input.
 	LabelInputs float32 `yaml:"label_inputs" when:"method=full-batch" default:"0" bounds:"[0, 1)" help:"fraction of training labels that are input"`
@@ -209,46 +204,35 @@ type Plan struct {
 
 	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
 	// residual; with epsilon 4, and one for each hop.
-	ClassRounds int `yaml:"class_rounds" when:"method=single" experimental:"true" to:"ClassRounds" group:"closed form" default:"0" bounds:"[0, 20]" rule:"policy.max_rounds" help:"rounds of class means at most; 0: auto"`
+	ClassRounds int `yaml:"class_rounds" when:"method=class-means" experimental:"true" to:"ClassRounds" group:"closed form" default:"0" bounds:"[0, 20]" rule:"policy.max_rounds" help:"rounds of class means at most; 0: auto"`
 	// What a round after the first learns from: labels takes the class means of soft labels, residual
 	// what the logits so far leave of the training labels. auto: residual if a fifth of all nodes is in
 	// training, or a node may have several classes.
-	ClassTarget string `yaml:"class_target" when:"method=single" experimental:"true" to:"Target" default:"auto" choices:"auto, labels, residual" rule:"policy.leave_one_out" help:"what a round after the first learns from"`
+	ClassTarget string `yaml:"class_target" when:"method=class-means" experimental:"true" to:"Target" default:"auto" choices:"auto, labels, residual" rule:"policy.leave_one_out" help:"what a round after the first learns from"`
 	// Whether a node's own part is taken out of the means that its row is compared with. Rows that
 	// travel would tell the class of a training node otherwise. auto: true with class_target labels.
-	LeaveOneOut string `yaml:"leave_one_out" when:"method=single" experimental:"true" to:"LeaveOut" default:"auto" choices:"auto, true, false" rule:"policy.leave_one_out" help:"own part of the means left out of a row"`
-	// Which aggregates the closed form reads: those of the last hop, or of all hops. auto: all with
-	// class_target residual.
-	HopsKept string `yaml:"hops_kept" when:"method=single" experimental:"true" to:"HopsKept" default:"auto" choices:"auto, last, all" help:"hops whose aggregates are read"`
+	LeaveOneOut string `yaml:"leave_one_out" when:"method=class-means" experimental:"true" to:"LeaveOut" default:"auto" choices:"auto, true, false" rule:"policy.leave_one_out" help:"own part of the means left out of a row"`
 	// Random Fourier features that each round adds; nothing travels for them but their part of the sums
 	// of the closed form. At most 32 for each column that the round reads. -1: 256 with class_target
 	// residual, else 0.
-	RandomFeatures int `yaml:"random_features" when:"method=single" experimental:"true" to:"Random" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round; -1: auto"`
+	RandomFeatures int `yaml:"random_features" when:"method=class-means" experimental:"true" to:"Random" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round; -1: auto"`
 	// What is added to the variance of each feature, in units of their mean, before class means are
 	// divided by it.
-	Shrink float32 `yaml:"shrink" when:"method=single" experimental:"true" to:"Shrink" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
+	Shrink float32 `yaml:"shrink" when:"method=class-means" experimental:"true" to:"Shrink" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
 	// Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row tells at
 	// most half of what it takes to name the columns of these values. It applies to sparse features. Where
 	// no edge connects the sites, no row crosses, and none is rounded.
-	CoarseRows bool `yaml:"coarse_rows" when:"method=single" experimental:"true" to:"Coarse" default:"true" help:"coarser rows of nodes with few values"`
-	// First rounds of class means that use each node's own features only: no row crosses in them, so that what
-	// other sites receive tells less of features. class_rounds is then one more, unless it is given. -1: 2 of 6 with
-	// class_target residual of classes and more than 64 features, else 0. After them logits alone cross with residuals, and no columns.
-	RoundsAlone int `yaml:"rounds_alone" when:"method=single" experimental:"true" to:"Alone" default:"-1" bounds:"[-1, 19]" rule:"policy.max_rounds" help:"first rounds in which no row crosses; -1: auto"`
-	// Whether rows of nodes with at most five values other than 0 are withheld: zeros are sent in their place.
-	// class-means sets it in all plans it compares but the usual one and, of more than 64 features, plan residual. Where edges connect the sites, only one
-	// of these two sends rows: rows of several runs together could give such a node back.
-	WithholdFew bool `yaml:"withhold_few" when:"method=single" experimental:"true" to:"WithholdFew" help:"no rows of nodes with at most five values"`
+	CoarseRows bool `yaml:"coarse_rows" when:"method=class-means" experimental:"true" to:"Coarse" default:"true" help:"coarser rows of nodes with few values"`
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
 	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=classes,pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
 
 	// Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an edge's
 	// presence better than this ε says, at the delta of the run. Each node's sum of its neighbours' rows
 	// then has noise, in hops rounds of their own, and nothing else is learned from edges. 0: no noise.
-	Epsilon float64 `yaml:"epsilon" to:"Epsilon" group:"privacy" when:"method=single" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"privacy of edges: epsilon of the run; 0: none"`
+	Epsilon float64 `yaml:"epsilon" to:"Epsilon" group:"privacy" when:"method=class-means" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"privacy of edges: epsilon of the run; 0: none"`
 	// Probability with which the guarantee of epsilon may fail; choose it well below one over the number
 	// of edges.
-	Delta float64 `yaml:"delta" to:"Delta" when:"method=single" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"delta of epsilon"`
+	Delta float64 `yaml:"delta" to:"Delta" when:"method=class-means" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"delta of epsilon"`
 
 	// Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a
 	// scale per row or column. With epsilon rows are whole numbers, sent as float32.
@@ -319,7 +303,7 @@ type Plan struct {
 	// Phones that may take part as leaves: members without a place in the list, with a graph of their own each, which
 	// send shares of their numbers to the members with leaf_addresses (docs/explanation/leaves.md). Other settings that
 	// are auto then take what a phone can send. 0: none.
-	Leaves int `yaml:"phones" when:"method=single" only:"join" default:"0" bounds:"[0, 4194304]" help:"phones that may take part as leaves; 0: none"`
+	Leaves int `yaml:"phones" when:"method=class-means" only:"join" default:"0" bounds:"[0, 4194304]" help:"phones that may take part as leaves; 0: none"`
 	// Leaves that a sum must have, or it goes without any. A sum over few tells something of each.
 	LeastLeaves int `yaml:"least_leaves" experimental:"true" when:"phones" only:"join" default:"20" bounds:"[2, 4194304]" help:"leaves that a sum must have, or it has none"`
 	// Leaves with which a sum closes at once; 0: as many as there may be.
@@ -346,19 +330,6 @@ type Member struct {
 
 	// Multiaddresses at which it collects shares of leaves; none: it does not. The first members do, two or more.
 	LeafAddresses []string `yaml:"leaf_addresses,omitempty"`
-}
-
-// Megabytes is a number of 10⁶ bytes. Its text may have a unit: kB, MB or GB.
-type Megabytes float32
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (m *Megabytes) UnmarshalText(text []byte) error {
-	x, err := ParseSize(string(text), 1e6)
-	if err != nil {
-		return fmt.Errorf("must be a number of MB, as 50, 50MB or 1.5GB (got %q)", text)
-	}
-	*m = Megabytes(x / 1e6)
-	return nil
 }
 
 // Mebibytes is a number of 2²⁰ bytes. Its text may have a unit, as ParseSize takes it.

@@ -121,7 +121,6 @@ func everyPlan(f func(p Plan)) {
 		}
 	}
 	f(Defaults(Plan{}))
-	f(Defaults(Plan{Single: true}))
 	f(Defaults(Plan{Method: FullBatch, Task: Task{Kind: "links"}}))
 	f(Defaults(Plan{Method: LayerWise, Task: Task{Kind: "links"}}))
 	for _, solver := range []string{"adamw", "sgd"} {
@@ -134,7 +133,7 @@ func everyPlan(f func(p Plan)) {
 // TestDefaults: what a method, a model and a task start from is sound, and comes back from its text.
 func TestDefaults(t *testing.T) {
 	everyPlan(func(p Plan) {
-		name := fmt.Sprint(p.Method, " ", p.Single, " ", p.Task, " ", p.Model, " ", p.Solver)
+		name := fmt.Sprint(p.Method, " ", p.Task, " ", p.Model, " ", p.Solver)
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -348,17 +347,17 @@ func leaves(at string, v reflect.Value, to map[string]string) {
 func TestEveryFieldHasASetting(t *testing.T) {
 	// What data decide, what papers fix, and what stays of a trainer that the program does not offer.
 	fixed := []string{"Lambdas", "Spec.Units", "Spec.SiteShares.Scale", "Spec.SiteShares.Temperature", "Task",
-		"Features", "Adjacent", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1",
+		"Features", "Adjacent", "LastHop", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1",
 		"Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns", "Spec.Decoder.Width",
 		"Spec.Decoder.Relations"}
 	data := task{Features: 30, Classes: 4, Relations: 6}
-	if c, err := Defaults(Plan{Single: true}).closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
+	if c, err := Defaults(Plan{}).closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
 		t.Errorf("nodes without features must have 30 columns (got %d): %v", c.Adjacent, err)
 	}
 	linked := data // of which edges are predicted
 	linked.Kind, linked.Links = target.Links, []string{"likes"}
 	config := func(p Plan, data task) (reflect.Value, bool) {
-		if p.InClosedForm() {
+		if p.Method == ClassMeans {
 			c, err := p.closedFormConfig(data)
 			return reflect.ValueOf(c), err == nil
 		}
@@ -380,7 +379,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		"link_time":    {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
-		if p.Contest() || p.Task.Links() {
+		if p.Task.Links() {
 			return // of plans that the others stand for
 		}
 		was, ok := config(p, data)
@@ -467,16 +466,16 @@ func TestClassWeights(t *testing.T) {
 		weights     []float32
 	}{
 		{"class_weights: [d=3, b=c=0.5]\nmethod: full-batch\npeers: 1", "", named, []float32{1, 0.5, 3}},
-		{"class_weights: [2=4]\nsingle: true", "", numbered, []float32{1, 1, 4}},
+		{"class_weights: [2=4]", "", numbered, []float32{1, 1, 4}},
 		{"class_weights: [d=3]\nmethod: full-batch", "", several, []float32{1, 1, 3}},
-		{"single: true\nclass_weights: [d=3]", "with method class-means if a node may have several classes", several, nil},
+		{"class_weights: [d=3]", "with method class-means if a node may have several classes", several, nil},
 		{"class_weights: [d=3]\nmethod: mini-batch", "where nodes have numbers", numbers, nil},
 		{"class_weights: [e=3]\nmethod: full-batch", `classes of the data, such as "a" (got "e")`, named, nil},
 		{"class_weights: [3=3]\nmethod: full-batch", `classes 0 to 2 (got "3")`, numbered, nil},
 		{"class_weights: [d=3, d=4]\nmethod: full-batch", `a class once (got "d" twice)`, named, nil},
 		{"class_weights: [d=x]\nmethod: full-batch", `CLASS=WEIGHT (got "d=x")`, named, nil},
 		{"class_weights: [d]\nmethod: full-batch", `CLASS=WEIGHT (got "d")`, named, nil},
-		{"class_weights: [d=0]\nsingle: true", "above 0", named, nil},
+		{"class_weights: [d=0]", "above 0", named, nil},
 		{"class_weights: [d=2, balanced]\nmethod: full-batch", `must be CLASS=WEIGHT (got "balanced")`, named, nil},
 	} {
 		p, err := Read(sections(c.text), nil, nil)
@@ -485,7 +484,7 @@ func TestClassWeights(t *testing.T) {
 		}
 		var weights []float32
 		switch {
-		case p.InClosedForm():
+		case p.Method == ClassMeans:
 			one, bad := p.closedFormConfig(c.data)
 			weights, err = one.ClassWeights, bad
 		case p.Method == LayerWise:

@@ -37,9 +37,6 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, err error) {
 	if ask.Method == "" && ask.Task.Links() {
 		ask.Method = LayerWise // class means have no links
 	}
-	if len(r.set(func(s Setting) bool { return s.Name == "single" })) == 0 {
-		ask.Single = len(r.set(func(s Setting) bool { return slices.Contains(s.Methods, "single") })) > 0
-	}
 	plan := Defaults(ask)
 	r.errs = nil
 	r.into(&plan, func(Setting) bool { return true })

@@ -126,7 +126,7 @@ func defaultsOf(s Setting) string {
 		by[value] = append(by[value], who)
 	}
 	for _, method := range []string{ClassMeans, LayerWise, FullBatch, MiniBatch} {
-		p := Defaults(Plan{Method: method, Single: true})
+		p := Defaults(Plan{Method: method})
 		if slices.ContainsFunc(s.when, func(c condition) bool { return c.setting == "method" && !c.holds(&p) }) {
 			continue
 		}

@@ -33,21 +33,21 @@ func TestEverySettingComesBack(t *testing.T) {
 // TestSections: an experimental setting stands under experimental, any other does not, and a fault has its position.
 func TestSections(t *testing.T) {
 	for text, want := range map[string]string{
-		"seed: 3\nbudget: 7":                                    "[2:1] budget must stand under experimental",
-		"seed: 3\nexperimental:\n  budget: 7\n  hops: 2":        "[4:3] experimental must hold experimental settings only (got hops)",
-		"experimental: {single: true, colour: red}":             "[1:30] experimental must hold experimental settings only (got colour)",
-		"experimental: 7":                                       "[1:1] experimental must be settings, a line each",
-		"experimental:":                                         "[1:1] experimental must be settings, a line each",
-		"experimental: {budget: 7}\nexperimental: {sums: int8}": "[2:1]",
-		"experimental: {members: []}":                           "(got members)",
+		"seed: 3\nsums: int8":                                    "[2:1] sums must stand under experimental",
+		"seed: 3\nexperimental:\n  sums: int8\n  hops: 2":        "[4:3] experimental must hold experimental settings only (got hops)",
+		"experimental: {colour: red}":                            "[1:16] experimental must hold experimental settings only (got colour)",
+		"experimental: 7":                                        "[1:1] experimental must be settings, a line each",
+		"experimental:":                                          "[1:1] experimental must be settings, a line each",
+		"experimental: {sums: auto}\nexperimental: {sums: int8}": "[2:1]",
+		"experimental: {members: []}":                            "(got members)",
 	} {
 		if _, err := Read([]byte(text), nil, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error must be %q (got %v)", text, want, err)
 		}
 	}
-	for _, text := range []string{"experimental: {budget: 7}", "experimental:\n  budget: 7\nseed: 1", "experimental:\n  budget: 7\n  sums: auto"} {
-		if p, err := Read([]byte(text), nil, nil); err != nil || p.Budget != 7 {
-			t.Errorf("%q: budget must be 7 (got %v)", text, err)
+	for _, text := range []string{"experimental: {sums: int8}", "experimental:\n  sums: int8\nseed: 1", "experimental:\n  sums: int8\n  shrink: 3"} {
+		if p, err := Read([]byte(text), nil, nil); err != nil || p.Sums != "int8" {
+			t.Errorf("%q: sums must be 7 (got %v)", text, err)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (p Plan) SumTerms(peers int) SumTerms {
 		}{{"sums that find the encoder", p.Sums, p.Encoder.Kind == "pca" || p.Encoder.Kind == "classes"}, {"updates", p.Updates, p.Method == LayerWise}} {
 			if narrow.format == Auto {
 				narrow.format = "int16"
-				if (p.InClosedForm() || narrow.what == "updates") && peers <= 8 {
+				if (p.Method == ClassMeans || narrow.what == "updates") && peers <= 8 {
 					narrow.format = "int8"
 				}
 			}

@@ -220,8 +220,6 @@ func (p *Plan) Get(s Setting) string {
 		return strings.Join(all, ",")
 	case float32:
 		return strconv.FormatFloat(float64(x), 'g', -1, 32)
-	case Megabytes:
-		return strconv.FormatFloat(float64(x), 'g', -1, 32)
 	case float64:
 		return strconv.FormatFloat(x, 'g', -1, 64)
 	}
@@ -393,7 +391,7 @@ func (s Setting) ofOneSite() bool { return s.Local && s.Name != "relays" }
 
 // decides reports whether s is one of those that the defaults of others depend on.
 func (s Setting) decides() bool {
-	return slices.Contains([]string{"method", "single", "task", "model", "decoder"}, s.Name)
+	return slices.Contains([]string{"method", "task", "model", "decoder", "epsilon", "phones"}, s.Name)
 }
 
 // fault returns what is wrong with a setting by itself. Its default is always accepted.
@@ -435,8 +433,6 @@ func (p *Plan) fault(s Setting, usual string) error {
 	}
 	switch x := v.Interface().(type) {
 	case float32:
-		return within(float64(x))
-	case Megabytes:
 		return within(float64(x))
 	case float64:
 		return within(x)

@@ -19,9 +19,9 @@ import (
 func besideClasses(t *testing.T, g *graph.Graph, model string) Config {
 	t.Helper()
 	columns := closedform.Config{Seed: 1, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Metric: "accuracy", RowNorm: "none",
-		Target: "labels", LeaveOut: "true", ClassRounds: 2, Hops: 2, HopsKept: "all", Random: 4, Shrink: 3, MinClass: 2,
+		Target: "labels", LeaveOut: "true", ClassRounds: 2, Hops: 2, Random: 4, Shrink: 3, MinClass: 2,
 		Lambdas: closedform.Lambdas(), Exchange: "halo", Sums: "float32"}
-	layout := columns.Layout(false)
+	layout := columns.Layout()
 	c := configOf(t, g, Design{Model: model, Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Heads: 2,
 		Dropout: 0.3, Classes: &layout})
 	c.Classes, c.KeepLast = &columns, true

@@ -9,65 +9,81 @@ import (
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
-// columnSets is how many sets of columns a round of class means chooses from, at most.
-const columnSets = 4
-
-// ClassMeans returns what a run of m by c sends if all rounds are run. residual says what they learn from, where c leaves it to
-// the labels of all peers (closedform.Config.Residual).
-func ClassMeans(c closedform.Config, m Members, residual bool) List {
+// ClassMeans returns what a run of m by c sends if all rounds are run and that share of all nodes has labels: a list for
+// each option that its first rounds may choose.
+func ClassMeans(c closedform.Config, m Members, labelled float64) (lists []List) {
 	kind, _ := target.Named(c.Task)
-	l := begin(m)
-	l.labels(kind, c.Classes)
-	l.classRounds(c, residual)
-	l.finished(c, kind)
-	return l.List
+	options := c.Options(labelled, 1)
+	for _, run := range options {
+		l := begin(m)
+		l.labels(kind, c.Classes)
+		if c.Inductive {
+			l.rows("whether a node is held out, and its degree without such nodes", 1, 2, false, exactly)
+		}
+		for _, option := range options {
+			if first := option.First(); len(options) > 1 {
+				l.classRounds(first, first.ClassRounds)
+			}
+		}
+		l.classRounds(run, run.Layout().Rounds)
+		l.finished(c, kind)
+		lists = append(lists, l.List)
+	}
+	return lists
 }
 
 // formats are those of sums, by the bits of a number.
 var formats = map[int]string{0: "float32", 4: "int4", 8: "int8", 16: "int16", 32: "int32"}
 
-// classRounds adds the rounds of c.
-func (l *sending) classRounds(c closedform.Config, residual bool) {
+// classRounds adds that many rounds of c.
+func (l *sending) classRounds(c closedform.Config, rounds int) {
+	spec := c.Layout()
 	sums := formats[c.SumBits(l.Peers)]
 	features := int64(c.Inputs())
 	views := int64(1)
 	if c.Inductive {
 		views = 2
 	}
-	means := formats[c.MeansBits(l.Peers, float64(l.Train), residual)]
-	if what := "sum and sum of squares of each feature"; sums == "float32" {
+	means := formats[c.MeansBits(l.Peers, float64(l.Train))]
+	if what := "sum and sum of squares of each feature"; sums == "float32" || spec.OwnFeatures > 0 {
 		l.sum(what, 1, 2*features, 0)
 	} else {
 		l.parts(what, 1, 2*features, 2, "int16") // rare columns are small beside frequent ones
 	}
-	if c.AsksForEdges(l.Peers, residual) {
+	if c.AsksForEdges(l.Peers) {
 		l.sum("numbers of nodes, and of peers with edges to others", 1, 0, 2)
 	} else {
 		l.sum("number of nodes", 1, 0, 1)
 	}
-	if c.Exchange != "halo" {
+	if c.Exchange != "halo" && c.Hops > 0 {
 		// A cover is asked for only where the hops of the first two rounds repay it, in rows that do not cross.
 		l.add(Message{What: "which rows are wanted as sums", Kind: Rows, Times: views, Format: "float32", head: 2 * comm.HeaderLen})
 	}
-	if c.Inductive {
-		l.rows("whether a node is held out, and its degree without such nodes", 1, 2, false, exactly)
-	}
-	spec := c.Layout(residual)
 	columns := 1
-	for r := range spec.Rounds {
-		wide := spec.Width(c.Classes)
+	for r := range rounds {
+		width, wide := spec.Width(c.Classes), spec.MapWidth(r, c.Classes)
+		directions := spec.Directions > 0 && r >= spec.Alone
 		what := "sums of features over each class"
 		if r > 0 {
 			what = "sums of features, weighted by soft labels or residuals"
 		}
-		l.parts(what, 1, features*int64(wide), int64(wide), means)
-		l.sum("training nodes of each class", 1, 0, int64(c.Classes))
+		if !directions || !spec.DirectionsOnly {
+			l.parts(what, 1, features*int64(width), int64(width), means)
+			l.sum("training nodes of each class", 1, 0, int64(c.Classes))
+		}
+		if directions {
+			l.sum("products of the means of features over neighbours at the same site, with one another and with residuals", 1,
+				int64(linear.PartLen(int(features)+1, int(features)+1, width)), 0)
+		}
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
+		if spec.TrainLead && r > 0 {
+			l.sum("columns of training and validation nodes at their own class", 1, 2*int64(width), 2*int64(width))
+		}
 		l.columnRows(spec.HopsOf(r), views, wide, c.Rows)
 		if spec.Sums(r) {
 			l.rows("soft labels of the node, of which readers use sums with noise", 1, c.Classes, true, exactly)
 		}
-		l.logitRows(spec, r, views, wide, c.Rows)
+		l.logitRows(spec, r, views, width, c.Rows)
 		added := spec.Columns(r, c.Classes)
 		if columns += added; r == 0 {
 			added++ // the constant
@@ -77,7 +93,7 @@ func (l *sending) classRounds(c closedform.Config, residual bool) {
 		if n := int64(linear.PartLen(columns+random, random, c.Classes)); random > 0 && sums == "float32" {
 			l.sum("ZᵀZ and ZᵀY of random features", 1, n, 0)
 		} else if random > 0 {
-			format := formats[c.RandomBits(l.Peers, float64(l.Train), residual)]
+			format := formats[c.RandomBits(l.Peers, float64(l.Train))]
 			l.parts("ZᵀZ and ZᵀY of random features", 1, n, 1, format)
 		}
 		l.penalties(c)
@@ -105,7 +121,7 @@ func (l *sending) moves(first, second, sites, likelihoods int64) {
 // penalties adds the validation of a round.
 func (l *sending) penalties(c closedform.Config) {
 	counts, wide := c.Compared()
-	l.counts("validation counts of each penalty", 1, columnSets*int64(counts)+1, columnSets*int64(wide))
+	l.counts("validation counts of each penalty", 1, int64(counts)+1, int64(wide))
 }
 
 // logitRows adds the logits of the round before r, and their aggregates. Beside the columns that they are made of they tell

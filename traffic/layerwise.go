@@ -45,7 +45,7 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 	switch enc := c.Spec.Encoder; enc.Kind {
 	case "pca":
 		if of := c.Classes; of != nil {
-			l.classRounds(*of, false)
+			l.classRounds(*of, of.ClassRounds)
 		}
 		if c.Init == "" {
 			l.components(int64(c.PCAPasses), int64(c.Spec.Features), int64(enc.Components(c.Spec.Classes)), c.Sums)

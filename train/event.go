@@ -13,18 +13,16 @@ type Kind string
 
 // The kinds, with the fields that each of them sets besides Kind, Stage, StageName and Round.
 const (
-	RoundEnd       Kind = "round"         // Done, Total, Metric, Loss, Val, ValLoss, Sent
-	StageEnd       Kind = "stage"         // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
-	Resync         Kind = "resync"        // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
-	HaloPlan       Kind = "halo_plan"     // Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
-	Saved          Kind = "saved"         // Peer: this peer has written a checkpoint
-	Restored       Kind = "restored"      // Peer: this peer continues from a checkpoint
-	CandidateBegin Kind = "candidate"     // Candidate, Limit: of class-means; the events up to its end are of this plan
-	CandidateEnd   Kind = "candidate_end" // Candidate, Limit, Val, StandardError, SentByAll, Text: empty, or why it did not end as planned
-	Connection     Kind = "connection"    // Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
-	Trace          Kind = "trace"         // Text: a step that only those who look for a fault want to see; Sent, if it sent anything worth a record
-	Note           Kind = "note"          // Text: what goes on between the sites
-	Warning        Kind = "warning"       // Text
+	RoundEnd   Kind = "round"      // Done, Total, Metric, Loss, Val, ValLoss, Sent
+	StageEnd   Kind = "stage"      // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
+	Resync     Kind = "resync"     // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
+	HaloPlan   Kind = "halo_plan"  // Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
+	Saved      Kind = "saved"      // Peer: this peer has written a checkpoint
+	Restored   Kind = "restored"   // Peer: this peer continues from a checkpoint
+	Connection Kind = "connection" // Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
+	Trace      Kind = "trace"      // Text: a step that only those who look for a fault want to see; Sent, if it sent anything worth a record
+	Note       Kind = "note"       // Text: what goes on between the sites
+	Warning    Kind = "warning"    // Text
 )
 
 // Event is something that happened in a run, as one peer saw it. Measures are those of all peers together; NaN stands for
@@ -58,10 +56,6 @@ type Event struct {
 	Refetched int   // rows that are fetched a second time for the gradient, at every step
 	Kept      int64 // bytes kept until the gradient is computed or, for the first layer, for the whole run
 	Text      string
-
-	Candidate        string  // a plan that class-means tries
-	Limit, SentByAll int64   // bytes that all peers send for it at most, and sent
-	StandardError    float64 // of Val
 }
 
 // StageName returns what stage k of layer-wise training is called.
@@ -105,11 +99,6 @@ func (e Event) fields() []field {
 	case HaloPlan:
 		return append(all, field{"layer", e.Layer}, field{"rows", e.Rows}, field{"width", e.Width},
 			field{"refetched", e.Refetched}, field{"kept", e.Kept}, field{"text", e.Text})
-	case CandidateBegin:
-		return append(all, field{"candidate", e.Candidate}, field{"limit", e.Limit})
-	case CandidateEnd:
-		return append(all, field{"candidate", e.Candidate}, field{"limit", e.Limit}, field{"val", finiteOrNil(e.Val)},
-			field{"standard_error", finiteOrNil(e.StandardError)}, field{"sent_by_all", e.SentByAll}, field{"text", e.Text})
 	case Connection:
 		return append(all, field{"members", e.Members}, field{"peer", e.Peer}, field{"text", e.Text})
 	case Saved, Restored:

@@ -81,9 +81,6 @@ func TestEventsAsJSON(t *testing.T) {
 		{Event{Kind: Resync, Peer: 0, Other: 2, Differed: true, Distance: 1e-7}, `"resync","stage":0,"stage_name":"","round":0,"peer":0,"other":2,"differed":true,"distance":1e-7`},
 		{Event{Kind: HaloPlan, Layer: "conv1", Rows: 5, Width: 8, Refetched: 2, Kept: 96, Text: "why"},
 			`"halo_plan","stage":0,"stage_name":"","round":0,"layer":"conv1","rows":5,"width":8,"refetched":2,"kept":96,"text":"why"`},
-		{Event{Kind: CandidateBegin, Candidate: "gcn", Limit: 9}, `"candidate","stage":0,"stage_name":"","round":0,"candidate":"gcn","limit":9`},
-		{Event{Kind: CandidateEnd, Candidate: "gcn", Limit: 9, Val: 0.5, StandardError: math.NaN(), SentByAll: 8, Text: "why"},
-			`"candidate_end","stage":0,"stage_name":"","round":0,"candidate":"gcn","limit":9,"val":0.5,"standard_error":null,"sent_by_all":8,"text":"why"`},
 		{Event{Kind: Saved, Peer: 2}, `"saved","stage":0,"stage_name":"","round":0,"peer":2`},
 		{Event{Kind: Warning, Text: `a "quoted" word`}, `"warning","stage":0,"stage_name":"","round":0,"text":"a \"quoted\" word"`},
 	} {
@@ -246,7 +243,7 @@ func TestEventsPage(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = strings.TrimSuffix(strings.TrimSpace(cells[2]), " |")
 		}
 	}
-	kinds := []Kind{RoundEnd, StageEnd, Resync, HaloPlan, CandidateBegin, CandidateEnd, Saved, Restored, Connection, Trace, Note, Warning}
+	kinds := []Kind{RoundEnd, StageEnd, Resync, HaloPlan, Saved, Restored, Connection, Trace, Note, Warning}
 	for _, k := range kinds {
 		var names []string
 		for _, f := range (Event{Kind: k}).fields()[3:] {

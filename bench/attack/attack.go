@@ -3,19 +3,15 @@ package attack
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
@@ -34,23 +30,14 @@ type setting struct {
 	given map[string]string
 }
 
-// union is the setting of all plans in closed form that class-means tries, whose rows are attacked together.
-const union = "class-means: rows of all closed forms that it tries"
-
-// sage is a plan that is trained in rounds and sends components and columns of classes.
-const sage = "layer-wise sage, pca:16+classes"
-
 // settings begin with the old one, which shows in each run that the attacks work.
 var settings = []setting{
 	{"pca:128, sums in the clear (old)", map[string]string{"method": "layer-wise", "encoder": "pca:128", "rounds": "1", "secure_sums": "off"}},
-	{"single, coarse_rows: false", map[string]string{"single": "true", "coarse_rows": "false"}},
-	{"single (default)", map[string]string{"single": "true"}},
-	{"single, rounds_alone: 0", map[string]string{"single": "true", "rounds_alone": "0"}},
-	{"labels, usual plan of class-means", map[string]string{"single": "true", "class_target": "labels", "hops": "6", "hops_kept": "all",
-		"random_features": "128"}},
-	{sage, map[string]string{"method": "layer-wise", "model": "sage", "encoder": "pca:16+classes", "hidden": "64", "lr": "0.01", "decay": "0.0005",
-		"local_steps": "5", "rounds": "40", "patience": "8"}},
-	{union, map[string]string{"method": plan.ClassMeans}},
+	{"class-means, coarse_rows: false", map[string]string{"coarse_rows": "false"}},
+	{"class-means (default)", nil},
+	// It is trained in rounds, and sends components and columns of classes.
+	{"layer-wise sage, pca:16+classes", map[string]string{"method": "layer-wise", "model": "sage", "encoder": "pca:16+classes", "hidden": "64",
+		"lr": "0.01", "decay": "0.0005", "local_steps": "5", "rounds": "40", "patience": "8"}},
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -63,7 +50,6 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	rows := f.Int("rows", 200, "rows of components, and rows with guessed columns")
 	bags := f.Int("bags", 10, "rows of class means searched, of few values and above five")
 	only := f.String("only", "", "part of the names of the settings to attack; empty: all")
-	plans := f.String("plans", "", "candidates of class-means attacked together; empty: all")
 	tries := f.Int("tries", 10_000_000, "sets compared for each of them")
 	return func(ctx context.Context, p *page.Page) error {
 		if *peers < 2 {
@@ -76,7 +62,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 				if !strings.Contains(s.name, *only) {
 					continue
 				}
-				m := measurement{root: *root, data: name, peers: *peers, seed: *seed, rows: *rows, bags: *bags, tries: *tries, plans: *plans}
+				m := measurement{root: *root, data: name, peers: *peers, seed: *seed, rows: *rows, bags: *bags, tries: *tries}
 				if err := m.over(ctx, p, s, max(*seeds, 1)); err != nil {
 					return fmt.Errorf("%s, %s: %w", name, s.name, err)
 				}
@@ -101,12 +87,11 @@ type measurement struct {
 	seed       uint64
 	rows, bags int
 	tries      int
-	plans      string // those of class-means, separated by commas; empty: all
 }
 
 // found is what was recovered with one seed.
 type found struct {
-	name           string // of the setting, and of the plans that class-means tried
+	name           string // of the setting
 	few, many, sum string
 	guessed        float64
 	compared       bool // with what is guessed without a row, base
@@ -167,9 +152,6 @@ func (m *measurement) run(ctx context.Context, s setting) (f found, err error) {
 	if err != nil {
 		return f, err
 	}
-	if s.name == union {
-		return m.together(ctx, s, *one, shards)
-	}
 	r, err := recorded.Train(ctx, *one, shards, 0)
 	if err != nil {
 		return f, err
@@ -177,7 +159,7 @@ func (m *measurement) run(ctx context.Context, s setting) (f found, err error) {
 	if one.Encoder.Kind == "pca" {
 		return m.components(ctx, s, r)
 	}
-	return m.classes(ctx, s, []*recorded.Run{r})
+	return m.classes(ctx, s, r)
 }
 
 // components attacks rows of components and the sum that finds them.
@@ -210,67 +192,26 @@ func (f *found) compare(r recorded.Recovery) {
 	f.gap, f.deviation = r.Gap()
 }
 
-// together attacks the rows of all plans in closed form by which rows cross where class-means trains over shards. With plans it
-// attacks those, whether class-means would try them or not.
-func (m *measurement) together(ctx context.Context, s setting, auto plan.Plan, shards []*shard.Shard) (f found, err error) {
-	var tried []plan.Plan
-	var names []string
-	if m.plans != "" {
-		all := auto.Candidates()
-		for _, name := range strings.Split(m.plans, ",") {
-			at := slices.IndexFunc(all, func(c plan.Candidate) bool { return c.Name == name })
-			if at < 0 {
-				return f, fmt.Errorf("plans must be candidates of class-means (got %s)", name)
-			}
-			tried, names = append(tried, all[at].Plan), append(names, name)
-		}
-	} else {
-		r, err := heddle.Local{Plan: auto, Shards: shards, OnEvent: func(heddle.Event) {}}.Train(ctx)
-		if err != nil {
-			return f, err
-		}
-		for _, a := range r.Tried {
-			if a.Sent > 0 && a.Plan.InClosedForm() && a.Plan.Encoder.K == 0 && a.Plan.Hops > 0 {
-				tried, names = append(tried, a.Plan), append(names, a.Name)
-			}
-		}
-		if len(tried) == 0 {
-			return f, errors.New("class-means must try a plan in closed form that sends rows")
-		}
-	}
-	var runs []*recorded.Run
-	for i, q := range tried {
-		q.Exchange = "halo"
-		r, err := recorded.Train(ctx, q, shards, 0)
-		if err != nil {
-			return f, fmt.Errorf("%s: %w", names[i], err)
-		}
-		runs = append(runs, r)
-	}
-	s.name += ": " + strings.Join(names, ", ")
-	return m.classes(ctx, s, runs)
-}
-
-// searched searches rows of class means, of few values and of more, by the rows of all runs.
-func (m *measurement) searched(ctx context.Context, runs []*recorded.Run) (few, many string, err error) {
+// searched searches rows of class means, of few values and of more.
+func (m *measurement) searched(ctx context.Context, r *recorded.Run) (few, many string, err error) {
 	if m.bags == 0 {
 		return "–", "–", nil
 	}
-	one, err := recorded.ClassRows(ctx, runs, 1, recorded.Effort{Rows: m.bags, Tries: m.tries, Least: 1})
+	one, err := r.ClassRows(ctx, 1, recorded.Effort{Rows: m.bags, Tries: m.tries, Least: 1})
 	if err != nil {
 		return "", "", err
 	}
-	other, err := recorded.ClassRows(ctx, runs, 1, recorded.Effort{Rows: m.bags, Tries: m.tries, Least: attack.Few + 1})
+	other, err := r.ClassRows(ctx, 1, recorded.Effort{Rows: m.bags, Tries: m.tries, Least: attack.Few + 1})
 	return fmt.Sprintf("%d/%d", one.Exact-one.Many, one.Tried-one.Tested), fmt.Sprintf("%d/%d", other.Many, other.Tested), err
 }
 
-// classes attacks rows of class means, of all runs together.
-func (m *measurement) classes(ctx context.Context, s setting, runs []*recorded.Run) (f found, err error) {
+// classes attacks rows of class means.
+func (m *measurement) classes(ctx context.Context, s setting, r *recorded.Run) (f found, err error) {
 	f = found{name: s.name, sum: "–"}
-	if f.few, f.many, err = m.searched(ctx, runs); err != nil {
+	if f.few, f.many, err = m.searched(ctx, r); err != nil {
 		return f, err
 	}
-	columns, err := recorded.ClassColumns(ctx, runs, 1, m.rows)
+	columns, err := r.ClassColumns(ctx, 1, m.rows)
 	if err == nil {
 		f.compare(columns)
 	}

@@ -38,7 +38,7 @@ func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.IntVar(&b.seeds, "seeds", 3, "of table told: seeds from that of -seed on")
 	f.BoolVar(&b.trained, "trained", true, "also nodes of plans that are trained in rounds")
 	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted; of links epochs")
-	f.StringVar(&b.settings, "settings", "single=true", "of table plan: settings, separated by spaces")
+	f.StringVar(&b.settings, "settings", "method=class-means", "of table plan: settings, separated by spaces")
 	f.IntVar(&b.sites, "sites", 3, "of table plan: number of sites")
 	f.StringVar(&b.own.plan, "plan", "", "of table plan: plan instead of -data, with -shard")
 	f.StringVar(&b.own.part, "shard", "", "of table plan: this site's part of the graph")
@@ -142,7 +142,7 @@ func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph)
 	p.Table("data set %s", "setting %s", "members, by the margin: AUC %s", "found %s", "members, by shadow models: AUC %s", "found %s",
 		"edges: AUC %s", "training labels off rows %s", "degrees: rank correlation %s", "exact %s")
 	for _, g := range all {
-		settings := []string{"single=true", "single=true class_target=labels hops=6 hops_kept=all random_features=128"}
+		settings := []string{"method=class-means"}
 		if b.trained {
 			settings = append(settings, "method=layer-wise encoder=pca:128+classes", "method=layer-wise encoder=pca:128", "method=layer-wise encoder=pca:128 layer_output=logits")
 		}
@@ -170,7 +170,7 @@ func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph)
 // labels attacks the distribution of a site's labels.
 func (b *inference) labels(ctx context.Context, p *page.Page, all []*graph.Graph) error {
 	p.Text("Distance in variation of the estimate from the truth (0: exact), in brackets that of the distribution over all\n" +
-		"sites, a single closed form. *Skewed*: six of ten nodes of a class are at one site.")
+		"sites, by class-means. *Skewed*: six of ten nodes of a class are at one site.")
 	p.Table("data set %s", "sites %s", "training labels, 2 members %s", "3 members, who sums in the clear %s", "3 members, secure sums %s", "all labels, by rows of 3 members %s")
 	for _, g := range all {
 		for _, skewed := range []bool{false, true} {
@@ -179,7 +179,7 @@ func (b *inference) labels(ctx context.Context, p *page.Page, all []*graph.Graph
 			for _, c := range []struct {
 				parts    int
 				settings string
-			}{{2, "single=true"}, {3, "single=true secure_sums=off"}, {3, "single=true"}} {
+			}{{2, "method=class-means"}, {3, "method=class-means secure_sums=off"}, {3, "method=class-means"}} {
 				run, err := b.run(ctx, g, c.settings, c.parts, skewed)
 				if err != nil {
 					return fmt.Errorf("%s: %w", g.Name, err)
@@ -205,7 +205,7 @@ func (b *inference) sums(ctx context.Context, p *page.Page, all []*graph.Graph) 
 		"a row counts where the *aggregated* row of components is found. Three members have secure sums.")
 	p.Table("data set %s", "setting %s", "members %d", "of 1 %s", "of 2 %s", "of 5 %s", "of 20 %s")
 	for _, g := range all {
-		for _, s := range []string{"single=true", "method=layer-wise encoder=mlp layers=1 rounds=20", "method=layer-wise encoder=pca:128 layers=1 rounds=20"} {
+		for _, s := range []string{"method=class-means", "method=layer-wise encoder=mlp layers=1 rounds=20", "method=layer-wise encoder=pca:128 layers=1 rounds=20"} {
 			for _, parts := range []int{2, 3} {
 				row := []any{g.Name, s, parts}
 				for _, n := range []int{1, 2, 5, 20} {

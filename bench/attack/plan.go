@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/heddle-gnn/heddle/bench/attack/infer"
-	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -70,75 +69,42 @@ func (b *inference) ownFindings(ctx context.Context, p *page.Page) (err error) {
 	return b.attack(ctx, p, *one, shards)
 }
 
-// attack prints what all attacks find in runs by p, with class-means by the first candidate of each kind.
+// attack prints what all attacks find in a run by one.
 func (b *inference) attack(ctx context.Context, p *page.Page, one plan.Plan, shards []*shard.Shard) error {
 	if len(shards) < 2 {
 		return fmt.Errorf("sites must be at least 2 to attack one of them (got %d)", len(shards))
 	}
-	plans, err := attacked(one, shards[0])
+	one.Exchange, one.Members = "halo", nil
+	effort := infer.Effort{Rows: b.rows, Tries: 1_000_000}
+	if one.Method == plan.ClassMeans {
+		effort.Shadows = b.shadows
+	}
+	run, err := infer.Train(ctx, one, shards, 0)
 	if err != nil {
 		return err
 	}
-	for _, c := range plans {
-		one := c.Plan
-		one.Exchange, one.Members = "halo", nil
-		if err := one.Check(shards); err != nil {
-			return err
-		}
-		effort := infer.Effort{Rows: b.rows, Tries: 1_000_000}
-		if one.InClosedForm() {
-			effort.Shadows = b.shadows
-		}
-		run, err := infer.Train(ctx, one, shards, 0)
-		if err != nil {
-			return err
-		}
-		found, err := run.All(ctx, 1, effort)
-		if err != nil {
-			return err
-		}
-		for _, f := range found {
-			p.Row(shards[0].Name, named(c, len(shards)), f.Attack, f.Holder, f.Tried, f.Measure, f.Value, f.Base)
-		}
-		if len(found) == 0 {
-			p.Row(shards[0].Name, named(c, len(shards)), "it sends nothing that our attacks use", "–", 0, "–", 0., 0.)
-		}
+	found, err := run.All(ctx, 1, effort)
+	if err != nil {
+		return err
+	}
+	name := named(one, len(shards))
+	for _, f := range found {
+		p.Row(shards[0].Name, name, f.Attack, f.Holder, f.Tried, f.Measure, f.Value, f.Base)
+	}
+	if len(found) == 0 {
+		p.Row(shards[0].Name, name, "it sends nothing that our attacks use", "–", 0, "–", 0., 0.)
 	}
 	return nil
 }
 
 // named returns what a row of the table calls a plan.
-func named(c plan.Candidate, sites int) string {
-	p := c.Plan
+func named(p plan.Plan, sites int) string {
 	if p.Task.Links() {
 		return fmt.Sprintf("links by %s and %s, negatives from %s", p.Model, p.Decoder, p.NegativesFrom)
 	}
-	name, sums := "", "in the clear"
-	if c.Name != "" {
-		name = c.Name + ": "
-	}
+	sums := "in the clear"
 	if p.Secure(sites) {
 		sums = "secure"
 	}
-	return fmt.Sprintf("%s%s, encoder %v, sums %s", name, p.Method, p.Encoder, sums)
-}
-
-// attacked returns the plans to attack: p, or with class-means the first candidate of each kind.
-func attacked(p plan.Plan, own *shard.Shard) (all []plan.Candidate, err error) {
-	if err := recorded.Attacked(p); err != nil {
-		return nil, err
-	}
-	if !p.Contest() {
-		return []plan.Candidate{{Plan: p}}, nil
-	}
-	candidates, err := p.CandidatesFor(own)
-	kinds := make(map[string]bool)
-	for _, c := range candidates {
-		kind := fmt.Sprint(c.Plan.Encoder.Kind, c.Plan.Hops > 0)
-		if c.Fault == nil && !kinds[kind] {
-			kinds[kind] = true
-			all = append(all, c)
-		}
-	}
-	return all, err
+	return fmt.Sprintf("%s, encoder %v, sums %s", p.Method, p.Encoder, sums)
 }

@@ -18,7 +18,7 @@ func (b *inference) told(ctx context.Context, p *page.Page, all []*graph.Graph) 
 		"of as many training nodes of each class. The *excess* is that of the round where it is largest, with its standard error over seeds.", b.seeds)
 	p.Table("data set %s", "setting %s", "sites %d", "round 1 %s", "round 2 %s", "round 3 %s", "excess, points %s")
 	for _, g := range all {
-		for _, s := range []string{"single=true", "single=true leave_one_out=false", "single=true class_target=labels hops=6 hops_kept=all random_features=128"} {
+		for _, s := range []string{"method=class-means", "method=class-means leave_one_out=false"} {
 			for _, parts := range []int{3, 8} {
 				rounds, err := b.views(ctx, g, s, parts)
 				if err != nil {

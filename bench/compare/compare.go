@@ -40,7 +40,7 @@ var ways = []way{
 	{"sample:0.1", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.1})},
 	{"sample:0.01", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.01})},
 	{"layer-wise, reference", reference},
-	{"layer-wise, frugal", func(settings) heddle.Plan { return heddle.Defaults(heddle.Plan{Method: plan.ClassMeans, Single: true}) }},
+	{"layer-wise, frugal", func(settings) heddle.Plan { return heddle.Defaults(heddle.Plan{Method: plan.ClassMeans}) }},
 }
 
 // End to end and layer by layer, the same two layers of GCN, width and number of steps: those of the

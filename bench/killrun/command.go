@@ -23,9 +23,9 @@ undisturbed run to the bit.
 
 - meeting: before its session has begun
 - mid-stage: between two rounds of a stage
-- between stages: after a stage, before a round of the next
-  (with class-means a stage is a plan that it compares)
+- between stages: after a stage, before a round of the next (class-means has one)
 - last barrier: after the last stage, before the process has ended
+- last 100 ms: at any time of them, by how long an undisturbed run takes
 - random: at any time`}
 
 // most is how many runs in a row may not count before a phase is given up.
@@ -89,11 +89,28 @@ func (x *experiment) all(ctx context.Context, runs int, chosen []phase, ways []m
 	if err := x.prepare(ctx, ways); err != nil {
 		return nil, err
 	}
+	type kind struct {
+		m       method
+		carrier string
+		ph      phase
+	}
+	var kinds []kind
+	for _, m := range ways {
+		for _, carrier := range carriers {
+			for _, ph := range chosen {
+				if ph.fits(m) {
+					kinds = append(kinds, kind{m, carrier, ph})
+				}
+			}
+		}
+	}
+	if len(kinds) == 0 {
+		return nil, fmt.Errorf("phases must be some that the methods have (got %v of %v)", chosen, ways)
+	}
 	missed := 0
 	for counted := 0; counted < runs; {
-		ph, carrier := chosen[counted%len(chosen)], carriers[counted/len(chosen)%len(carriers)]
-		m := ways[counted/len(chosen)/len(carriers)%len(ways)]
-		rec, err := x.run(ctx, len(all), m, carrier, ph)
+		k := kinds[counted%len(kinds)]
+		rec, err := x.run(ctx, len(all), k.m, k.carrier, k.ph)
 		if err != nil {
 			return all, err
 		}
@@ -110,7 +127,7 @@ func (x *experiment) all(ctx context.Context, runs int, chosen []phase, ways []m
 			counted, missed = counted+1, 0
 		}
 		if missed == most {
-			return all, fmt.Errorf("%d runs in a row did not meet the phase %q", most, ph.name)
+			return all, fmt.Errorf("%d runs in a row did not meet the phase %q", most, k.ph)
 		}
 	}
 	return all, nil

@@ -29,6 +29,7 @@ type experiment struct {
 
 	undisturbed map[string]string        // digest of the model's tensors, by method
 	took        map[string]time.Duration // by an undisturbed run, from the start of its processes, by method
+	session     map[string]time.Duration // of one of them from the begin of its session, by method and carrier
 }
 
 // record is what one run came to.
@@ -59,7 +60,7 @@ func (x *experiment) prepare(ctx context.Context, chosen []method) error {
 	if err := x.fixture(ctx, chosen); err != nil {
 		return err
 	}
-	x.undisturbed, x.took = make(map[string]string), make(map[string]time.Duration)
+	x.undisturbed, x.took, x.session = make(map[string]string), make(map[string]time.Duration), make(map[string]time.Duration)
 	for _, m := range chosen {
 		if err := x.undisturb(ctx, m); err != nil {
 			return err
@@ -72,7 +73,7 @@ func (x *experiment) prepare(ctx context.Context, chosen []method) error {
 func (x *experiment) undisturb(ctx context.Context, m method) error {
 	for _, carrier := range carriers {
 		c := x.crew("undisturbed-"+m.name+"-"+carrier, m, carrier)
-		begun := time.Now()
+		start := time.Now()
 		for r := range peers {
 			if err := c.start(r); err != nil {
 				return err
@@ -82,7 +83,7 @@ func (x *experiment) undisturb(ctx context.Context, m method) error {
 		if outcome != same {
 			return fmt.Errorf("the undisturbed run by %s over %s %s: %s", m.name, carrier, outcome, detail)
 		}
-		x.took[m.name] = time.Since(begun)
+		x.took[m.name], x.session[m.name+carrier] = time.Since(start), c.processes[0].took
 		digest, err := c.digest()
 		if err != nil {
 			return err
@@ -115,12 +116,18 @@ func (x *experiment) run(ctx context.Context, n int, m method, carrier string, p
 	}
 	first := c.processes[victim]
 	reached := first.await(ctx, ph.marker(m, key.Fold(2)), x.limit/2)
-	if ph.name == "random" {
+	switch {
+	case ph.name == "random":
 		time.Sleep(draw(4, x.took[m.name]*9/10))
-	} else if reached {
+	case ph.name == lastMoments && reached:
+		time.Sleep(x.session[m.name+carrier] - draw(4, lastSpread))
+	case reached:
 		time.Sleep(draw(4, ph.spread))
 	}
 	alive := first.kill()
+	if !alive && first.err == nil { // another undisturbed run
+		x.session[m.name+carrier] = first.took
+	}
 	last := first.last()
 	rec.Proof, rec.Counted = last.String(), alive && ph.in(m, last)
 	if alive { // or else it has ended by itself, and the run is one without a kill

@@ -52,14 +52,6 @@ func parseMarker(line string) (m marker, ok bool) {
 	return m, m.kind != ""
 }
 
-// parseCandidate returns the name of the plan of class means whose training a line begins; not ok, it is another line.
-func parseCandidate(line string) (name string, ok bool) {
-	if _, rest, found := strings.Cut(line, "msg=candidate plan="); found {
-		name, _, _ = strings.Cut(rest, " ")
-	}
-	return name, name != ""
-}
-
 // method is a way to train.
 type method struct {
 	name           string
@@ -67,17 +59,17 @@ type method struct {
 	stages         []stage
 }
 
-// stage is a layer, or what class means make of a plan that they compare.
+// stage is a layer, or all of class means.
 type stage struct {
 	name   string
 	rounds int
 }
 
-// methods are those that sites without a common owner use. Class means compare two plans on the graph of the fixture.
+// methods are those that sites without a common owner use; class-means, the default, is as it is by default.
 var methods = []method{
 	{"layer-wise", []string{"--encoder", "raw", "--hidden", "8", "--layers", "2", "--rounds", "12"},
 		[]string{"--checkpoint-every", "5"}, []stage{{"layer 1", 12}, {"layer 2", 12}}},
-	{"class-means", nil, nil, []stage{{"own-rows, closed form", 2}, {"labels, closed form", 3}}},
+	{"class-means", nil, nil, []stage{{"closed form", 3}}},
 }
 
 func (m method) first() stage { return m.stages[0] }
@@ -97,6 +89,8 @@ type phase struct {
 	in     func(m method, last marker) (yes bool) // whether a peer is in the phase that has logged this last
 }
 
+const between = "between stages"
+
 func fixed(m marker) func(method, rng.Key) marker { return func(method, rng.Key) marker { return m } }
 
 var phases = []phase{
@@ -106,14 +100,24 @@ var phases = []phase{
 		s := m.stages[key.Uint64(0)%uint64(len(m.stages))]
 		return marker{kind: roundDone, stage: s.name, round: int(key.Uint64(1) % uint64(s.rounds-1))}
 	}, func(m method, last marker) bool { return last.kind == roundDone && m.goesOn(last) }},
-	{"between stages", 20 * time.Millisecond,
+	{between, 20 * time.Millisecond,
 		func(m method, _ rng.Key) marker { return marker{kind: stageDone, stage: m.first().name} },
 		func(m method, last marker) bool { return last.kind == stageDone && last.stage != m.last().name }},
 	{"last barrier", 25 * time.Millisecond,
 		func(m method, _ rng.Key) marker { return marker{kind: stageDone, stage: m.last().name} },
 		func(m method, last marker) bool { return last.kind == stageDone && last.stage == m.last().name }},
+	{lastMoments, 0, fixed(marker{kind: begun}), func(_ method, last marker) bool { return last.kind != "" && last.kind != meeting }},
 	{"random", 0, fixed(marker{}), func(_ method, last marker) bool { return last.kind != "" }},
 }
+
+// lastMoments is the phase of the last end of a run, by how long an undisturbed one takes.
+const (
+	lastMoments = "last 100 ms"
+	lastSpread  = 100 * time.Millisecond
+)
+
+// fits reports whether a method has the phase.
+func (p phase) fits(m method) bool { return p.name != between || len(m.stages) > 1 }
 
 func (p phase) String() string { return p.name }
 

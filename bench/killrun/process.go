@@ -29,7 +29,9 @@ type process struct {
 
 	mu    sync.Mutex
 	lines []string
-	state marker
+	seen  []marker
+	met   time.Time     // when its session began
+	took  time.Duration // from then to its end, when done
 	news  chan struct{} // closed with each new line
 }
 
@@ -152,24 +154,21 @@ func (c *crew) start(rank int) error {
 }
 
 func (p *process) read(log io.Reader) {
-	compared := "" // the plan of class means that is trained
 	for in := bufio.NewScanner(log); in.Scan(); {
 		p.mu.Lock()
 		p.lines = append(p.lines, in.Text())
-		if name, ok := parseCandidate(in.Text()); ok {
-			compared = name + ", "
-		}
 		if m, ok := parseMarker(in.Text()); ok {
-			if m.stage != "" {
-				m.stage = compared + m.stage
+			p.seen = append(p.seen, m)
+			if m.kind == begun {
+				p.met = time.Now()
 			}
-			p.state = m
 		}
 		close(p.news)
 		p.news = make(chan struct{})
 		p.mu.Unlock()
 	}
 	p.err = p.cmd.Wait()
+	p.took = time.Since(p.met)
 	close(p.done)
 }
 
@@ -181,9 +180,9 @@ func (p *process) await(ctx context.Context, want marker, limit time.Duration) (
 	late := time.After(limit)
 	for {
 		p.mu.Lock()
-		last, news := p.state, p.news
+		seen, news := slices.Contains(p.seen, want), p.news
 		p.mu.Unlock()
-		if last == want {
+		if seen {
 			return true
 		}
 		select {
@@ -209,7 +208,10 @@ func (p *process) kill() bool {
 func (p *process) last() marker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.state
+	if len(p.seen) == 0 {
+		return marker{}
+	}
+	return p.seen[len(p.seen)-1]
 }
 
 // tail is the end of the log.

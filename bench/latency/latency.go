@@ -31,7 +31,6 @@ the seconds goes to bytes and computation. MB are 10⁶ bytes of all peers. Accu
 func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	root := graphs.Root(f)
 	data := f.String("data", "cora", "data sets, separated by commas")
-	plans := f.String("plan", "single", "single, class-means or both, separated by commas")
 	links := f.String("links", "latency=50ms,rate=5Mbit latency=200ms,rate=1Mbit", "connections, separated by spaces")
 	peers := f.Int("peers", 4, "number of peers")
 	seeds := f.Int("seeds", 3, "number of seeds, from 1")
@@ -39,23 +38,18 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		if *seeds < 1 {
 			return fmt.Errorf("seeds must be at least 1 (got %d)", *seeds)
 		}
-		p.Table("data set %s", "plan %s", "connection %s", "test %.1f", "MB %.2f", "messages %d",
+		p.Table("data set %s", "connection %s", "test %.1f", "MB %.2f", "messages %d",
 			"one after another %d", "latency s %.1f", "seconds %.1f", "predicted s %.1f")
 		for _, name := range strings.Split(*data, ",") {
 			g, err := graphs.Open(*root, name)
 			if err != nil {
 				return err
 			}
-			for _, which := range strings.Split(*plans, ",") {
-				if which != "single" && which != plan.ClassMeans {
-					return fmt.Errorf("plan must be single or %s (got %q)", plan.ClassMeans, which)
-				}
-				for _, link := range strings.Fields(*links) {
-					one := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans, Single: which == "single"})
-					one.Peers, one.Link = *peers, link
-					if err := measure(ctx, p, g, which, one, *seeds); err != nil {
-						return fmt.Errorf("%s, %s, %s: %w", name, which, link, err)
-					}
+			for _, link := range strings.Fields(*links) {
+				one := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans})
+				one.Peers, one.Link = *peers, link
+				if err := measure(ctx, p, g, one, *seeds); err != nil {
+					return fmt.Errorf("%s, %s: %w", name, link, err)
 				}
 			}
 		}
@@ -63,8 +57,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
-// measure adds the row of a plan of that name: of its seeds the median, and the mean accuracy.
-func measure(ctx context.Context, p *page.Page, g *graph.Graph, name string, plan heddle.Plan, seeds int) error {
+// measure adds the row of a plan: of its seeds the median, and the mean accuracy.
+func measure(ctx context.Context, p *page.Page, g *graph.Graph, plan heddle.Plan, seeds int) error {
 	link, err := netsim.ParseTable(plan.Link)
 	if err != nil {
 		return err
@@ -89,7 +83,7 @@ func measure(ctx context.Context, p *page.Page, g *graph.Graph, name string, pla
 	}
 	worst := link.Worst()
 	trips := median(func(r *heddle.Result) float64 { return float64(r.Load.Trips) })
-	p.Row(g.Name, name, plan.Link, 100*test,
+	p.Row(g.Name, plan.Link, 100*test,
 		median(func(r *heddle.Result) float64 { return float64(r.Total().Total()) / 1e6 }),
 		int(median(func(r *heddle.Result) float64 { return float64(r.Total().Messages) })), int(trips),
 		trips*worst.Latency.Seconds(), median(func(r *heddle.Result) float64 { return r.Seconds }),

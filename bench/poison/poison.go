@@ -43,25 +43,21 @@ type federation struct {
 func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	root := graphs.Root(f)
 	data := f.String("data", "cora,citeseer,facebook-pages", "data sets, separated by commas")
-	name := f.String("plan", "classes", "name of a plan that class-means tries, or layer-wise")
+	name := f.String("method", plan.ClassMeans, "class-means or layer-wise")
 	runs := f.Int("runs", 3, "runs of each cell")
 	skew := f.Float64("skew", 0, "Dirichlet parameter of the sites' labels; 0: even")
 	only := f.String("lie", "", "the one lie to try; empty: all")
 	federations := f.String("sites", "4/1,8/2", "sites and liars among them")
 	return func(ctx context.Context, p *page.Page) error {
 		m := measurement{root: *root, runs: *runs, skew: *skew, only: *only}
-		if *name == plan.LayerWise {
+		switch *name {
+		case plan.ClassMeans:
+			m.plan = heddle.Defaults(heddle.Plan{Method: plan.ClassMeans})
+		case plan.LayerWise:
 			m.plan = trained()
+		default:
+			return fmt.Errorf("method must be class-means or layer-wise (got %q)", *name)
 		}
-		for _, c := range heddle.Defaults(heddle.Plan{Method: plan.ClassMeans}).Candidates() {
-			if c.Name == *name {
-				m.plan = c.Plan
-			}
-		}
-		if m.plan.Method == "" {
-			return fmt.Errorf("plan must be layer-wise or one that class-means tries (got %q)", *name)
-		}
-		m.plan.WithholdFew = false // as without class-means
 		m.plan.SecureSums, m.plan.Updates, m.plan.Policy = "off", "float32", "random"
 		p.Table("data set %s", "liars %s", "lie %s", "as it is %s")
 		for _, name := range strings.Split(*data, ",") {

@@ -71,7 +71,7 @@ func open(root, name string, k int) (*graph.Graph, error) {
 
 // private is the plan whose cost is measured.
 func private(epsilon float64, seed int) heddle.Plan {
-	p := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans, Single: true})
+	p := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans, Epsilon: epsilon})
 	p.Epsilon, p.Seed, p.Peers, p.Transport = epsilon, uint64(seed), 4, "memory"
 	return p
 }
@@ -92,7 +92,7 @@ func accuracy(ctx context.Context, p *page.Page, root string, names []string, ru
 			plans[2+i].Hops = hops
 		}
 		alone := &plans[1]
-		alone.Hops, alone.ClassRounds, alone.HopsKept, alone.CoarseRows = 0, 4, "last", false
+		alone.Hops, alone.ClassRounds, alone.CoarseRows = 0, 4, false
 		figures := make([]figure, len(plans)+3)
 		for k := range runs {
 			g, err := open(root, name, k)

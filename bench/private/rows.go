@@ -74,7 +74,7 @@ func planted(ctx context.Context, root, name string, k int) (*graph.Graph, *coin
 		return nil, nil, err
 	}
 	plan := private(0, k+1)
-	plan.Hops, plan.HopsKept, plan.CoarseRows = 0, "last", false
+	plan.Hops, plan.CoarseRows = 0, false
 	trained, err := heddle.Train(ctx, g, plan)
 	if err != nil {
 		return nil, nil, err

@@ -198,7 +198,7 @@ func (e experiment) measured(ctx context.Context, g *graph.Graph, ask record) (r
 	r := ask
 	if err != nil && ctx.Err() != nil {
 		return r, err
-	} else if err != nil { // the other candidates of a grid are tried
+	} else if err != nil { // the other settings of a grid are tried
 		r.Refused = err.Error()
 		return r, nil
 	}
@@ -211,14 +211,8 @@ func (e experiment) measured(ctx context.Context, g *graph.Graph, ask record) (r
 	}
 	one := o.Runs[0]
 	r.Val, r.Trips = measure(one.Validated()), one.Load.Trips
-	if len(one.Tried) > 0 {
-		r.Seconds = 0
-	}
-	for _, a := range one.Tried {
-		r.Tried, r.Seconds = r.Tried+a.Sent, r.Seconds+a.Seconds
-	}
 	for _, s := range one.Stages {
-		r.Stages, r.StageVals = append(r.Stages, measure(s.Test)), append(r.StageVals, measure(s.Val))
+		r.Stages = append(r.Stages, measure(s.Test))
 	}
 	return r, nil
 }

@@ -40,7 +40,7 @@ func CommandFrugal(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		names = append(names, t.name)
 	}
 	f.StringVar(&o.table, "table", names[0], "one of "+strings.Join(names, ", "))
-	f.StringVar(&o.plan, "plan", "--single", "settings that goals, ways, sites and pays are about")
+	f.StringVar(&o.plan, "plan", "", "settings of goals, ways, sites and pays; default: none")
 	f.StringVar(&o.svg, "svg", "docs/measurements/frugal.svg", "with -table plot: file of the plot")
 	f.StringVar(&o.from, "from", "docs/measurements/frugal.md", "with -table plot: page whose rows of -table ways are drawn")
 	o.bind(f)

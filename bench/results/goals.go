@@ -2,9 +2,7 @@ package results
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -51,61 +49,6 @@ func planned(name, data, flags string) (experiment, error) {
 		e.Peers = 4
 	}
 	return e.onData(data), nil
-}
-
-// variants are settings beside the plan among which validation chooses, of those that send no more
-// than a goal allows. The first one is the plan as it is.
-var variants = slices.Concat([]string{""},
-	combine([]string{"--class-rounds=1", "--class-rounds=2", "--class-rounds=3"}, []string{"--random-features=-1", "--random-features=128"}),
-	combine([]string{"--rows=int4 --random-features=64"}, []string{"--class-rounds=1", "--class-rounds=2"}),
-	[]string{"--class-target=labels --hops=1", "--class-target=labels --hops=4 --random-features=128"},
-	combine([]string{"--class-target=labels --hops-kept=all --random-features=128"}, []string{"--hops=1", "--hops=2", "--hops=4"},
-		[]string{"--class-rounds=1", "--class-rounds=2", "--class-rounds=0"}),
-	combine([]string{"--class-target=residual"}, []string{"--rows=int4 --class-rounds=2", "--rows=int4", "--class-rounds=2", "--hops=4"}),
-	[]string{"--random-features=512 --class-rounds=5"},
-	combine([]string{"--hops=4 --rows=int4"}, []string{"", "--random-features=32", "--random-features=64", "--random-features=128 --class-rounds=2"}))
-
-// variantSeeds is how many seeds (and splits) a variant is tried with, at most.
-const variantSeeds = 10
-
-// chosen returns the variant of the plan that validates best among those that keep within the goal's
-// bytes; if none does, the one that sends the fewest. A later variant takes the place of an earlier one
-// only where its validation metric is better by more than a standard error, over runs of the same
-// seeds: what many variants gain by chance on few validation nodes is lost on the test nodes.
-func (b *book) chosen(ctx context.Context, g goal, plan string, seeds int) (best experiment, err error) {
-	var top summary
-	least := math.Inf(1)
-	for _, flags := range variants {
-		e, err := planned("frugal", g.data, plan+" "+flags)
-		if err != nil {
-			return best, err
-		}
-		s, err := b.run(ctx, e, 1)
-		if why := refusal(""); errors.As(err, &why) {
-			continue
-		} else if err != nil {
-			return best, err
-		}
-		if mb := s.megabytes(); mb > g.mb { // more seeds would not change it
-			if top.runs == nil && mb < least {
-				best, least = e, mb
-			}
-			continue
-		}
-		if s, err = b.run(ctx, e, min(seeds, variantSeeds)); err != nil {
-			return best, err
-		}
-		if s.megabytes() > g.mb {
-			continue
-		}
-		if top.runs != nil {
-			if gain, off := difference(s, top, valOf); gain <= off {
-				continue
-			}
-		}
-		best, top = e, s
-	}
-	return best, nil
 }
 
 // way is one way to train, a series of the plot.
@@ -177,7 +120,7 @@ func (w way) runs(ctx context.Context, b *book, data, plan string, seeds int) (s
 // reference's own setting it sends.
 func (o options) printGoals(ctx context.Context, p *page.Page, b *book) error {
 	own := ways[2] // takes a thousand times the bytes, and longer
-	columns := []string{"data set %s", "plan %s", "test %s", "validation %.2f", "halo MB %.3f", "sums MB %.3f", "control MB %.3f",
+	columns := []string{"data set %s", "test %s", "validation %.2f", "halo MB %.3f", "sums MB %.3f", "control MB %.3f",
 		"total MB %.3f", "test, at least %.1f", "MB, at most %.2f", "met %s", "messages in a row %.0f", "seconds %.1f", "runs %d"}
 	if o.wants(own.name) {
 		columns = append(columns, own.name+": test %.2f", "MB %.0f", "times fewer %.0f")
@@ -189,7 +132,7 @@ func (o options) printGoals(ctx context.Context, p *page.Page, b *book) error {
 		if !o.wantsData(g.data) {
 			continue
 		}
-		asIs, err := planned("frugal", g.data, o.plan)
+		e, err := planned("frugal", g.data, o.plan)
 		if err != nil {
 			return err
 		}
@@ -197,42 +140,31 @@ func (o options) printGoals(ctx context.Context, p *page.Page, b *book) error {
 		if err != nil {
 			return err
 		}
-		within, err := b.chosen(ctx, g, o.plan, n)
+		s, err := b.run(ctx, e, n)
 		if err != nil {
 			return err
 		}
-		var reference summary
-		if o.wants(own.name) {
-			if reference, err = own.runs(ctx, b, g.data, o.plan, n); err != nil {
-				return err
-			}
+		test, _ := s.accuracy()
+		halo, sums, control := s.bytes()
+		verdict := g.verdict(test, s.megabytes())
+		if asked++; verdict == "yes" {
+			met++
 		}
-		reached := false
-		for k, e := range []experiment{asIs, within} {
-			s, err := b.run(ctx, e, n)
+		cells := []any{g.data, s.test(), s.val(), halo, sums, control, s.megabytes(), g.accuracy, g.mb, verdict,
+			s.mean(func(r record) float64 { return float64(r.Trips) }), s.seconds(), n}
+		if o.wants(own.name) {
+			reference, err := own.runs(ctx, b, g.data, o.plan, n)
 			if err != nil {
 				return err
 			}
-			test, _ := s.accuracy()
-			halo, sums, control := s.bytes()
-			verdict := g.verdict(test, s.megabytes())
-			reached = reached || verdict == "yes"
-			what := []string{"as it is", "chosen within the MB"}[k]
-			cells := []any{g.data, what, s.test(), s.val(), halo, sums, control, s.megabytes(), g.accuracy, g.mb, verdict,
-				s.mean(func(r record) float64 { return float64(r.Trips) }), s.seconds(), n}
-			if reference.runs != nil {
-				theirs, _ := reference.accuracy()
-				fewer := reference.megabytes() / s.megabytes()
-				if cells = append(cells, theirs, reference.megabytes(), fewer); fewer >= 1000 && test >= theirs {
-					sets[g.data] = true
-				}
+			theirs, _ := reference.accuracy()
+			fewer := reference.megabytes() / s.megabytes()
+			if cells = append(cells, theirs, reference.megabytes(), fewer); fewer >= 1000 && test >= theirs {
+				sets[g.data] = true
 			}
-			p.Row(cells...)
-			settings = append(settings, fmt.Sprintf("- %s, at most %g MB, %s:\n  `%s`", g.data, g.mb, what, s.setting()))
 		}
-		if asked++; reached {
-			met++
-		}
+		p.Row(cells...)
+		settings = append(settings, fmt.Sprintf("- %s, at most %g MB:\n  `%s`", g.data, g.mb, s.setting()))
 	}
 	p.Text("%d of %d goals are met.", met, asked)
 	if o.wants(own.name) {

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // The grid is fixed before any of it runs: what the default of peer train is compared with. Of each
-// family, validation nodes choose one candidate; that one is run over all seeds or splits. Closed forms
+// family, validation nodes choose the settings; these are run over all seeds or splits. Closed forms
 // are chosen by their mean over tuneSeeds seeds. Models trained in rounds take a hundred times longer:
 // these have one encoder and one learning rate, are chosen by one seed, and are run over fewSeeds.
 
@@ -28,26 +29,22 @@ var published = map[string]string{
 	"chameleon-filtered": "GCN 40.9, SAGE 37.8",
 }
 
-// family is a row of the grid: its candidates are settings, as peer train takes them.
+// family is a row of the grid: settings to choose from, as peer train takes them.
 type family struct {
-	name       string
-	candidates []string
-	rounds     bool // trained in rounds: fewer seeds
+	name   string
+	flags  []string
+	rounds bool // trained in rounds: fewer seeds
 }
 
 // fewSeeds is how many seeds or splits the chosen one of a family that is trained in rounds is run over.
 const fewSeeds = 3
 
-// auto is what is compared with the grid, within its budget of 50 MB.
-const auto = "class-means"
-
 // paper is the family of the Retexo paper's settings.
 const paper = "the settings of the Retexo paper"
 
-// closedForm are the variants of a single closed form.
-var closedForm = combine([]string{"--single"}, []string{"--class-target=auto", "--class-target=labels"},
-	[]string{"--hops=1", "--hops=2", "--hops=3", "--hops=4"}, []string{"--hops-kept=last", "--hops-kept=all"},
-	[]string{"--random-features=0", "--random-features=256"})
+// closedForm are the variants of class-means.
+var closedForm = combine([]string{"--class-target=auto", "--class-target=labels"},
+	[]string{"--hops=1", "--hops=2", "--hops=3", "--hops=4"}, []string{"--random-features=0", "--random-features=256"})
 
 // gridOf returns the families of a data set of so many columns.
 func gridOf(columns int) []family {
@@ -56,7 +53,7 @@ func gridOf(columns int) []family {
 		encoder = "--encoder=raw"
 	}
 	families := []family{
-		{auto, []string{"--method=class-means"}, false},
+		{plan.ClassMeans, []string{"--method=class-means"}, false},
 		{"closed form, classes", closedForm, false},
 		{paper, combine([]string{"--method=layer-wise --encoder=raw --row-norm=l1 --exchange=halo --keep-last"}, []string{"--decay=0.005", "--decay=0.0005"}), true},
 	}
@@ -83,13 +80,13 @@ func combine(lists ...[]string) []string {
 	return all
 }
 
-// row returns the family as a row, whose variants are its candidates.
+// row returns the family as a row, whose variants are its settings.
 func (f family) row(data string) (r row, err error) {
 	r.Name, r.Data = f.name, data
 	if f.rounds {
 		r.try = 1
 	}
-	for _, flags := range f.candidates {
+	for _, flags := range f.flags {
 		e, err := planned(f.name, data, flags)
 		if err != nil {
 			return r, err
@@ -109,7 +106,7 @@ const withinPoints = 0.5
 // printGrid prints what validation chose of each family, and whether class-means comes near the
 // best of them.
 func (o options) printGrid(ctx context.Context, p *page.Page, b *book) error {
-	p.Table("data set %s", "what %s", "candidates %d", "test %s", "validation %.2f", "total MB %.2f", "tried MB %.2f",
+	p.Table("data set %s", "what %s", "settings %d", "test %s", "validation %.2f", "total MB %.2f",
 		"seconds %.1f", "runs %d", "published %s")
 	var settings, verdicts []string
 	near, sets := 0, 0
@@ -126,8 +123,7 @@ func (o options) printGrid(ctx context.Context, p *page.Page, b *book) error {
 				settings = append(settings, fmt.Sprintf("- %s, %s: refused: %s", data, s.Name, s.refused))
 				continue
 			}
-			p.Row(data, s.Name, s.candidates, s.test(), s.val(), s.megabytes(),
-				s.mean(func(r record) float64 { return float64(r.Tried) / 1e6 }), s.seconds(), len(s.runs), published[data])
+			p.Row(data, s.Name, s.of, s.test(), s.val(), s.megabytes(), s.seconds(), len(s.runs), published[data])
 			settings = append(settings, fmt.Sprintf("- %s, %s:\n  `%s`", data, s.Name, s.setting()))
 		}
 		verdict, ok := compared(chosen)
@@ -152,8 +148,8 @@ func (o options) printGrid(ctx context.Context, p *page.Page, b *book) error {
 // choice is what validation chose of a family.
 type choice struct {
 	summary
-	candidates int
-	refused    string // why none of them fits the data
+	of      int    // how many settings
+	refused string // why none of them fits the data
 }
 
 // chosenOf runs the families of a data set.
@@ -174,7 +170,7 @@ func (o options) chosenOf(ctx context.Context, b *book, data string) (all []choi
 // chosen runs families over a data set.
 func (o options) chosen(ctx context.Context, b *book, data string, families []family) (all []choice, err error) {
 	for _, f := range families {
-		c := choice{candidates: len(f.candidates)}
+		c := choice{of: len(f.flags)}
 		r, err := f.row(data)
 		if err != nil {
 			return nil, err
@@ -204,7 +200,7 @@ func (o options) chosen(ctx context.Context, b *book, data string, families []fa
 // compared tells class-means from the best of the grid by mean test figure, and by validation, over the
 // runs that both have made. It is empty where one of the two is missing.
 func compared(chosen []choice) (verdict string, near bool) {
-	i := slices.IndexFunc(chosen, func(c choice) bool { return c.Name == auto && c.refused == "" })
+	i := slices.IndexFunc(chosen, func(c choice) bool { return c.Name == plan.ClassMeans && c.refused == "" })
 	if i < 0 {
 		return "", false
 	}

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"hash/fnv"
 	"io"
 	"math"
 	"os"
@@ -31,15 +29,12 @@ type record struct {
 	Test    measure   `json:"test"`
 	Val     measure   `json:"val"`
 	Stages  []measure `json:"stages,omitempty"` // metric of the test nodes after each
-	// metric of the validation nodes after each; logs of former versions lack it
-	StageVals []measure `json:"stage_vals,omitempty"`
-	Halo      int64     `json:"halo"` // bytes that all peers sent, by purpose
-	Reduce    int64     `json:"reduce"`
-	Control   int64     `json:"control"`
-	Tried     int64     `json:"tried,omitempty"` // bytes of all plans that class-means tried
-	Trips     int64     `json:"trips"`           // messages that follow one another
-	Seconds   float64   `json:"seconds"`
-	Version   string    `json:"version"` // of the program
+	Halo    int64     `json:"halo"`             // bytes that all peers sent, by purpose
+	Reduce  int64     `json:"reduce"`
+	Control int64     `json:"control"`
+	Trips   int64     `json:"trips"` // messages that follow one another
+	Seconds float64   `json:"seconds"`
+	Version string    `json:"version"` // of the program
 }
 
 func (r record) megabytes() float64 { return float64(r.Halo+r.Reduce+r.Control) / 1e6 }
@@ -75,15 +70,6 @@ func (e experiment) asked(seed uint64) record {
 		if s.Only != "join" && !slices.Contains(unrecorded, s.Name) {
 			r.Plan[s.Name] = e.Get(s)
 		}
-	}
-	if all := e.Candidates(); len(all) > 0 { // another list of them may give another model
-		hash := fnv.New64a()
-		for _, c := range all {
-			for _, s := range plan.Settings() {
-				fmt.Fprintf(hash, "%s %s\n", s.Name, c.Plan.Get(s))
-			}
-		}
-		r.Plan["method"] = fmt.Sprintf("%s %x", e.Method, hash.Sum64())
 	}
 	return r
 }

@@ -73,11 +73,11 @@ func TestFinishedRunsAreKept(t *testing.T) {
 func TestLogsOfOtherPrograms(t *testing.T) {
 	e := experiment{Data: "cora", Plan: heddle.Defaults(heddle.Plan{})}
 	ask, was := e.asked(3), e.asked(3)
-	delete(was.Plan, "hops")
+	delete(was.Plan, "shrink")
 	if !was.answers(ask) {
 		t.Error("a setting that was unknown must have its default")
 	}
-	ask.Plan["hops"] = "2"
+	ask.Plan["shrink"] = "2"
 	if was.answers(ask) {
 		t.Error("a run without a setting must not stand for one with another value")
 	}

@@ -147,14 +147,12 @@ func (b *book) tuned(ctx context.Context, r row) (best experiment, err error) {
 func (e experiment) setting() string {
 	flags := "--data " + e.Data
 	usual := heddle.Defaults(e.Plan)
-	first := heddle.Defaults(heddle.Plan{Method: e.Method, Single: e.Single})
+	first := heddle.Defaults(heddle.Plan{Method: e.Method})
 	for _, s := range plan.Settings() {
 		value, base := e.Get(s), usual.Get(s)
 		switch s.Name {
 		case "method":
 			base = plan.ClassMeans
-		case "single":
-			base = "false"
 		case "model", "task", "decoder":
 			base = first.Get(s)
 		}

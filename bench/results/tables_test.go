@@ -25,26 +25,6 @@ func TestPlansAreSound(t *testing.T) {
 	}
 }
 
-// Every plan that candidates of class-means are compared with is sound.
-func TestCandidatesAreSound(t *testing.T) {
-	all, err := candidatesOf()
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := 0
-	for _, c := range all {
-		if err := errors.Join(c.Validate(), c.Only("train")); err != nil {
-			t.Errorf("%s: %v", c.Name, err)
-		}
-		if c.closed {
-			closed++
-		}
-	}
-	if trained := len(all) - closed; closed <= trained || trained < 2 {
-		t.Errorf("%d closed forms and %d in rounds", closed, trained)
-	}
-}
-
 // The setting of a row repeats it: only what differs from the defaults is named.
 func TestSetting(t *testing.T) {
 	e := quick()

@@ -193,7 +193,7 @@ func TestTripsOverALine(t *testing.T) {
 		t.Run(carrier, func(t *testing.T) {
 			t.Parallel()
 			line := &badLine{delay: delay, rate: 20e6 / 8}
-			outs, took := line.join(t, c, carrier, []string{"--single"})
+			outs, took := line.join(t, c, carrier, nil)
 			for r, out := range outs {
 				f := figures(t, filepath.Join(out, "result.json"))
 				// One peer may begin a message later, end one earlier, and send one that the other alone waits for.

@@ -60,7 +60,7 @@ var graphCases = []fieldCase{
 		c.run(0, "peer import --nodes two.csv --edges pair.csv --train 1"+byOutcome+"e",
 			"class ill has 1 node, fewer than 10")
 		c.run(either, "peer train --data e"+oneMachine+"--rounds 5 --out re", "too few to hold some out")
-		c.run(2, "peer train --data e --peers 2 -q --out re2", "fewer than 5 training nodes")
+		c.run(2, "peer train --data e --peers 2 -q --out re2", "5 training nodes")
 	}},
 	{"18-hub-and-chain", "long", func(c *trial) {
 		const n = 300_000

@@ -50,7 +50,7 @@ func TestSolvedRounds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "events.jsonl")
-	mustTrain(t, dir, "--data", sites(t), "--single", "--transport", "memory", "--events", file)
+	mustTrain(t, dir, "--data", sites(t), "--method", "class-means", "--transport", "memory", "--events", file)
 	if text := contents(t, file); !bytes.Contains(text, []byte(`"loss":null`)) || bytes.Contains(text, []byte(`"loss":0`)) {
 		t.Errorf("events:\n%s", text)
 	}

@@ -83,7 +83,7 @@ func TestUsage(t *testing.T) {
 		{"train --data D --split 3", []string{"split"}},
 		{"train --data D --method layer-wise --layers 0 --rounds 0 --solver magic --lr -1", []string{"layers must be at least 1 and at most 1000 (got 0)", "rounds must be at least 1", "(got 0)", `(got "magic")`, "lr must be above 0 (got -1)"}},
 		{"train --data D --method layer-wise --rounds 0 --lr -1 --local-steps 0 --metric beauty", []string{"rounds must be at least 1", "lr must be above 0 (got -1)", "local_steps must be at least 1", `(got "beauty")`}},
-		{"train --data D --model gat --single --encoder raw", []string{"model applies only to method layer-wise, full-batch or mini-batch (got method class-means)", "encoder applies only"}},
+		{"train --data D --model gat --encoder raw", []string{"model applies only to method layer-wise, full-batch or mini-batch (got method class-means)", "encoder applies only"}},
 		{"train --data D --boundary nonsense", []string{"boundary", "nonsense"}},
 		{"train --data D --method layer-wise --boundary none", []string{"boundary applies only to method full-batch (got method layer-wise)"}},
 		{"train --data D --method layer-wise --fetch nonsense", []string{"fetch applies only to method full-batch (got method layer-wise)"}},

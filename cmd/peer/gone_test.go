@@ -14,6 +14,7 @@ import (
 var goneSettings = strings.Fields(`mode preset balanced label_augmentation leaves warm_start
 	label_epsilon clip_means update_norm least_in_sum min_peers colluding
 	batch_clusters blocks by_weight clip_norm clusters draws failed_rows failure_wait fanout_order grace_period hard_negatives huber_delta
+	budget hops_kept rounds_alone single withhold_few
 	link_relations loss quantile relation_fanouts round_limit straggler warmup with_replacement`)
 
 // aboutPrivacy are those of them on which privacy rested: whoever asks for one must not be led to another one.

@@ -46,7 +46,7 @@ func TestImportExplains(t *testing.T) {
 	if skipped := string(contents(t, at("data/skipped.csv"))); strings.Count(skipped, "\n") != 4 || !strings.Contains(skipped, ",63,since,") || !strings.Contains(skipped, "nobody") {
 		t.Errorf("skipped:\n%s", skipped)
 	}
-	must(t, "train", "--data", at("data"), "--policy", "random", "--peers", "2", "--transport", "memory", "--single", "-q", "--out", at("run"))
+	must(t, "train", "--data", at("data"), "--policy", "random", "--peers", "2", "--transport", "memory", "-q", "--out", at("run"))
 	write("new.csv", "id,since,ward,note\nx,2024-02-01,C,words\ny,2024-02-01,C,\nz,2024-02-01,A,\n")
 	write("none.csv", "source,target\n")
 	text := must(t, "predict", "--model", at("run/model.safetensors"), "--nodes", at("new.csv"), "--edges", at("none.csv"), "-o", at("out.csv"))

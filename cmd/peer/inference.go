@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/launch"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p/identity"
@@ -74,24 +75,9 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	if out.Warning != "" && !before.strangers {
 		fmt.Fprintf(text, "warning: %s\n", out.Warning)
 	}
-	score, nodes, err := out.Score(out.Metric, alone)
+	score, notes, err := printScores(text, out, alone, before, used)
 	if err != nil {
 		return err
-	}
-	if nodes > 0 {
-		fmt.Fprintf(text, "test %s: %s of own nodes (%d)\n", out.Metric, report.Measure(out.Metric, score), nodes)
-	}
-	if out.Tested > 0 {
-		fmt.Fprintf(text, "test %s: %s of all peers' nodes (%d)\n", out.Metric,
-			report.Within(out.Metric, out.Test, out.Bound), out.Tested)
-	}
-	var notes []string
-	if used != "" && (nodes > 0 || before.unsure == "") {
-		if before.unsure == "" && out.Tested > 0 {
-			used += "; the figure of all peers has them"
-		}
-		notes = []string{used}
-		fmt.Fprintln(text, used)
 	}
 	if q.report == "" {
 		return nil
@@ -104,6 +90,32 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	page.Notes = notes
 	page.Together = &report.Together{Site: p.Members[rank].Name, Neighbours: own.Halo(), Edges: across(own), Inference: out, Left: left}
 	return q.writeReport(stdout, text, page)
+}
+
+// printScores prints the test figures of predictions that sites made together, and returns that of own nodes with what to
+// note beside it. used is about nodes that the model was trained on.
+func printScores(
+	text io.Writer, out *heddle.Inference, alone *graph.Graph, before runNodes, used string,
+) (score float64, notes []string, err error) {
+	score, nodes, err := out.Score(out.Metric, alone)
+	if err != nil {
+		return score, nil, err
+	}
+	if nodes > 0 {
+		fmt.Fprintf(text, "test %s: %s of own nodes (%d)\n", out.Metric, report.Measure(out.Metric, score), nodes)
+	}
+	if out.Tested > 0 {
+		fmt.Fprintf(text, "test %s: %s of all peers' nodes (%d)\n", out.Metric,
+			report.Within(out.Metric, out.Test, out.Bound), out.Tested)
+	}
+	if used != "" && (nodes > 0 || before.unsure == "") {
+		if before.unsure == "" && out.Tested > 0 {
+			used += "; the figure of all peers has them"
+		}
+		notes = []string{used}
+		fmt.Fprintln(text, used)
+	}
+	return score, notes, nil
 }
 
 // identify returns this peer's key. Of the ranks of a scheduler, which all have the same flags, each has its own parts and

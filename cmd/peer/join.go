@@ -149,7 +149,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 	if err := write(s.out, o); err != nil { // again, with the figures of the whole run
 		return err
 	}
-	if err := errors.Join(printTried(text, o), printRuns(text, o.Metric, joined(o))); err != nil {
+	if err := printRuns(text, o.Metric, joined(o)); err != nil {
 		return err
 	}
 	if err := s.out.print(text, o, []*shard.Shard{own}); err != nil {

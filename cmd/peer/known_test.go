@@ -65,7 +65,7 @@ func TestPredictKnown(t *testing.T) {
 		t.Errorf("of new nodes beside known ones predict wrote %q", text)
 	}
 	const labels = "the model reads the labels of"
-	must(t, "train", "--data", in("data"), "-q", "-o", in("means"))
+	must(t, "train", "--data", in("data"), "--class-target", "labels", "-q", "-o", in("means"))
 	means := in("means/model.safetensors")
 	for _, c := range []struct {
 		nodes, edges string

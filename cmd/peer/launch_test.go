@@ -106,7 +106,7 @@ func TestLaunchRefuses(t *testing.T) {
 		refuse(t, 2, []string{c.want}, append([]string{"join", "--plan", at("plan.yaml"), "--shard", at("parts")}, strings.Fields(c.args)...)...)
 	}
 	refuse(t, 2, []string{"--plan"}, "predict", "--model", "m", "--out", "p.csv", "--secret", at("secret"))
-	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--single", "-q", "-o", at("run"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "-q", "-o", at("run"))
 	refuse(t, 2, []string{"{rank}"}, "predict", "--model", at("run/model.safetensors"), "--plan", at("plan.yaml"), "--shard", at("parts"), "--out", at("p.csv"),
 		"--secret", at("secret"), "--rank", "0", "--ranks", "2", "--hosts", "a,b")
 }

@@ -151,7 +151,7 @@ func TestMeet(t *testing.T) {
 		}
 	}
 	gather(t, at("parts"), at("north"), at("south"), at("west"))
-	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--single", "--seed", "1", "-q", "--out", at("together"), "--json", at("together/result.json"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--seed", "1", "-q", "--out", at("together"), "--json", at("together/result.json"))
 	if r := figures(t, at("together/result.json")); r.Bytes.Halo == 0 || !(*r.Test > 0.8) {
 		t.Errorf("accuracy %v with %d bytes of halo rows", *r.Test, r.Bytes.Halo)
 	}

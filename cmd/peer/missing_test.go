@@ -54,13 +54,3 @@ func TestReadFlagsAreMarked(t *testing.T) {
 	}
 	visit(root)
 }
-
-// TestOneFaultOfAllPlans: what stands against each plan that class-means tries is stated once.
-func TestOneFaultOfAllPlans(t *testing.T) {
-	t.Parallel()
-	_, _, text := call(t.Context(), "train", "--data", sites(t), "--method", "class-means", "--class-weights", "none=2")
-	if n := strings.Count(text, "class_weights must name classes 0 to 3"); n != 1 || !strings.Contains(text, "own-rows, own-residual, ") {
-		t.Errorf("stated %d times:\n%s", n, text)
-	}
-	refuse(t, 2, []string{"--events: open "}, "train", "--data", sites(t), "--events", t.TempDir())
-}

@@ -39,14 +39,14 @@ func TestModelFilePage(t *testing.T) {
 		{"standalone", "several", "--method full-batch --peers 1 --model sage --encoder raw --threshold f1"},
 		{"frugal", "sites", "--epsilon 4"},
 		{"frugal", "sites", "--class-target labels --leave-one-out true"},
-		{"frugal", "few", "--withhold-few"},
-		{"frugal", "few", "--withhold-few --coarse-rows=false"},
+		{"frugal", "few", "--coarse-rows"},
+		{"frugal", "few", "--coarse-rows=false"},
 	} {
 		p := plans[0]
 		p.name, p.data, p.peers, p.args = more.name+" "+more.data+" "+more.args, more.data, []int{2}, strings.Fields(more.args)
 		switch more.name {
 		case "frugal":
-			p.args = append([]string{"--single"}, p.args...)
+			p.args = append([]string{"--method", "class-means"}, p.args...)
 		case "standalone":
 			p.peers = []int{1}
 		}

@@ -62,8 +62,6 @@ type result struct {
 	Versions versions           `json:"versions"`
 	Date     time.Time          `json:"date"` // when this was written
 
-	Tried []tried `json:"tried,omitempty"` // by class-means; the other fields are those of the chosen plan
-
 	Runs     []oneRun  `json:"runs,omitempty"` // of --seeds
 	TestRuns *overRuns `json:"test_over_runs,omitempty"`
 	ValRuns  *overRuns `json:"val_over_runs,omitempty"`
@@ -100,7 +98,7 @@ func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) result {
 		Seed: p.Seed, Test: number(o.Test), Val: number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Positive: o.Card.Positive, Kernels: kernels.Name(), PeakRSS: []int64{},
 		Loss: []*float64{}, Links: predictions(o)}
-	r.Tried, r.Sums, r.Privacy = triedOf(o), o.Sums, o.Privacy
+	r.Sums, r.Privacy = o.Sums, o.Privacy
 	r.Ranks = o.Links
 	r.Figures, r.Warnings, r.Versions, r.Date = o.Figures, append([]string{}, o.Warnings()...), thisVersion(), time.Now().UTC().Truncate(time.Second)
 	r.Data, r.AllBytes = factsOf(o, first), allBytesOf(o)

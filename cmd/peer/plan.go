@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -11,19 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/cmd/peer/flags"
 	"github.com/heddle-gnn/heddle/plan"
 )
-
-// tries lists the candidates of a plan of class-means, as comments of its file; nothing for other plans.
-func tries(p heddle.Plan) string {
-	all := p.Candidates()
-	if all == nil {
-		return ""
-	}
-	text := fmt.Sprintf("# Method class-means compares these closed forms, for which all members together send at most %v MB:\n", p.Budget)
-	for _, c := range all {
-		text += fmt.Sprintf("#   %s: %s\n", c.Name, c.Sets)
-	}
-	return text + "# own-rows is tried without class_target=labels where nodes have numbers to predict.\n"
-}
 
 func newPlan() *cobra.Command {
 	var config, out string
@@ -64,7 +50,6 @@ collect shares of phones, and must come first.`,
 			if err != nil {
 				return err
 			}
-			text = append(text, tries(*p)...)
 			if out == "" {
 				_, err = c.OutOrStdout().Write(text)
 				return err

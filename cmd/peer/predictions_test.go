@@ -37,8 +37,8 @@ func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
 			flags = append(flags, of)
 		}
 	}
-	for _, more := range []string{"--single", "--single --inductive", "--single --class-rounds 1 --leave-one-out true",
-		"--method class-means", "--method layer-wise --rounds 5 --inductive", "--method layer-wise --rounds 5 --keep-last",
+	for _, more := range []string{"--method class-means", "--method class-means --inductive", "--method class-means --class-rounds 1 --leave-one-out true",
+		"--method layer-wise --rounds 5 --inductive", "--method layer-wise --rounds 5 --keep-last",
 		"--method layer-wise --rounds 5 --encoder mlp --hidden 8", "--method full-batch --rounds 5 --inductive", "--method layer-wise --rounds 5 --local-steps 3"} {
 		flags = append(flags, strings.Fields(more))
 	}

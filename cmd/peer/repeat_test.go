@@ -17,7 +17,7 @@ func TestRepeat(t *testing.T) {
 	t.Parallel()
 	data := sites(t)
 	for name, args := range map[string][]string{
-		"auto":      {"--method", "class-means", "--budget", "3"},
+		"auto":      {"--method", "class-means"},
 		"layers":    {"--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last", "--rounds", "4", "--policy", "by-column"},
 		"fullbatch": {"--method", "full-batch", "--model", "sage", "--rounds", "3", "--peers", "2"},
 	} {

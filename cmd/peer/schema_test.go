@@ -118,7 +118,7 @@ func (s schema) faults(v any, root schema, at string) (all []string) {
 func TestResultSchema(t *testing.T) {
 	t.Parallel()
 	s := resultSchema(t)
-	for _, flags := range []string{"--method layer-wise --rounds 3", "--single --epsilon 4 --class-target labels", "--method class-means", "--single --seeds 2", "--method full-batch --rounds 3 --metric auc", "--method full-batch --peers 1 --rounds 3", "--method full-batch --task links --rounds 3"} {
+	for _, flags := range []string{"--method layer-wise --rounds 3", "--method class-means --epsilon 4 --class-target labels", "--method class-means --seeds 2", "--method full-batch --rounds 3 --metric auc", "--method full-batch --peers 1 --rounds 3", "--method full-batch --task links --rounds 3"} {
 		t.Run(flags, func(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "out")

@@ -139,7 +139,7 @@ func (j *job) runs(ctx context.Context, first *trained, splits int, state string
 			return best, nil, errors.Join(err, one.closer.Close())
 		}
 		sum := one.Total()
-		all = append(all, oneRun{one.plan.Seed, one.source.Split, number(one.Test), number(one.Val), max(sum.Total(), one.sentInAll()), one.Seconds, false})
+		all = append(all, oneRun{one.plan.Seed, one.source.Split, number(one.Test), number(one.Val), sum.Total(), one.Seconds, false})
 		if best == nil || one.Metric.Gain(one.Val, best.Val) > 0 || math.IsNaN(best.Val) && !math.IsNaN(one.Val) {
 			best, one = one, best
 			chosen = k
@@ -152,14 +152,6 @@ func (j *job) runs(ctx context.Context, first *trained, splits int, state string
 	}
 	all[chosen].Chosen = true
 	return best, all, nil
-}
-
-// sentInAll is what all peers sent for all plans that class-means tried.
-func (t *trained) sentInAll() (sum int64) {
-	for _, a := range t.Tried {
-		sum += a.Sent
-	}
-	return sum
 }
 
 // joined are the runs of a plan with several; nil for one.

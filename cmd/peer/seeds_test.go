@@ -115,7 +115,7 @@ func TestNextSplits(t *testing.T) {
 	}
 	dir := t.TempDir()
 	data := twoSplits(t)
-	must(t, "train", "--data", data, "--split", "1", "--seeds", "2", "--single", "--transport", "memory", "-q", "-o", dir)
+	must(t, "train", "--data", data, "--split", "1", "--seeds", "2", "--transport", "memory", "-q", "-o", dir)
 	got := figures(t, filepath.Join(dir, "result.json")).Runs
 	if len(got) != 2 || got[0].Split != 1 || got[1].Split != 0 {
 		t.Errorf("splits: %+v", got)

@@ -64,7 +64,7 @@ func TestTablesAreStored(t *testing.T) {
 		}
 		parts := filepath.Join(dir, "parts")
 		must(t, "partition", "--data", out, "--policy", "by-column", "-o", parts, "-q")
-		must(t, "train", "--shards", parts, "--transport", "memory", "--single", "-q", "--out", filepath.Join(dir, "run"))
+		must(t, "train", "--shards", parts, "--transport", "memory", "-q", "--out", filepath.Join(dir, "run"))
 	}
 }
 

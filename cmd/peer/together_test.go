@@ -54,7 +54,7 @@ func TestPartitionTogether(t *testing.T) {
 		}
 	}
 	gather(t, at("parts"), at("part-%s", names[0]), at("part-%s", names[1]), at("part-%s", names[2]))
-	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--single", "--seed", "1", "-q", "--out", at("run"), "--json", at("run/result.json"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--seed", "1", "-q", "--out", at("run"), "--json", at("run/result.json"))
 	if r := figures(t, at("run/result.json")); !(*r.Test > 0.5) {
 		t.Errorf("accuracy %v", *r.Test)
 	}

@@ -282,9 +282,6 @@ func (j *job) finish(out output, best *trained, all []oneRun, state string, text
 	if err := os.RemoveAll(state); err != nil {
 		return err
 	}
-	if err := printTried(text, o); err != nil {
-		return err
-	}
 	if err := printRuns(text, o.Metric, all); err != nil {
 		return err
 	}
@@ -292,4 +289,16 @@ func (j *job) finish(out output, best *trained, all []oneRun, state string, text
 		return err
 	}
 	return cli.PrintLedger(text, j.ledger, best.shards...)
+}
+
+// writePlan writes the settings by which the model was trained.
+func (j *job) writePlan(stdout io.Writer, o *heddle.Result) error {
+	if j.planOut == "" {
+		return nil
+	}
+	text, err := o.Plan.MarshalYAML()
+	if err != nil {
+		return err
+	}
+	return cli.WriteFile(stdout, j.planOut, func(w io.Writer) error { _, err := w.Write(text); return err })
 }

@@ -27,9 +27,7 @@ var quick = slices.Concat(quickPlan, []string{"--checkpoint-every", "4", "-q"})
 var quickPlan = []string{"--method", "layer-wise", "--encoder", "pca:16", "--hidden", "16", "--rounds", "12"}
 
 // inClosedForm reports whether args train class means, which have no layers.
-func inClosedForm(args []string) bool {
-	return slices.Contains(args, "--single") || slices.Contains(args, "class-means")
-}
+func inClosedForm(args []string) bool { return slices.Contains(args, "class-means") }
 
 func mustTrain(t *testing.T, out string, args ...string) string {
 	t.Helper()
@@ -207,7 +205,7 @@ func TestPredict(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	for name, args := range map[string][]string{
 		"gcn":        {"--peers", "3"},
-		"frugal":     {"--peers", "3", "--single", "--rows", "float32"},
+		"frugal":     {"--peers", "3", "--method", "class-means", "--rows", "float32"},
 		"gat":        {"--peers", "2", "--model", "gat"},
 		"mlp":        {"--peers", "2", "--model", "sage", "--encoder", "mlp", "--layer-output", "logits"},
 		"standalone": {"--method", "full-batch", "--peers", "1", "--encoder", "raw"},
@@ -226,7 +224,7 @@ func TestPredict(t *testing.T) {
 func TestPredictCora(t *testing.T) {
 	t.Parallel()
 	data, out := realdata.Dir(t, "cora"), t.TempDir()
-	must(t, "train", "--data", data, "--single", "--rows", "float32", "--transport", "memory", "-q", "-o", out)
+	must(t, "train", "--data", data, "--rows", "float32", "--transport", "memory", "-q", "-o", out)
 	predicts(t, out, "--data", data)
 	if a := *figures(t, filepath.Join(out, "result.json")).Test; a < 0.8 {
 		t.Errorf("test accuracy must be at least 0.8 (got %.3f)", a)
@@ -303,12 +301,12 @@ func TestDemo(t *testing.T) {
 func TestCompareFlags(t *testing.T) {
 	t.Parallel()
 	data, out := sites(t), t.TempDir()
-	args := []string{"compare", "--data", data, "--seeds", "2", "--seed", "5", "--single", "--transport", "memory", "-q", "-o", out}
+	args := []string{"compare", "--data", data, "--seeds", "2", "--seed", "5", "--transport", "memory", "-q", "-o", out}
 	if text := must(t, args...); !strings.Contains(text, "Joining paid: ") || !strings.Contains(text, "2 runs, which differ in their seed") {
 		t.Errorf("printed\n%s", text)
 	}
 	text := string(contents(t, filepath.Join(out, "compare.json")))
-	for _, want := range []string{`"dataset": "sites"`, `"seed": 6`, "single: true", "peer compare --config "} {
+	for _, want := range []string{`"dataset": "sites"`, `"seed": 6`, "method: class-means", "peer compare --config "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("compare.json has no %q", want)
 		}

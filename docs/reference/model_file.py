@@ -481,13 +481,9 @@ class ClassMeans:
     def coarse(self, z, deviation, fine):
         """Rounds sparse rows, whose values have that deviation, to no finer steps than fine."""
         s, columns = self.s, self.x.shape[1]
-        withheld = 5 if s.get("withhold_few") else 0
-        if not (s.get("coarse") or withheld) or not (self.data.sparse or s.get("adjacent")):
+        if not s.get("coarse") or not (self.data.sparse or s.get("adjacent")):
             return z
         values = (self.x != 0).sum(axis=1)[:, None]
-        z = np.where((0 < values) & (values <= withheld), 0, z)
-        if not s.get("coarse"):
-            return z
         steps = np.zeros(columns + 1)
         for v in range(1, columns + 1):
             part, each = (0.3, 1.2) if s.get("own_exact") else (0.5, 1.6)

@@ -243,7 +243,7 @@ func TestJavaMachine(t *testing.T) {
 		if testing.Short() {
 			nodes = 1000
 		}
-		newFederation(t, m, "experimental: {single: true, peer_timeout: 2s}").train(t, nodes, nil)
+		newFederation(t, m, "experimental: {peer_timeout: 2s}").train(t, nodes, nil)
 	})
 	t.Run("faults", func(t *testing.T) {
 		f := newFederation(t, m, trained)

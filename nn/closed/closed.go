@@ -28,23 +28,27 @@ type Layout struct {
 	AllHops  bool `json:"all_hops,omitempty"` // keep the columns of hops 0 to Hops, else those of the last hop
 	Degree   bool `json:"degree,omitempty"`   // a column log(1 + degree) in the first round
 	// Columns of the first round that are a node's own features, standardised, which no hop aggregates: all features, or 0.
-	OwnFeatures int  `json:"own_features,omitempty"`
-	LogitHops   int  `json:"logit_hops,omitempty"`  // aggregations of the logits of the round before, each of them columns
-	Random      int  `json:"random,omitempty"`      // random Fourier features of each head, at most
-	RandomEach  int  `json:"random_each,omitempty"` // of them, at most for each column that the head reads; 0: any
-	Residual    bool `json:"residual,omitempty"`    // rounds after the first learn from residuals, else from soft labels
-	LeaveOut    bool `json:"leave_out,omitempty"`   // a node's own part is taken out of the means that its row is compared with
-	TrainLead   bool `json:"train_lead,omitempty"`  // in rounds after the first what Counts says is taken out of training nodes, too
-	Inductive   bool `json:"inductive,omitempty"`   // validation and test nodes were absent while training: they count to no mean
-	Numbers     bool `json:"numbers,omitempty"`     // labels are standardised numbers, not classes
-	Multi       bool `json:"multi,omitempty"`       // a node may have several classes: its logits are regressions less a half
-	Coarse      int  `json:"coarse,omitempty"`      // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
+	OwnFeatures int `json:"own_features,omitempty"`
+	// Directions is how many columns of each round after Alone are directions: what of the neighbours' features explains the
+	// residual (docs/explanation/closed-form.md). With DirectionsOnly such a round has no other columns of a map.
+	Directions     int  `json:"directions,omitempty"`
+	DirectionsOnly bool `json:"directions_only,omitempty"`
+
+	LogitHops  int  `json:"logit_hops,omitempty"`  // aggregations of the logits of the round before, each of them columns
+	Random     int  `json:"random,omitempty"`      // random Fourier features of each head, at most
+	RandomEach int  `json:"random_each,omitempty"` // of them, at most for each column that the head reads; 0: any
+	Residual   bool `json:"residual,omitempty"`    // rounds after the first learn from residuals, else from soft labels
+	LeaveOut   bool `json:"leave_out,omitempty"`   // a node's own part is taken out of the means that its row is compared with
+	TrainLead  bool `json:"train_lead,omitempty"`  // in rounds after the first what Counts says is taken out of training nodes, too
+	Inductive  bool `json:"inductive,omitempty"`   // validation and test nodes were absent while training: they count to no mean
+	Numbers    bool `json:"numbers,omitempty"`     // labels are standardised numbers, not classes
+	Multi      bool `json:"multi,omitempty"`       // a node may have several classes: its logits are regressions less a half
+	Coarse     int  `json:"coarse,omitempty"`      // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
 
 	// OwnExact is set where a node's own columns before any hop are read at home as they are, and are coarser where they
 	// cross: no row holds them, nor logits that are made of them.
-	OwnExact    bool `json:"own_exact,omitempty"`
-	Alone       int  `json:"rounds_alone,omitempty"` // first rounds without hops: no row of theirs crosses
-	WithholdFew bool `json:"withhold_few,omitempty"` // the columns of nodes with at most fewest values are 0
+	OwnExact bool `json:"own_exact,omitempty"`
+	Alone    int  `json:"rounds_alone,omitempty"` // first rounds without hops: no row of theirs crosses
 
 	// Unconnected is set where rows would have been rounded, but no edge connected the sites of the run that trained the model
 	// (WithoutEdges). Over sites that edges connect, nothing may cross by it.
@@ -98,7 +102,12 @@ func (s Layout) Faults(features int) (all []error) {
 		bad("own_exact must be false without all_hops, or with logit_hops or adjacent (got true)")
 	}
 	if s.Unconnected && s.Rounded() {
-		bad("unconnected must be false with coarse or withhold_few (got true)")
+		bad("unconnected must be false with coarse (got true)")
+	}
+	if s.Directions < 0 || s.Directions > features || s.Directions > 0 && (s.Own > 0 || s.Adjacent > 0) ||
+		s.DirectionsOnly && s.Directions == 0 {
+		bad("directions must be 0 to the %d features, above 0 with directions_only, "+
+			"and 0 with own_rounds or adjacent (got %d)", features, s.Directions)
 	}
 	if s.Own < 0 || s.Own > maxRounds {
 		bad("own_rounds must be 0 to %d (got %d)", maxRounds, s.Own)
@@ -148,10 +157,20 @@ func (s Layout) Width(classes int) int {
 	return classes
 }
 
+// MapWidth returns how many columns the map of round r, from 0, has.
+func (s Layout) MapWidth(r, classes int) int {
+	switch {
+	case r < s.Alone:
+		return s.Width(classes)
+	case s.DirectionsOnly:
+		return s.Directions
+	}
+	return s.Width(classes) + s.Directions
+}
+
 // Columns returns how many columns round r, from 0, adds to those that heads see.
 func (s Layout) Columns(r, classes int) int {
-	width := s.Width(classes)
-	n, kept := width, 1
+	n, kept := s.MapWidth(r, classes), 1
 	if s.AllHops {
 		kept = s.HopsOf(r) + 1
 	}
@@ -161,7 +180,7 @@ func (s Layout) Columns(r, classes int) int {
 	}
 	switch {
 	case r > 0:
-		n += s.LogitHopsOf(r) * width
+		n += s.LogitHopsOf(r) * s.Width(classes)
 	case s.Degree:
 		n += 1 + s.OwnFeatures
 	default:
@@ -176,7 +195,7 @@ func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
 	matrix(2, s.OwnFeatures)
 	d := 0
 	for r := range s.Rounds {
-		matrix(features, s.Width(classes))
+		matrix(features, s.MapWidth(r, classes))
 		d += s.Columns(r, classes)
 		matrix(d, s.RandomOf(d))
 		matrix(d+s.RandomOf(d), classes)
@@ -211,7 +230,7 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 	d := 0
 	for r := range s.Rounds {
 		at := func(name string) string { return fmt.Sprintf("round%d.%s", r+1, name) }
-		m.Means = append(m.Means, tape.NewParam(at("means"), features, s.Width(classes), 0))
+		m.Means = append(m.Means, tape.NewParam(at("means"), features, s.MapWidth(r, classes), 0))
 		if s.LeaveOut {
 			m.Counts = append(m.Counts, tape.NewParam(at("counts"), s.countRows(), s.Width(classes), 0))
 		}
@@ -222,7 +241,9 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 		if random > 0 {
 			h.Mean, h.Scale = tape.NewParam(at("mean"), 1, d, 0), tape.NewParam(at("scale"), 1, d, 0)
 			h.Freq, h.Phase = tape.NewParam(at("frequency"), d, random, 0), tape.NewParam(at("phase"), 1, random, 0)
-			h.draw(key.FoldString("random features").Fold(uint64(r)))
+			// Random features do not see the features themselves: beside many of them, the few columns of maps would count little.
+			own := s.Columns(0, classes)
+			h.draw(key.FoldString("random features").Fold(uint64(r)), own-s.OwnFeatures, own)
 		}
 		m.Heads = append(m.Heads, h)
 	}
@@ -399,6 +420,9 @@ func softmax(p, logits []float32) {
 func (m *Form) LeaveOwn(r int, x graph.Features, z, p mat.Dense) {
 	inverse, centre := m.Inverse.Value.Data, m.Centre.Value.Data
 	scale := m.Counts[r].Value.Row(1)
+	if m.Spec.DirectionsOnly && r >= m.Spec.Alone {
+		return // no column has a part of the node itself
+	}
 	for v := range z.Rows {
 		own := p.Row(v)
 		if !slices.ContainsFunc(own, func(w float32) bool { return w != 0 }) {

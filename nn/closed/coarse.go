@@ -19,12 +19,12 @@ const (
 )
 
 // Rounded reports whether rows of nodes with few values are rounded.
-func (s Layout) Rounded() bool { return s.Coarse > 0 || s.WithholdFew }
+func (s Layout) Rounded() bool { return s.Coarse > 0 }
 
 // WithoutEdges returns s for sites that no edge connects: no row crosses, so that none is rounded.
 func (s Layout) WithoutEdges() Layout {
 	if s.Rounded() {
-		s.Coarse, s.OwnExact, s.WithholdFew, s.Unconnected = 0, false, false, true
+		s.Coarse, s.OwnExact, s.Unconnected = 0, false, true
 	}
 	return s
 }
@@ -79,11 +79,8 @@ func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine float64) 
 
 // Grid returns the step to which the columns of a node are rounded that has so many values other than 0; 0: they
 // are not. A column has deviation 1, so that a multiple of a step takes about log₂(√(2πe)/step) bits, were it of a
-// normal distribution: all columns of all rounds take as many as told returns, at most. A step beyond all numbers leaves 0.
+// normal distribution: all columns of all rounds take as many as told returns, at most.
 func (s Layout) Grid(features, values int) float64 {
-	if s.WithholdFew && values > 0 && values <= fewest {
-		return beyond
-	}
 	if s.Coarse == 0 || values == 0 || values > features {
 		return 0
 	}
@@ -116,6 +113,3 @@ func (s Layout) told(features, values int) float64 {
 
 // finest is the least grid, in deviations of a column: int8 rows are as coarse by themselves.
 const finest = 1.0 / 64
-
-// beyond is a grid of which every column is nearest to 0.
-const beyond = 0x1p100

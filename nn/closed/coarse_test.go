@@ -73,26 +73,12 @@ func TestCoarsen(t *testing.T) {
 		t.Errorf("the row of 200 values becomes %v", z.Row(1))
 	}
 	z = before.Clone()
-	Layout{WithholdFew: true}.Coarsen(0, graph.Features{Sparse: x}, z)
-	if !slices.Equal(z.Row(0), []float32{0, 0, 0}) || !slices.Equal(z.Row(1), before.Row(1)) {
-		t.Errorf("withheld, the rows of 2 and 200 values become %v, must be zeros and as before", z)
-	}
-	z = before.Clone()
 	s.AllHops, s.OwnExact = true, true
 	if crossing := s.Coarsen(0, graph.Features{Sparse: x}, z); !slices.Equal(z.Data, before.Data) || slices.Equal(crossing.Row(0), z.Row(0)) {
 		t.Errorf("rows at home become %v and must stay, those that cross are %v", z.Data, crossing.Data)
 	}
 	if s.Coarsen(0, graph.Features{Dense: mat.New(2, 500)}, z); !slices.Equal(z.Data, before.Data) {
 		t.Errorf("rows of dense features become %v", z.Data)
-	}
-}
-
-// TestFiveValuesAreFew: with WithholdFew nothing is left of a node with five values, with or without Coarse.
-func TestFiveValuesAreFew(t *testing.T) {
-	for _, s := range []Layout{{WithholdFew: true}, {WithholdFew: true, Coarse: 21}} {
-		if five, six := s.Grid(1433, 5), s.Grid(1433, 6); five != beyond || six == beyond {
-			t.Errorf("%+v: grids of 5 and 6 values %g and %g, must be beyond all numbers for 5 only", s, five, six)
-		}
 	}
 }
 
@@ -107,7 +93,6 @@ func TestCoarseRounds(t *testing.T) {
 		{Layout{Coarse: 6, Alone: 2}, 1, false},
 		{Layout{Coarse: 6, Alone: 2}, 2, true},
 		{Layout{Coarse: 6, Alone: 2, LogitHops: 1}, 0, true},
-		{Layout{WithholdFew: true, Alone: 2, LogitHops: 1}, 1, true},
 		{Layout{Coarse: 6, Own: 1, LogitHops: 1}, 0, false},
 	} {
 		z := c.s.Coarsen(c.round, graph.Features{Sparse: x}, mat.View(1, 1, []float32{0.123}))

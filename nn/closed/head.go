@@ -27,12 +27,14 @@ func (s Layout) RandomOf(columns int) int {
 }
 
 // draw draws frequencies whose kernel has the width of the median distance of two rows: D columns of
-// deviation 1 lie √(2D) apart.
-func (h *Head) draw(key rng.Key) {
+// deviation 1 lie √(2D) apart. Those of the columns of [lo, hi) are 0.
+func (h *Head) draw(key rng.Key, lo, hi int) {
 	w, phase := h.Freq.Value, h.Phase.Value
-	width := 1 / math.Sqrt(2*float64(max(w.Rows, 1)))
+	width := 1 / math.Sqrt(2*float64(max(w.Rows-(hi-lo), 1)))
 	for i := range w.Data {
-		w.Data[i] = float32(width * key.Normal(uint64(i)))
+		if j := i / w.Cols; j < lo || j >= hi {
+			w.Data[i] = float32(width * key.Normal(uint64(i)))
+		}
 	}
 	for j := range phase.Data {
 		phase.Data[j] = float32(2 * math.Pi * key.Fold(1).Float64(uint64(j)))

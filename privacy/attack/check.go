@@ -31,11 +31,9 @@ var ErrUnmeasured = errors.New("no attack here reads such rows")
 // those with the most. With encoder raw, and for rows of components that are as many as the features, nothing needs to
 // be attacked: the rows are the features.
 //
-// Beside p there may be other plans of encoder classes, as class-means tries them: their rows are attacked together.
-//
 // The error is ErrUnmeasured for logits of encoder mlp, for methods that are not layer-wise and for sites without training labels
 // by encoders classes and mlp, and for plans with epsilon, by which soft labels cross in place of columns.
-func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration, beside ...plan.Plan) (Recovery, error) {
+func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration) (Recovery, error) {
 	var sum Recovery
 	nodes := sample(own)
 	if p.Method == plan.LayerWise && (p.Encoder.Kind == "raw" || p.Encoder.Kind == "pca" && p.Encoder.K >= own.X.Cols()) {
@@ -51,8 +49,8 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 	switch {
 	case p.Method == plan.LayerWise && p.Encoder.Kind == "pca":
 		one, err = checkComponents(ctx, p, own, nodes)
-	case p.InClosedForm() && p.Encoder.K == 0 && p.Epsilon == 0:
-		one, err = checkClasses(ctx, append([]plan.Plan{p}, beside...), own, nodes)
+	case p.Method == plan.ClassMeans && p.Epsilon == 0:
+		one, err = checkClasses(ctx, p, own, nodes)
 	case p.Method == plan.LayerWise && p.Encoder.Kind == "mlp" && p.LayerOutput == "hidden":
 		one, err = checkHidden(ctx, p, own, nodes)
 	default:
@@ -196,21 +194,17 @@ func asReceived(rows mat.Dense, coding wire.Coding) (mat.Dense, error) {
 // tries is how many sets Check compares for a row of class means: about a tenth of a second.
 const tries = 2_000_000
 
-// checkClasses attacks rows of class means of the site's own labels, of all plans together.
+// checkClasses attacks rows of class means of the site's own labels.
 func checkClasses(
-	ctx context.Context, plans []plan.Plan, own *shard.Shard, nodes []int32,
+	ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int32,
 ) (func(int, *Recovery) error, error) {
 	site, err := apart(own)
 	if err != nil {
 		return nil, err
 	}
-	var views []*View
-	for _, p := range plans {
-		a, err := viewOf(ctx, p, own, site, nodes)
-		if err != nil {
-			return nil, err
-		}
-		views = append(views, a)
+	view, err := viewOf(ctx, p, own, site, nodes)
+	if err != nil {
+		return nil, err
 	}
 	return func(i int, sum *Recovery) error {
 		col, val := NonZeros(own.X, nodes[i])
@@ -219,8 +213,8 @@ func checkClasses(
 			return nil
 		}
 		guess := Guess{}
-		if bag := RowBag(views, i, len(col)); bag != nil {
-			guess = Evenly(bag.Search(tries, rng.New(plans[0].Seed).Fold(uint64(i))).Set)
+		if bag := RowBag([]*View{view}, i, len(col)); bag != nil {
+			guess = Evenly(bag.Search(tries, rng.New(p.Seed).Fold(uint64(i))).Set)
 		}
 		sum.Score(own.X, nodes[i], guess)
 		return nil

@@ -45,7 +45,7 @@ func Member(rank, size int, over comm.Transport) *session.Member {
 
 // Begin returns a site's trainer by p, of method layer-wise, of classes of nodes, and what gives its model.
 func Begin(p plan.Plan, own *shard.Shard) (t session.Trainer, model func() (*nn.Model, error), err error) {
-	if p.InClosedForm() {
+	if p.Method == plan.ClassMeans {
 		c, err := p.ClosedForm(own)
 		if err != nil {
 			return nil, nil, err

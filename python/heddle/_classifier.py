@@ -17,9 +17,9 @@ class HeddleClassifier(ClassifierMixin, BaseEstimator):
     """Classifies the nodes of a graph over sites that cannot share their data, as a scikit-learn estimator.
 
     Args:
-        val: fraction of the labelled nodes of each class that choose plan and round, and are not learned from.
+        val: fraction of the labelled nodes of each class that choose the round, and are not learned from.
         seed: random seed.
-        plan: further settings as a dict, {"method": "layer-wise", "model": "sage"}; None: several plans are tried.
+        plan: further settings as a dict, {"method": "layer-wise", "model": "sage"}; None: the defaults.
     """
 
     def __init__(self, val: float = 0.2, seed: int = 1, plan: Optional[dict[str, Any]] = None):

@@ -301,7 +301,7 @@ def train(
         resume: whether an interrupted run in `out` goes on.
         on_round: gets an object after each round. What it raises interrupts the run.
         progress: whether tqdm, where it is installed, shows progress.
-        plan: settings, as `method="layer-wise", model="sage"`. Without a method, several plans are tried and validation chooses.
+        plan: settings, as `method="layer-wise", model="sage"`. Without a method it is class-means.
             `init` may also be the state dict of a PyG model: with method full-batch its GCN, GraphSAGE, GAT or
             GIN layers are those that training starts from.
 

@@ -106,9 +106,10 @@ class Settings(TypedDict, total=False):
 
     Norm by which each node's features are divided before training: l1 is the sum of their absolute
     values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say
-    much. Except with class-means it is l2 only with more than 64 columns, if no value of any site is
-    below 0 and most nodes have two or more other than 0, in at most half of the columns (a sum over
-    the sites counts them); with init it is that of the model file.
+    much. With class-means of up to 64 columns it is what validates better of the two. With the other
+    methods it is l2 only with more than 64 columns, if no value of any site is below 0 and most
+    nodes have two or more other than 0, in at most half of the columns (a sum over the sites counts
+    them); with init it is that of the model file.
     """
 
     label_inputs: float

@@ -21,7 +21,7 @@ import numpy as np
 import heddle
 from heddle import _program, _pyg, _run
 
-QUICK = {"transport": "memory", "single": True}
+QUICK = {"transport": "memory"}
 
 
 def needs(*modules):
@@ -156,10 +156,6 @@ class Training(unittest.TestCase):
             with self.assertRaisesRegex(heddle.InputError, "recommend"):
                 ask()
 
-    def test_several_plans(self):
-        run = heddle.train(self.graph, progress=False, transport="memory", budget="2MB")
-        self.assertTrue(any(one["chosen"] for one in run.metrics["tried"]))
-
 
 class Joining(unittest.TestCase):
     def test_two_sites(self):
@@ -173,7 +169,7 @@ class Joining(unittest.TestCase):
                 s.bind(("127.0.0.1", 0))
                 port = s.getsockname()[1]
             members = [f"north={ids[0]}@127.0.0.1", f"south={ids[1]}"]
-            _program.run(["plan", "--out", str(at / "plan.yaml"), f"--port={port}", "--single", *members])
+            _program.run(["plan", "--out", str(at / "plan.yaml"), f"--port={port}", *members])
             rounds = [], []
 
             def join(k):
@@ -327,7 +323,7 @@ class Figures(unittest.TestCase):
             self.skipTest(f"SKIPPED: {data} is not there")
         line = next(one for one in (root / "docs/measurements/frugal.md").read_text().splitlines() if one.startswith("| cora | as it is |"))
         want = float(line.split("|")[3].split("±")[0])
-        run = heddle.train(heddle.Graph.read(data), progress=False, single=True, peers=4, policy="random", seeds=10)
+        run = heddle.train(heddle.Graph.read(data), progress=False, peers=4, policy="random", seeds=10)
         self.assertAlmostEqual(100 * run.metrics["test_over_runs"]["mean"], want, delta=0.15)
 
 

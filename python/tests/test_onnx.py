@@ -130,19 +130,18 @@ class Files(unittest.TestCase):
             ("dense", told(), " sparse", {}),
             ("sparse", rows, " sparse", {}),
             ("residual", rows, " sparse", {"class_target": "residual"}),
-            ("all hops", rows, own + " sparse", {"class_target": "labels", "hops_kept": "all"}),
+            ("labels", rows, own + " sparse", {"class_target": "labels"}),
             ("inductive", rows, " sparse", {"inductive": True}),
             ("inductive, own part left out", rows, own + " held_out sparse", {"inductive": True, "leave_one_out": "true", "class_target": "labels"}),
             ("private edges", rows, None, {"epsilon": 4}),  # noise decides what the model reads
             ("several classes", several, " sparse", {}),
+            ("demo", heddle.demo_graph(), " sparse", {}),
         ):
             with self.subTest(name):
-                self.same(of, inputs if inputs is None else EDGES + inputs, single=True, **plan)
-        with self.subTest("several closed forms"):
-            self.same(heddle.demo_graph(), EDGES + own + " sparse")
+                self.same(of, inputs if inputs is None else EDGES + inputs, **plan)
 
     def test_numbers(self):
-        for inputs, plan in ((" labels train_mask sparse", {"single": True}), ("", {"method": "full-batch", "rounds": 5})):
+        for inputs, plan in ((" labels train_mask sparse", {"method": "class-means"}), ("", {"method": "full-batch", "rounds": 5})):
             with self.subTest(**plan):
                 self.same(numbers(), EDGES + inputs, **plan)
 
@@ -194,7 +193,7 @@ class Files(unittest.TestCase):
 
     def test_refusals(self):
         given = {"progress": False, "transport": "memory"}
-        for run, message in ((heddle.train(told(x=None), single=True, **given), "without features"),
+        for run, message in ((heddle.train(told(x=None), **given), "without features"),
                              (heddle.train(told(x=None), method="full-batch", encoder="embedding:8", rounds=1, **given), "no torch module of encoder embedding"),
                              (heddle.train(small(), method="full-batch", peers=1, task="links", rounds=1, **given), "a model of links")):  # fmt: skip
             with self.assertRaisesRegex(heddle.InputError, message):

@@ -10,7 +10,7 @@ import numpy as np
 import heddle
 from test_heddle import needs, small
 
-QUICK = {"single": True, "transport": "memory"}
+QUICK = {"transport": "memory"}
 
 # Checks that do not hold, and why.
 EXPECTED = {"check_fit2d_1feature": "class means of a single column are one number: the program refuses to solve for it"}

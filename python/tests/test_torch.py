@@ -100,22 +100,21 @@ class Modules(unittest.TestCase):
             ("dense", graph, {}),
             ("sparse", rows, {}),
             ("residual", rows, {"class_target": "residual"}),
-            ("all hops", rows, {"class_target": "labels", "hops_kept": "all"}),
-            ("rows of few values withheld", sparse(True), {"withhold_few": True, "coarse_rows": False}),
+            ("labels", rows, {"class_target": "labels"}),
+            ("rows of few values", sparse(True), {}),
             ("inductive", rows, {"inductive": True}),
             ("private edges", rows, {"epsilon": 4}),
             ("several classes", several, {}),
             ("one round", rows, {"class_rounds": 1, "leave_one_out": "true"}),
             ("no features", told(x=None), {}),
+            ("demo", heddle.demo_graph(), {}),
         ):
             with self.subTest(name):
-                run = self.same(of, single=True, **plan)
+                run = self.same(of, **plan)
                 self.assertIn("round1.means", run.weights())
-        with self.subTest("several closed forms"):
-            self.same(heddle.demo_graph())
 
     def test_numbers(self):
-        for plan in ({"single": True}, {"method": "full-batch", "rounds": 5}, {"method": "layer-wise", "rounds": 5, "model": "sage", "keep_last": True}):
+        for plan in ({"method": "class-means"}, {"method": "full-batch", "rounds": 5}, {"method": "layer-wise", "rounds": 5, "model": "sage", "keep_last": True}):
             with self.subTest(**plan):
                 run = self.same(numbers(), **plan)
                 with self.assertRaisesRegex(heddle.InputError, "no probability of numbers"):
@@ -194,7 +193,7 @@ class PyG(unittest.TestCase):
             got = run.to_pyg()(**inputs(columned())).numpy()
         np.testing.assert_allclose(got, run.logits(columned()), rtol=0, atol=BOUND)
         with self.assertRaisesRegex(heddle.InputError, "class means"):
-            heddle.train(graph, progress=False, transport="memory", single=True).to_pyg()
+            heddle.train(graph, progress=False, transport="memory").to_pyg()
 
     def test_start_from_a_model_of_pyg(self):
         """Training starts from the layers of the state dict: after no step to speak of, the logits are PyG's."""

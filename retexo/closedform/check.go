@@ -57,7 +57,7 @@ func within(what string, most float64) func(int) comm.Limit {
 func (t *Trainer) classRows(r int) []float64 {
 	all, own := t.labels.Classes, t.shard.Labels.Select(t.train).Count()
 	switch {
-	case t.residual:
+	case t.config.residual():
 		return []float64{t.labels.Labelled - float64(len(t.train))}
 	case r > 0:
 		return []float64{t.rest.Rows}

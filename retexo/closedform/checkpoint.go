@@ -27,7 +27,10 @@ type header struct {
 	Apart   []float64 `json:"apart,omitempty"`   // Trainer.apart
 	Allowed []float64 `json:"allowed,omitempty"` // Trainer.allowed
 
-	SiteShares  *eval.Shares `json:"site_shares,omitempty"` // nn.Spec.SiteShares
+	RowNorm    string       `json:"row_norm"` // of the option that the first sums chose
+	Target     string       `json:"target"`
+	SiteShares *eval.Shares `json:"site_shares,omitempty"` // nn.Spec.SiteShares
+
 	Scales      []eval.Scale `json:"scales,omitempty"`      // Trainer.scales
 	Unconnected bool         `json:"unconnected,omitempty"` // closed.Layout.Unconnected
 }
@@ -80,7 +83,8 @@ func (t *Trainer) save() error {
 	}
 	c := &recovery.Checkpoint{Sent: t.sent(), F32: map[string][]float32{"equations/sums": t.parts, "means/statistics": t.stats.Data}}
 	spec := t.model.Closed.Spec
-	head, err := json.Marshal(header{Nodes: t.nodes, Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed,
+	head, err := json.Marshal(header{RowNorm: t.config.RowNorm, Target: t.config.Target, Nodes: t.nodes,
+		Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed,
 		SiteShares: t.model.Spec.SiteShares, Scales: t.scales, Unconnected: spec.Unconnected})
 	if err != nil {
 		return err
@@ -116,6 +120,7 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 	if err := json.Unmarshal(c.Header, &h); err != nil {
 		return err
 	}
+	t.config.RowNorm, t.config.Target = h.RowNorm, h.Target
 	if err := t.resolve(labels.Read(c.Labels, t.whole.Labels.Kind(), t.config.Draw())); err != nil {
 		return err
 	}

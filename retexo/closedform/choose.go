@@ -69,8 +69,11 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 		}
 	}
 	var all []candidate
-	lambdas := t.config.lambdas()
-	for _, set := range t.sets(r, equations.Columns()) {
+	sets, lambdas := t.sets(r, equations.Columns()), t.config.lambdas()
+	if len(sets)*len(lambdas) > mostCandidates {
+		lambdas = secondOf(lambdas)
+	}
+	for _, set := range sets {
 		solved, err := equations.Solve(ctx, set.columns, lambdas)
 		if err != nil {
 			return choice{}, err
@@ -136,7 +139,7 @@ func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense, weight []f
 	}
 	own, k := linear.Part(even, random, labels, of), t.joint()
 	c := &comm.Contribution{ID: t.id("normal equations of random features", r, 0), Update: slices.Clone(own),
-		Bits: t.config.RandomBits(t.shard.Parts, t.labels.Labelled, t.residual), UpdateLimit: t.randomLimit(d, random, k)}
+		Bits: t.config.RandomBits(t.shard.Parts, t.labels.Labelled), UpdateLimit: t.randomLimit(d, random, k)}
 	said, err := t.reducer.Reduce(ctx, c)
 	if err != nil {
 		return linear.Normal{}, mat.Dense{}, err
@@ -170,18 +173,28 @@ func (t *Trainer) withColumns(n linear.Normal, sums []float32, random int, head 
 	return n.Extend(all, random, t.config.Classes)
 }
 
-// sets returns the sets of columns to try, of so many: those of this round, of the last two, and of
-// all, with random features where there are any.
+// sets returns the sets of columns to try, of so many: those of this round, of the last two, and of all, of all hops or
+// only of the last one, of all rounds before any hop, and of all rounds with random features where there are any.
 func (t *Trainer) sets(r, columns int) (all []candidate) {
+	spec := t.model.Spec.Closed
 	starts := []int{1} // first column of each round
 	for k := range r + 1 {
-		starts = append(starts, starts[k]+t.model.Spec.Closed.Columns(k, t.config.Classes))
+		starts = append(starts, starts[k]+spec.Columns(k, t.config.Classes))
 	}
 	end := starts[r+1]
 	for from := r; from >= 0; from-- {
 		if from == r || from == r-1 || from == 0 {
 			all = append(all, candidate{columns: span(starts[from], end)})
+			if spec.AllHops && spec.HopsOf(r) > 1 && !t.config.Few && from != r-1 {
+				all = append(all, candidate{columns: t.oneHop(from, r, starts, closed.Layout.HopsOf)})
+			}
 		}
+	}
+	if spec.AllHops && spec.HopsOf(r) > 0 {
+		own := t.oneHop(0, r, starts, func(closed.Layout, int) int { return 0 })
+		own = append(own, span(starts[1]-spec.OwnFeatures, starts[1])...)
+		slices.Sort(own)
+		all = append(all, candidate{columns: own})
 	}
 	if columns > end {
 		all = append(all, candidate{columns: span(1, columns), random: true})
@@ -189,16 +202,41 @@ func (t *Trainer) sets(r, columns int) (all []candidate) {
 	return all
 }
 
+// oneHop returns the columns of the maps of rounds from to r after as many hops as of returns for each.
+func (t *Trainer) oneHop(from, r int, starts []int, of func(closed.Layout, int) int) (columns []int) {
+	spec := t.model.Spec.Closed
+	for k := from; k <= r; k++ {
+		width := spec.MapWidth(k, t.config.Classes)
+		at := starts[k] + of(*spec, k)*width
+		if k > 0 {
+			at += spec.LogitHopsOf(k) * spec.Width(t.config.Classes)
+		}
+		columns = append(columns, span(at, at+width)...)
+	}
+	return columns
+}
+
 // lambdas returns the penalties to try: where a candidate takes the counts of a curve, or of sums, every second.
-func (c Config) lambdas() (some []float64) {
+func (c Config) lambdas() []float64 {
 	if !c.Metric.Ranks() && !c.numbers() {
 		return c.Lambdas
 	}
-	for k := 0; k < len(c.Lambdas); k += 2 {
-		some = append(some, c.Lambdas[k])
+	return secondOf(c.Lambdas)
+}
+
+// secondOf returns every second penalty.
+func secondOf(all []float64) (some []float64) {
+	for k := 0; k < len(all); k += 2 {
+		some = append(some, all[k])
 	}
 	return some
 }
+
+// mostCandidates is how many regressions one sum compares, of at most mostSets sets of columns.
+const (
+	mostCandidates = 64
+	mostSets       = 7
+)
 
 // span returns lo to hi−1.
 func span(lo, hi int) (all []int) {
@@ -228,9 +266,10 @@ func (c Config) compared(labels graph.Labels) eval.Accumulator {
 	return c.accumulator(labels, selectionBins, scaledBins).Alone()
 }
 
-// Compared returns how many counts all candidates of a set of columns take together, of which so many are wide.
+// Compared returns how many counts all candidates of a round take together, of which so many are wide, at most.
 func (c Config) Compared() (counts, wide int) {
-	if counts = len(c.lambdas()); c.Metric == "accuracy" && c.Task == target.Single.String() {
+	counts = min(mostSets*len(c.lambdas()), mostCandidates)
+	if c.Metric == "accuracy" && c.Task == target.Single.String() {
 		return counts, 0
 	}
 	size, wide := sized(c.compared(c.none()))

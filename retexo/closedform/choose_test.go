@@ -65,7 +65,7 @@ func TestMeanOfWeights(t *testing.T) {
 		}
 		return x
 	}
-	spec := Config{Task: "single", Features: 4, Classes: 2, Metric: "accuracy", Hops: 1, HopsKept: Auto, LeaveOut: Auto}.spec(false, 1) // two columns
+	spec := Config{Task: "single", Features: 4, Classes: 2, Metric: "accuracy", Hops: 1, LeaveOut: Auto}.spec(1) // two columns
 	model, err := nn.New(spec, key)
 	if err != nil {
 		t.Fatal(err)
@@ -92,17 +92,17 @@ func TestBitsOfSums(t *testing.T) {
 	for _, c := range []struct {
 		sums          string
 		labelled      float64
-		residual      bool
+		target        string
 		means, random int
 	}{
-		{"auto", 4999, false, 8, 16}, {"auto", 5000, false, 16, 32}, {"auto", 5000, true, 8, 16}, {"int8", 5000, false, 8, 32},
-		{"int16", 5000, false, 16, 32}, {"float32", 5000, false, 0, 0},
+		{"auto", 4999, "labels", 8, 16}, {"auto", 5000, "labels", 16, 32}, {"auto", 5000, "residual", 8, 16}, {"int8", 5000, "labels", 8, 32},
+		{"int16", 5000, "labels", 16, 32}, {"float32", 5000, "labels", 0, 0},
 	} {
-		one := Config{Sums: c.sums}
-		if got := one.MeansBits(4, c.labelled, c.residual); got != c.means {
+		one := Config{Sums: c.sums, Target: c.target}
+		if got := one.MeansBits(4, c.labelled); got != c.means {
 			t.Errorf("%+v: class means have %d bits", c, got)
 		}
-		if got := one.RandomBits(4, c.labelled, c.residual); got != c.random {
+		if got := one.RandomBits(4, c.labelled); got != c.random {
 			t.Errorf("%+v: products of random features have %d bits", c, got)
 		}
 	}
@@ -114,7 +114,7 @@ func TestRandomEach(t *testing.T) {
 	c := plain(g)
 	c.Random, c.Hops, c.ClassRounds = 200, 0, 2
 	r := mustRun(t, c, cut(t, g, 2), options{})
-	for k, must := range []int{96, 160} { // of three columns, and of two more
+	for k, must := range []int{64, 128} { // of two columns, and of two more
 		if got := r.trainers[0].model.Closed.Heads[k].Freq.Value.Cols; got != must {
 			t.Errorf("head %d has %d random features, must have %d", k, got, must)
 		}

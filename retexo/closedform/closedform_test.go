@@ -81,10 +81,19 @@ func several(g *graph.Graph) *graph.Graph {
 // plain returns a configuration in which nothing is rounded.
 func plain(g *graph.Graph) Config {
 	c := Config{Seed: 3, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Metric: "accuracy", RowNorm: "l2",
-		Target: Auto, LeaveOut: Auto, Hops: 2, HopsKept: Auto, Random: -1, Shrink: 3, MinClass: 5,
+		Target: Auto, LeaveOut: Auto, Hops: 2, Random: -1, Shrink: 3, MinClass: 5,
 		Lambdas: []float64{1e-3, 1e-2, 0.1, 1}, Sums: "float32", Exchange: Auto}
 	if g.Labels.Multi() {
 		c.Task, c.Metric = "multi", "micro-f1"
+	}
+	labelled := 0
+	for _, i := range g.InSplit(graph.Train) {
+		if g.Labels.Has(int(i)) {
+			labelled++
+		}
+	}
+	if c.Target = "labels"; c.Residual(float64(labelled), float64(g.N())) || (Config{Task: c.Task, Target: Auto}).Residual(float64(labelled), float64(g.N())) {
+		c.Target = "residual"
 	}
 	return c
 }
@@ -218,7 +227,6 @@ var variants = map[string]func() (*graph.Graph, Config){
 	"all hops": func() (*graph.Graph, Config) {
 		g := communities(300, 12)
 		c := plain(g)
-		c.HopsKept = "all"
 		return g, c
 	},
 	"no hops": func() (*graph.Graph, Config) {
@@ -338,7 +346,7 @@ func TestBytes(t *testing.T) {
 	const k, f, classes, hops = 4, 10, 3, 5
 	g := communities(300, 12)
 	c := narrowed(g)
-	c.ClassRounds, c.Hops = 1, hops
+	c.ClassRounds, c.Hops, c.LastHop, c.Random = 1, hops, true, 0
 	shards := cut(t, g, k)
 	sent := map[string]int64{}
 	for _, exchange := range []string{"halo", Auto} {
@@ -486,7 +494,7 @@ func TestInductiveSeesNoHeldOutNode(t *testing.T) {
 	c := plain(g)
 	c.Inductive, c.Random, c.ClassRounds = true, 10, 1 // after round 1 validation decides whether to go on
 	c.Lambdas = []float64{0.1}                         // as it does about penalties
-	c.HopsKept = "last"
+	c.LastHop = true
 	want := mustRun(t, c, cut(t, g, 3), options{})
 	for i, split := range g.Split {
 		if split == graph.Val || split == graph.Test {
@@ -529,7 +537,9 @@ func TestSolutionsApart(t *testing.T) {
 	for _, by := range []float32{1 + 1e-7, 1.01} {
 		synced := 0
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		r := start(ctx, plain(g), cut(t, g, 3), options{
+		c := plain(g)
+		c.LastHop, c.Random = true, 0
+		r := start(ctx, c, cut(t, g, 3), options{
 			reducer: func(rank int, g *comm.Group) comm.Reducer {
 				if rank == 1 {
 					return apart{g, by}

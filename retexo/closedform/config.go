@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph/target"
@@ -44,13 +43,14 @@ type Config struct {
 	LeaveOut    string  `json:"leave_out"` // whether a node's row goes without its own part of the sums: "true", "false" or Auto
 	ClassRounds int     `json:"rounds"`    // at most; 0: Auto
 	Hops        int     `json:"hops"`      // of the columns
-	HopsKept    string  `json:"hops_kept"` // "last", "all" or Auto
+	LastHop     bool    `json:"last_hop"`  // the regressions read the last hop only, not all of them
 	Random      int     `json:"random"`    // random features of each head; −1: Auto
 	Shrink      float64 `json:"shrink"`    // of the variances, in units of their mean
 	Coarse      bool    `json:"coarse"`    // whether rows of nodes with few values are rounded: closed.Layout.Coarsen
-	Alone       int     `json:"alone"`     // first rounds without hops; −1: Auto
-	WithholdFew bool    `json:"withhold"`  // no rows of nodes with few values: closed.Layout.WithholdFew
-	MinClass    int     `json:"min_class"` // a class of fewer training nodes sends no mean in the first round
+	// Whether nodes have few features: the regressions read them as they are, and what rows hold of them has at most half as
+	// many dimensions. Rows then have directions, too.
+	Few      bool `json:"few"`
+	MinClass int  `json:"min_class"` // a class of fewer training nodes sends no mean in the first round
 
 	Lambdas   []float64 `json:"lambdas"` // penalties to choose from, ascending
 	Balanced  bool      `json:"balanced"`
@@ -89,8 +89,8 @@ func (c Config) Validate() error {
 	}
 	one("class_target", c.Target, Auto, "labels", "residual")
 	one("leave_one_out", c.LeaveOut, Auto, "true", "false")
-	one("hops_kept", c.HopsKept, Auto, "last", "all")
-	one("row_norm", c.RowNorm, "none", "l1", "l2")
+	one("row_norm", c.RowNorm, Auto, "none", "l1", "l2")
+	fault(c.Few && (c.Adjacent > 0 || c.Epsilon > 0 || c.Features > MostFew), "few must be false beyond %d features, without features and with epsilon (got true)", MostFew)
 	fault(c.Target == "labels" && c.numbers(), "class_target must be auto or residual where nodes have numbers (got labels)")
 	fault(c.Balanced && c.numbers(), "balanced must be false where nodes have numbers (got true): there are no classes to weigh")
 	errs = append(errs, task.CheckWeights(c.ClassWeights, c.Classes, c.Balanced, kind))
@@ -98,9 +98,6 @@ func (c Config) Validate() error {
 	fault(c.ClassRounds < 0 || c.ClassRounds > maxRounds, "class_rounds must be 0 (auto) to %d (got %d)", maxRounds, c.ClassRounds)
 	fault(c.Random < -1, "random_features must be at least -1 (got %d)", c.Random)
 	fault(!(c.Shrink > 0 && c.Shrink <= math.MaxFloat32), "shrink must be above 0 (got %g)", c.Shrink)
-	fault(c.Alone < -1 || c.Alone >= maxRounds, "rounds_alone must be -1 (auto) to %d (got %d)", maxRounds-1, c.Alone)
-	fault(c.Alone > 0 && (c.Hops == 0 || c.Epsilon > 0), "rounds_alone must be 0 without hops, and with epsilon (got %d)", c.Alone)
-	fault(c.Alone > 0 && c.ClassRounds > 0 && c.ClassRounds <= c.Alone, "class_rounds must be more than the %d rounds_alone (got %d)", c.Alone, c.ClassRounds)
 	fault(c.MinClass < 1, "min_class must be at least 1 (got %d)", c.MinClass)
 	fault(len(c.Lambdas) == 0 || !slices.IsSorted(c.Lambdas), "lambdas must be ascending, at least one (got %v)", c.Lambdas)
 	for _, l := range c.Lambdas {
@@ -112,7 +109,7 @@ func (c Config) Validate() error {
 	if private := c.private(); private != nil {
 		return errors.Join(append(errs, private...)...)
 	}
-	errs = append(errs, c.spec(false, c.MostRounds()).Validate())
+	errs = append(errs, c.spec(c.MostRounds()).Validate())
 	return errors.Join(errs...)
 }
 
@@ -139,7 +136,7 @@ func (c Config) MostRounds() int {
 	if c.ClassRounds > 0 {
 		return c.ClassRounds
 	}
-	return max(c.usualRounds(false), c.usualRounds(true))
+	return max(c.learning("labels").usualRounds(), c.learning("residual").usualRounds())
 }
 
 // narrow is the number of peers up to which sums of 8 bits are as good as exact ones: with more, their
@@ -164,8 +161,8 @@ const preciseFrom = 5000
 
 // MeansBits returns the bits of a number in the sums of features over each class, of so many peers whose nodes have so many
 // labels; 0: float32.
-func (c Config) MeansBits(peers int, labelled float64, residual bool) int {
-	if c.Sums == Auto && !residual && labelled >= preciseFrom {
+func (c Config) MeansBits(peers int, labelled float64) int {
+	if c.Sums == Auto && !c.residual() && labelled >= preciseFrom {
 		return 16
 	}
 	return c.SumBits(peers)
@@ -173,11 +170,11 @@ func (c Config) MeansBits(peers int, labelled float64, residual bool) int {
 
 // RandomBits returns the bits of a number in the sums of products of random features, of so many peers whose nodes have so
 // many labels; 0: float32.
-func (c Config) RandomBits(peers int, labelled float64, residual bool) int {
+func (c Config) RandomBits(peers int, labelled float64) int {
 	switch {
 	case c.SumBits(peers) == 0:
 		return 0
-	case !residual && labelled >= preciseFrom:
+	case !c.residual() && labelled >= preciseFrom:
 		return 32
 	}
 	return 16
@@ -196,7 +193,6 @@ func (c Config) private() (errs []error) {
 	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): there is no bound on what a row tells", c.Epsilon)
 	fault(c.Adjacent > 0, "epsilon must be 0 where nodes have no features (got %g): class means of their neighbours have no noise", c.Epsilon)
 	fault(c.Inductive, "epsilon must be 0 with inductive (got %g): edges would be released by two graphs", c.Epsilon)
-	fault(c.HopsKept == "all", "hops_kept must be auto or last with epsilon (got all): its column of degrees has no noise")
 	fault(c.MostRounds() > maxRounds, "hops must be at most %d with epsilon (got %d): each has a round of its own", maxRounds-ownRounds, c.Hops)
 	fault(c.ClassRounds > 0 && c.ClassRounds <= c.Hops, "class_rounds must be more than the %d hops with epsilon (got %d): each has a round of its own after the first",
 		c.Hops, c.ClassRounds)
@@ -228,26 +224,29 @@ const (
 
 	ownRounds = 4 // of either target where edges are private, before the rounds that use them
 
-	// mostOwn is how many features a node may have for all of them to be columns where nodes have numbers: a round has one
-	// column a target, so that a few rounds find what a few columns say, and a regression what all of them do. Their products
-	// are few, and no row holds them.
-	mostOwn = 64
+	// MostFew is how many features a node may have for the regressions to read them: a few rounds find what a few columns
+	// say, and a regression what all of them do. Their products are few, and no row holds them.
+	MostFew = 64
+
+	labelRandom = 128 // random features of each head with soft labels, or of few features
+	fewHops     = 4   // of rounds of few features
 )
 
 // spec returns the model of so many rounds, or of the number that the target has by default (0).
-func (c Config) spec(residual bool, rounds int) nn.Spec {
-	residual = residual || c.numbers()
+func (c Config) spec(rounds int) nn.Spec {
+	residual := c.residual()
 	s := closed.Layout{Numbers: c.numbers(), Adjacent: c.Adjacent, Rounds: rounds, Random: max(c.Random, 0),
-		Residual: residual, LeaveOut: c.leavesOut(residual), Inductive: c.Inductive, Multi: c.Task == "multi", Alone: c.alone(residual), WithholdFew: c.WithholdFew}
+		Residual: residual, LeaveOut: c.leavesOut(), Inductive: c.Inductive, Multi: c.Task == "multi", Alone: c.alone()}
 	s.TrainLead = s.LeaveOut && !residual && c.Classes > 1 && c.Epsilon == 0 && c.Hops > 0
-	if c.numbers() && c.Adjacent == 0 && c.Features <= mostOwn {
-		s.OwnFeatures = c.Features
-	}
 	if s.Rounds == 0 {
-		s.Rounds = c.usualRounds(residual)
+		s.Rounds = c.usualRounds()
 	}
-	if residual && c.Random < 0 {
+	switch {
+	case c.Random >= 0:
+	case residual && c.Adjacent == 0:
 		s.Random = residualRandom
+	case c.Epsilon == 0:
+		s.Random = labelRandom
 	}
 	if s.Random > 0 {
 		s.RandomEach = randomEach
@@ -255,8 +254,12 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 	if c.Epsilon > 0 {
 		s.Own = max(s.Rounds-c.Hops, 1)
 	} else {
-		s.Hops, s.AllHops = c.Hops, c.HopsKept == "all" || c.HopsKept == Auto && residual
-		if s.Degree = s.AllHops; residual {
+		s.Hops, s.AllHops = c.Hops, !c.LastHop && c.Hops > 0
+		s.Degree = s.AllHops
+		switch {
+		case c.Few:
+			c.ofFew(&s)
+		case residual:
 			if s.Mean, s.LogitHops = true, min(c.Hops, 2); s.Alone > 0 {
 				s.Hops = 0 // logits alone cross
 			}
@@ -268,6 +271,8 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 		switch s.Coarse = max(s.Rounds-s.Alone, min(s.Rounds, labelRounds)) * s.Width(c.Classes); {
 		case s.Own > 0:
 			s.Coarse = (s.Rounds - s.Own) * c.Classes
+		case c.Few:
+			s.Coarse = (s.Rounds - s.Alone) * s.MapWidth(s.Alone, c.Classes)
 		case residual:
 			s.Coarse = s.Rounds * s.Width(c.Classes) // logits are made of all
 		}
@@ -277,31 +282,47 @@ func (c Config) spec(residual bool, rounds int) nn.Spec {
 		Encoder: nn.EncoderSpec{Kind: "closed", Out: c.Classes, L1Norm: c.RowNorm == "l1", L2Norm: c.RowNorm == "l2"}}
 }
 
+// ofFew completes the layout of nodes of few features. The first round sends no row: what it leaves of the labels is what
+// directions explain. In all rounds after it together, rows have at most half as many dimensions as features.
+func (c Config) ofFew(s *closed.Layout) {
+	s.OwnFeatures = c.Features
+	if s.Hops = min(c.Hops, fewHops); s.Hops == 0 {
+		return
+	}
+	most, width := max(c.Features/2, 1), s.Width(c.Classes)
+	s.Mean, s.Directions = true, min(max(c.Classes-1, 1), most)
+	if c.numbers() || s.Multi {
+		s.Directions = min(c.Classes, most)
+	}
+	s.DirectionsOnly = width+s.Directions > most
+	if s.Alone = min(1, s.Rounds-1); c.ClassRounds == 0 {
+		s.Alone = 1
+		s.Rounds = 1 + min(max(most/s.MapWidth(1, c.Classes), 1), labelRounds)
+	}
+}
+
 // AsksForEdges reports whether the peers sum how many of them have edges to nodes of others: rounding of rows is for these
 // alone. Columns of nodes without features are rounded anyway, and private edges are in no sum.
-func (c Config) AsksForEdges(peers int, residual bool) bool {
-	return peers > 1 && c.Adjacent == 0 && c.Epsilon == 0 && c.Layout(residual).Rounded()
+func (c Config) AsksForEdges(peers int) bool {
+	return peers > 1 && c.Adjacent == 0 && c.Epsilon == 0 && c.Layout().Rounded()
 }
 
 // usualRounds returns how many rounds a target has by default.
-func (c Config) usualRounds(residual bool) int {
+func (c Config) usualRounds() int {
 	switch {
 	case c.Epsilon > 0:
 		return ownRounds + c.Hops
-	case c.Alone > 0:
-		return c.Alone + 1
-	case residual:
-		return residualRounds + c.alone(true)
+	case c.residual():
+		return residualRounds + c.alone()
 	}
 	return labelRounds
 }
 
 // alone returns how many first rounds use a node's own features only. After them logits cross with residuals, and no columns:
 // those of four rounds named 14 features of a hundred on facebook-pages. Of few features logits say too little of neighbours.
-func (c Config) alone(residual bool) int {
-	few := !residual || c.numbers() || c.Features <= mostOwn || c.Hops == 0
-	if few || c.Alone >= 0 || c.Epsilon > 0 {
-		return max(c.Alone, 0)
+func (c Config) alone() int {
+	if !c.residual() || c.numbers() || c.Features <= MostFew || c.Hops == 0 || c.Epsilon > 0 {
+		return 0
 	}
 	return min(residualAlone, cmp.Or(c.ClassRounds, maxRounds)-1)
 }
@@ -318,45 +339,39 @@ func (c Config) Residual(labelled, nodes float64) bool {
 	return c.Target == "residual"
 }
 
-// Resolved returns c with what is Auto as so many labels of so many nodes decide it, but for number formats.
-func (c Config) Resolved(labelled, nodes float64) Config {
-	residual := c.Residual(labelled, nodes)
-	l := c.Layout(residual)
-	c.Target, c.LeaveOut, c.HopsKept = "labels", strconv.FormatBool(l.LeaveOut), "last"
-	if residual {
-		c.Target = "residual"
-	}
-	if l.AllHops {
-		c.HopsKept = "all"
-	}
-	c.ClassRounds, c.Random, c.Alone = l.Rounds, l.Random, l.Alone
-	return c
-}
-
 // leavesOut reports whether a node's own part of the sums is taken out of its row. Where few nodes
 // are labelled, rows would otherwise tell the class of every training node; those of numbers would tell more than a class.
-func (c Config) leavesOut(residual bool) bool {
+func (c Config) leavesOut() bool {
 	if c.LeaveOut == Auto {
-		return !residual || c.numbers()
+		return !c.residual() || c.numbers()
 	}
 	return c.LeaveOut == "true"
 }
 
-// Layout returns the layout of the model for either target.
-func (c Config) Layout(residual bool) closed.Layout { return *c.spec(residual, c.ClassRounds).Closed }
+// Layout returns the layout of the model, of soft labels if the target is Auto.
+func (c Config) Layout() closed.Layout { return *c.spec(c.ClassRounds).Closed }
+
+// learning returns c with that target.
+func (c Config) learning(target string) Config {
+	c.Target = target
+	return c
+}
+
+// residual reports whether residuals are the target.
+func (c Config) residual() bool { return c.Target == "residual" || c.numbers() }
 
 // Cost returns what the largest regression takes at each peer.
 func (c Config) Cost() linear.Cost {
-	most, sets := 0, 4 // of columns: of this round, of the last two, of all, and with random features
-	for _, residual := range []bool{false, true} {
-		spec := c.Layout(residual)
+	most := 0 // columns
+	for _, target := range []string{"labels", "residual"} {
+		spec := c.learning(target).Layout()
 		d := 0
 		for r := range spec.Rounds {
 			d += spec.Columns(r, c.Classes)
 		}
 		most = max(most, 1+d+spec.RandomOf(d))
 	}
-	return linear.RidgeCost(most, c.Classes, sets*len(c.Lambdas))
+	return linear.RidgeCost(most, c.Classes, mostCandidates)
 }
 
 // Draw returns which training nodes validate where none are marked for it, and which class is positive.

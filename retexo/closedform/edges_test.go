@@ -63,48 +63,46 @@ func islands(t *testing.T, g *graph.Graph, connected bool) []*shard.Shard {
 // a run that is resumed has the same. One edge is enough for all sites to round them.
 func TestRowsThatDoNotCrossAreExact(t *testing.T) {
 	g := words(600)
-	for _, withhold := range []bool{false, true} {
-		c := plain(g)
-		c.Coarse, c.WithholdFew, c.HopsKept, c.Target, c.ClassRounds = true, withhold, "all", "labels", 2
-		shards, exact := islands(t, g, false), c
-		exact.Coarse, exact.WithholdFew = false, false
-		store := make([]*checkpoint.Store, len(shards))
-		r := mustRun(t, c, shards, options{setup: func(rank int, tr *Trainer) {
-			store[rank] = &checkpoint.Store{Dir: t.TempDir()}
-			tr.Checkpoints = store[rank]
-		}})
-		want := mustRun(t, exact, shards, options{})
-		for rank, tr := range r.trainers {
-			if !slices.Equal(tr.Logits().Data, want.trainers[rank].Logits().Data) {
-				t.Errorf("peer %d has other logits than by unrounded columns", rank)
-			}
-			again, err := New(c, shards[rank])
-			if err != nil {
-				t.Fatal(err)
-			}
-			again.Checkpoints = store[rank]
-			if done, err := again.Resume(); !done || err != nil {
-				t.Fatalf("the finished run must be taken up again (got %t, %v)", done, err)
-			}
-			for _, m := range []*Trainer{tr, again} {
-				if spec := m.Model().Spec.Closed; spec.Rounded() || spec.OwnExact || !spec.Unconnected {
-					t.Errorf("the model of peer %d must not round columns (got %+v)", rank, spec)
-				}
-			}
-			logits, err := again.Model().Infer(shards[rank].Alone())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, v := range tr.Logits().Data {
-				if by := logits.Data[i] - v; math.Abs(float64(by)) > 2e-4 {
-					t.Fatalf("peer %d: logit %d is %g off by the model file, must be the same", rank, i, by)
-				}
+	c := plain(g)
+	c.Coarse, c.Target, c.ClassRounds = true, "labels", 2
+	shards, exact := islands(t, g, false), c
+	exact.Coarse = false
+	store := make([]*checkpoint.Store, len(shards))
+	r := mustRun(t, c, shards, options{setup: func(rank int, tr *Trainer) {
+		store[rank] = &checkpoint.Store{Dir: t.TempDir()}
+		tr.Checkpoints = store[rank]
+	}})
+	want := mustRun(t, exact, shards, options{})
+	for rank, tr := range r.trainers {
+		if !slices.Equal(tr.Logits().Data, want.trainers[rank].Logits().Data) {
+			t.Errorf("peer %d has other logits than by unrounded columns", rank)
+		}
+		again, err := New(c, shards[rank])
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Checkpoints = store[rank]
+		if done, err := again.Resume(); !done || err != nil {
+			t.Fatalf("the finished run must be taken up again (got %t, %v)", done, err)
+		}
+		for _, m := range []*Trainer{tr, again} {
+			if spec := m.Model().Spec.Closed; spec.Rounded() || spec.OwnExact || !spec.Unconnected {
+				t.Errorf("the model of peer %d must not round columns (got %+v)", rank, spec)
 			}
 		}
-		for rank, tr := range mustRun(t, c, islands(t, g, true), options{}).trainers {
-			if spec := tr.Model().Spec.Closed; !spec.Rounded() || spec.Unconnected {
-				t.Errorf("an edge connects two sites: the model of peer %d must round columns (got %+v)", rank, spec)
+		logits, err := again.Model().Infer(shards[rank].Alone())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range tr.Logits().Data {
+			if by := logits.Data[i] - v; math.Abs(float64(by)) > 2e-4 {
+				t.Fatalf("peer %d: logit %d is %g off by the model file, must be the same", rank, i, by)
 			}
+		}
+	}
+	for rank, tr := range mustRun(t, c, islands(t, g, true), options{}).trainers {
+		if spec := tr.Model().Spec.Closed; !spec.Rounded() || spec.Unconnected {
+			t.Errorf("an edge connects two sites: the model of peer %d must round columns (got %+v)", rank, spec)
 		}
 	}
 }

@@ -14,30 +14,31 @@ func TestOwnExact(t *testing.T) {
 	base := plain(communities(60, 6))
 	base.Coarse, base.Hops = true, 2
 	for _, c := range []struct {
-		target, kept string
+		target       string
+		last         bool
 		hops         int
 		coarse, want bool
 	}{
-		{"labels", "all", 2, true, true}, {"labels", "all", 2, false, false}, {"labels", "last", 2, true, false},
-		{"labels", "all", 0, true, false}, {"residual", "all", 2, true, false}, {"residual", "last", 2, true, false},
+		{"labels", false, 2, true, true}, {"labels", false, 2, false, false}, {"labels", true, 2, true, false},
+		{"labels", false, 0, true, false}, {"residual", false, 2, true, false}, {"residual", true, 2, true, false},
 	} {
 		one := base
-		one.Target, one.HopsKept, one.Hops, one.Coarse = c.target, c.kept, c.hops, c.coarse
-		if got := one.Layout(c.target == "residual").OwnExact; got != c.want {
+		one.Target, one.LastHop, one.Hops, one.Coarse = c.target, c.last, c.hops, c.coarse
+		if got := one.Layout().OwnExact; got != c.want {
 			t.Errorf("%+v: own columns are exact: %v", c, got)
 		}
 	}
-	for _, residual := range []bool{false, true} {
-		alone := base
-		if alone.Hops, alone.HopsKept = 0, "auto"; alone.Layout(residual).Rounded() {
-			t.Errorf("columns are rounded, but no row crosses (residual %v)", residual)
+	for _, target := range []string{"labels", "residual"} {
+		alone := base.learning(target)
+		if alone.Hops = 0; alone.Layout().Rounded() {
+			t.Errorf("columns are rounded, but no row crosses (%s)", target)
 		}
-		if alone.Adjacent = 40; !alone.Layout(residual).Rounded() {
-			t.Errorf("columns of nodes without features must be rounded (residual %v)", residual)
+		if alone.Adjacent = 40; !alone.Layout().Rounded() {
+			t.Errorf("columns of nodes without features must be rounded (%s)", target)
 		}
 	}
-	base.Target, base.HopsKept, base.Adjacent = "labels", "all", 40
-	if base.Layout(false).OwnExact {
+	base.Target, base.Adjacent = "labels", 40
+	if base.Layout().OwnExact {
 		t.Error("own columns of nodes without features must not be exact")
 	}
 }
@@ -47,7 +48,7 @@ func TestOwnExact(t *testing.T) {
 func TestOwnColumnsStayExact(t *testing.T) {
 	g := words(600)
 	c := plain(g)
-	c.Coarse, c.HopsKept, c.Target, c.LeaveOut, c.ClassRounds = true, "all", "labels", "false", 1
+	c.Coarse, c.Target, c.LeaveOut, c.ClassRounds = true, "labels", "false", 1
 	tr := mustRun(t, c, cut(t, g, 2), options{}).trainers[0]
 	form := tr.model.Closed
 	own := closed.Times(tr.x, form.Means[0].Value)

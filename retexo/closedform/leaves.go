@@ -74,14 +74,14 @@ func (t *Trainer) equations(ctx context.Context, r int, y mat.Dense, weight []fl
 
 // Exchanges returns how many numbers each sum of a run with leaves has that ends after so many rounds, where a node has
 // one class and validation goes by accuracy. leaf.Agreement says how many bytes that takes.
-func (c Config) Exchanges(residual bool, rounds int) []int {
-	spec := c.Layout(residual)
+func (c Config) Exchanges(rounds int) []int {
+	spec := c.Layout()
 	all, d := []int{labels.Len(target.Single, c.Classes), 2*c.Inputs() + 1}, 1
 	for r := range rounds {
 		width, sets := spec.Width(c.Classes), min(r+1, 3)
 		d += spec.Columns(r, c.Classes)
 		means := c.Inputs() * width
-		if !residual {
+		if !spec.Residual {
 			means += width
 		}
 		all = append(all, means, 2*width+1)

@@ -255,7 +255,7 @@ func (s *sizes) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced,
 // leavesConfig is plain without what leaves cannot have.
 func leavesConfig(g *graph.Graph, target string) Config {
 	c := plain(g)
-	c.Target, c.Random = target, 0
+	c.Target, c.Random, c.LastHop = target, 0, true
 	return c
 }
 
@@ -278,7 +278,7 @@ func TestLeavesTrainAsOnePeer(t *testing.T) {
 			one := mustRun(t, c, []*shard.Shard{shard.Whole(pooled)}, options{}).trainers[0]
 			synctest.Test(t, func(t *testing.T) {
 				all, exchanged := federate(t, c, parts, sites, nil, func(int, int) bool { return false })
-				if want := c.Exchanges(target == "residual", len(one.Result().Stages[0].Curve)); fmt.Sprint(exchanged) != fmt.Sprint(want) {
+				if want := c.Exchanges(len(one.Result().Stages[0].Curve)); fmt.Sprint(exchanged) != fmt.Sprint(want) {
 					t.Errorf("sums must have %v numbers (got %v)", want, exchanged)
 				}
 				for r, trainer := range all {

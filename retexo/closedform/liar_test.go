@@ -70,7 +70,7 @@ var lies = map[string]struct {
 	"huge leads":            {"labels", in("leads", 1, func(c *comm.Contribution) { c.Update[0] = 1e12 }), "the sum of the leads of a class must be", true},
 	"many nodes that lead":  {"labels", in("leads", 1, func(c *comm.Contribution) { c.Counts[0] = 1e6 }), "the number of nodes of a class must be at most", true},
 	"huge diagonal":         {"labels", in("normal equations", 0, diagonal(1e9)), "the Gram matrix's diagonal must be at most", true},
-	"large diagonals":       {"labels", in("normal equations", 0, func(c *comm.Contribution) { c.Update[2], c.Update[5], c.Update[9] = 3000, 3000, 3000 }), "the squares of the columns of round 1 at the other peers' training nodes must add up to at most", false},
+	"large diagonals":       {"labels", in("normal equations", 0, func(c *comm.Contribution) { c.Update[2], c.Update[5], c.Update[9] = 6000, 6000, 6000 }), "the squares of the columns of round 1 at the other peers' training nodes must add up to at most", false},
 	"negative diagonal":     {"labels", in("normal equations", 0, diagonal(-1)), "the Gram matrix's diagonal must be at least 0", true},
 	"nodes that weigh more": {"labels", in("normal equations", 0, scaled(2)), "the weights of all training nodes must add up to", false},
 	"negative equations":    {"labels", in("normal equations", 1, scaled(-1)), "the Gram matrix's diagonal must be at least 0", true},

@@ -46,7 +46,7 @@ func TestPrivateForAnyPeers(t *testing.T) {
 		c := private(g, target, 8)
 		one := mustRun(t, c, cut(t, g, 1), options{setup: secretly(t, c, 1)})
 		want := one.trainers[0].Result().Final()
-		if want.Test < 0.7 || len(want.Curve) != c.usualRounds(target == "residual") {
+		if want.Test < 0.7 || len(want.Curve) != c.usualRounds() {
 			t.Errorf("%s: test metric %.3f after %d rounds", target, want.Test, len(want.Curve))
 		}
 		for _, parts := range []int{2, 7} {
@@ -224,7 +224,6 @@ func TestPrivateRefuses(t *testing.T) {
 		"hops must be at most 16 with epsilon (got 17)":                   func(c *Config) { c.Hops = 17 },
 		"class_rounds must be more than the 2 hops with epsilon (got 2)":  func(c *Config) { c.ClassRounds = 2 },
 		"epsilon must be 0 with inductive (got 4)":                        func(c *Config) { c.Inductive = true },
-		"hops_kept must be auto or last with epsilon (got all)":           func(c *Config) { c.HopsKept = "all" },
 		"epsilon must be 0 where a node may have several classes (got 4)": func(c *Config) { c.Task, c.Target, c.Metric = "multi", Auto, "micro-f1" },
 	} {
 		c := private(g, "labels", 4)

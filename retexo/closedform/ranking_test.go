@@ -24,6 +24,7 @@ func TestAUC(t *testing.T) {
 			g.Labels.Classes = classes
 			c := narrowed(g)
 			c.Metric, c.Lambdas, c.ClassRounds, c.Random = "auc", penalties, 1, 20
+			c.LastHop = true
 			counts, shards := map[string]int{}, cut(t, g, 3)
 			r := mustRun(t, c, shards, options{reducer: func(rank int, g *comm.Group) comm.Reducer {
 				return liar{g, func(c *comm.Contribution) {

@@ -55,7 +55,7 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		goOn = true
 	}
 	if t.at.BestRound == r {
-		t.scales = found.scales
+		t.scales, t.margin = found.scales, found.margin
 	}
 	// What its sums of neighbours tell is spent as the plan says, and rounds Alone lead to those with hops: they are all run.
 	if spec.Own > 0 || r < spec.Alone || t.AllRounds {
@@ -91,22 +91,14 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 			}
 		}
 	}
-	sums, rows, without, err := t.classSums(ctx, r, p)
-	if err != nil {
-		return own, z, err
+	u, without := mat.Dense{}, false
+	if !form.Spec.DirectionsOnly || r < form.Spec.Alone {
+		if u, without, err = t.classMap(ctx, r, p, n); err != nil {
+			return own, z, err
+		}
 	}
-	u := form.Means[r].Value
-	if form.Spec.Residual {
-		u.CopyFrom(t.means.ResidualMap(sums))
-		kernels.Scale(t.residualUnit(), u.Data)
-		for k := range n {
-			n[k] = float64(t.shares()[k])
-		}
-	} else {
-		for k, v := range rows {
-			n[k] = float64(v) / unit
-		}
-		u.CopyFrom(t.means.Map(sums, n))
+	if u, err = t.withDirections(ctx, r, u); err != nil {
+		return own, z, err
 	}
 	if !finite(u.Data) {
 		return own, z, errors.New("the class means of all peers together overflow; scale the features")
@@ -117,9 +109,10 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 	if err != nil {
 		return own, z, err
 	}
+	form.Means[r].Value.CopyFrom(u)
 	if form.Spec.LeaveOut {
 		counts := form.Counts[r].Value
-		copy(counts.Row(1), scale)
+		copy(counts.Row(1), scale) // those of directions stay behind
 		if form.Spec.Residual {
 			kernels.Scale(t.residualUnit(), counts.Row(1))
 		}
@@ -134,6 +127,27 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 	return own, z, nil
 }
 
+// classMap returns the map of round r from the class sums of all peers over this one's targets p, and sets n to how many nodes
+// are of each class, or its share of the labels. without says that this peer's part is not in them.
+func (t *Trainer) classMap(ctx context.Context, r int, p mat.Dense, n []float64) (u mat.Dense, without bool, err error) {
+	sums, rows, without, err := t.classSums(ctx, r, p)
+	if err != nil {
+		return u, without, err
+	}
+	if t.model.Closed.Spec.Residual {
+		u = t.means.ResidualMap(sums)
+		kernels.Scale(t.residualUnit(), u.Data)
+		for k := range n {
+			n[k] = float64(t.shares()[k])
+		}
+		return u, without, nil
+	}
+	for k, v := range rows {
+		n[k] = float64(v) / unit
+	}
+	return t.means.Map(sums, n), without, nil
+}
+
 // leaveOwn takes the own part of each node out of its columns z of round r, given the targets p. without says that this
 // peer's part is not in the means.
 func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without bool) error {
@@ -142,7 +156,7 @@ func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without b
 	if !without {
 		form.LeaveOwn(r, t.x, z, p)
 	}
-	if !form.Spec.TrainLead || r == 0 {
+	if !form.Spec.TrainLead || r == 0 || form.Spec.DirectionsOnly && r >= form.Spec.Alone {
 		return nil
 	}
 	lead, err := t.takeLead(ctx, r, z)
@@ -155,7 +169,7 @@ func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without b
 func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, error) {
 	c := &comm.Contribution{ID: t.id("leads", r, 0)}
 	for _, nodes := range [][]int32{t.train, t.shard.NodesIn(graph.Val)} {
-		sums, counts := closed.Leads(z, t.shard.Labels.Class, nodes)
+		sums, counts := closed.Leads(z.ColRange(0, form.Spec.Width(t.config.Classes)), t.shard.Labels.Class, nodes)
 		c.Update, c.Counts = append(c.Update, sums...), append(c.Counts, counts...)
 	}
 	if !t.Leaves {
@@ -181,7 +195,7 @@ func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.D
 		most = closed.MaxResidual
 	}
 	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Columns: sums.Cols,
-		Bits: t.config.MeansBits(t.shard.Parts, t.labels.Labelled, t.residual)}
+		Bits: t.config.MeansBits(t.shard.Parts, t.labels.Labelled)}
 	if !t.Leaves {
 		c.UpdateLimit = t.rest.SumsLimit(t.means, rows, sums.Cols, most)
 	}
@@ -323,9 +337,8 @@ func (t *Trainer) hop(ctx context.Context, s *sight, x mat.Dense, what string) (
 func (t *Trainer) agreeHop(ctx context.Context, s *sight) (err error) {
 	spec, each := t.model.Spec.Closed, 0 // bytes of a row in those hops
 	for r := spec.Alone; r < min(spec.Rounds, spec.Alone+2); r++ {
-		width := spec.Width(t.config.Classes)
-		each += spec.LogitHopsOf(r) * t.sender.RowLen(width)
-		each += spec.Hops * t.sender.RowLen(width)
+		each += spec.LogitHopsOf(r) * t.sender.RowLen(spec.Width(t.config.Classes))
+		each += spec.Hops * t.sender.RowLen(spec.MapWidth(r, t.config.Classes))
 	}
 	crossing := train.Crossing{Most: mostCrossing}
 	if t.config.Exchange != "halo" {

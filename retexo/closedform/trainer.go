@@ -36,7 +36,9 @@ type Trainer struct {
 	Leaves      bool              // whether sums have parts of leaves (package leaf), at all peers and leaves or none
 	Beyond      Neighbours        // edges between nodes of different members, with Leaves; nil at all or none
 
-	config Config
+	config Config       // given, with what the labels and the first rounds chose
+	given  Config       // as New was given it
+	step   int          // of each sum's name: trials of options have their own
 	whole  *shard.Shard // as New was given it
 	shard  *shard.Shard // with the split to train by
 	key    rng.Key
@@ -50,11 +52,10 @@ type Trainer struct {
 	done       bool
 
 	at          train.Position // Round is the next one
-	residual    bool
-	model       *nn.Model // nil until the labels are counted
+	model       *nn.Model      // nil until the labels are counted
 	x           graph.Features
 	labels      labels.Counts // of all peers
-	fingerprint [32]byte      // of the configuration as it was given
+	fingerprint [32]byte      // of the configuration that New was given
 	weight      []float32     // of each class; nil: 1
 	train       []int32       // own training nodes that have a label
 	others      []int32       // other own nodes that training sees
@@ -65,10 +66,12 @@ type Trainer struct {
 	rest        linear.Rest // what is known of the features of others
 	allowed     []float64   // by round: how large a row of its columns may be in a regression, squared
 	full        *sight
-	base        *sight // what training sees: full or, inductive, the graph without held-out nodes
+	seen        train.GraphView // inductive: without held-out nodes
+	base        *sight          // what training sees: full or, inductive, the graph without held-out nodes
 	normal      linear.Normal
 	own         linear.Normal
 	scales      []eval.Scale // of the bins of the best round's AUC
+	margin      float64      // half a standard error of its validation metric
 	parts       []float32    // what normal was extended by, for checkpoints
 	final       mat.Dense    // [Owned × C] logits of the best round; empty until the rounds have ended
 	hidden      mat.Dense    // [Owned × D] the columns that they are made of, with KeepHidden
@@ -88,14 +91,14 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	base := train.Config{Spec: c.spec(false, 1)}
+	base := train.Config{Spec: c.spec(1)}
 	if err := base.Fits(s); err != nil {
 		return nil, err
 	}
 	if err := c.Cost().Err(); err != nil {
 		return nil, err
 	}
-	return &Trainer{config: c, fingerprint: c.Fingerprint(), whole: s, shard: s, key: rng.New(c.Seed),
+	return &Trainer{config: c, given: c, fingerprint: c.Fingerprint(), whole: s, shard: s, key: rng.New(c.Seed),
 		at: train.Position{BestRound: -1}}, nil
 }
 
@@ -124,17 +127,14 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if err := t.hello(ctx); err != nil {
 		return fmt.Errorf("hello: %w", err)
 	}
-	if t.at.Stage == 0 && t.model == nil {
-		if err := t.prepare(ctx); err != nil {
+	if t.at.Stage == 0 {
+		begin := t.viewBase
+		if t.model == nil {
+			begin = t.prepare
+		}
+		if err := begin(ctx); err != nil {
 			return err
 		}
-	}
-	if t.config.Inductive && t.at.Stage == 0 {
-		seen, err := t.sender.InductiveView(ctx)
-		if err != nil {
-			return err
-		}
-		t.base.GraphView = seen
 	}
 	for t.at.Stage == 0 && t.at.Round < t.model.Spec.Closed.Rounds {
 		if err := ctx.Err(); err != nil {
@@ -212,7 +212,7 @@ func (t *Trainer) note(kind train.Kind, format string, args ...any) {
 
 // id names a reduction. No two of a run are the same.
 func (t *Trainer) id(kind string, round, step int) comm.ReduceID {
-	return comm.ReduceID{Generation: t.generation, Round: round, Step: step, Kind: kind}
+	return comm.ReduceID{Generation: t.generation, Round: round, Step: t.step + step, Kind: kind}
 }
 
 // prepare counts the labels, decides what is Auto, and sums the statistics of the features.
@@ -233,10 +233,26 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	if _, text := counts.Metric(t.config.Metric, t.whole.Labels.Names); text != "" {
 		t.note(train.Note, "%s", text)
 	}
+	t.config = t.given.Options(counts.Labelled, float64(t.whole.Nodes))[0]
 	if err := t.resolve(counts); err != nil {
 		return err
 	}
-	return t.statistics(ctx)
+	if err := t.smallClasses(); err != nil {
+		return err
+	}
+	if err := t.viewBase(ctx); err != nil {
+		return err
+	}
+	return t.choose(ctx, counts)
+}
+
+// viewBase finds out what training sees of the graph.
+func (t *Trainer) viewBase(ctx context.Context) (err error) {
+	if t.config.Inductive {
+		t.seen, err = t.sender.InductiveView(ctx)
+		t.base.GraphView = t.seen
+	}
+	return err
 }
 
 // resolve makes the model once the labels of all peers are counted.
@@ -246,8 +262,7 @@ func (t *Trainer) resolve(counts labels.Counts) error {
 	if t.group != nil {
 		t.sender = train.NewSender(t.group, t.shard, t.config.Rows)
 	}
-	t.residual = t.config.Residual(counts.Labelled, float64(t.shard.Nodes))
-	spec := t.config.spec(t.residual, t.config.ClassRounds)
+	spec := t.config.spec(t.config.ClassRounds)
 	model, err := nn.New(spec, t.key)
 	if err != nil {
 		return err
@@ -255,20 +270,17 @@ func (t *Trainer) resolve(counts labels.Counts) error {
 	model.Spec.Units = counts.Units
 	t.model, t.x = model, model.Encoder.Input(t.inputs())
 	t.weight = task.Weights(t.labels.Classes, t.config.Balanced, t.config.ClassWeights)
-	ones := mat.New(t.shard.Owned, 1)
-	for i := range ones.Data {
-		ones.Data[i] = 1
-	}
-	t.full = &sight{GraphView: train.WholeGraph(t.shard), columns: ones}
+	constant := ones(t.shard.Owned)
+	t.full = &sight{GraphView: train.WholeGraph(t.shard), columns: constant}
 	t.seenFrom(t.full.Degree)
 	t.base = t.full
 	if t.config.Inductive {
-		t.base = &sight{columns: ones.Clone()}
+		t.base = &sight{GraphView: t.seen, columns: constant.Clone()}
 	}
 	t.full.logits = spec.Closed.Prior(t.shard.Owned, t.shares())
 	t.base.logits = t.full.logits
 	t.train, t.others = spec.Closed.Present(t.shard.Split, t.shard.Labels)
-	return t.smallClasses()
+	return nil
 }
 
 // inputs returns what class means are made of, of own nodes.
@@ -291,6 +303,9 @@ func (t *Trainer) shares() []float32 {
 	return shares
 }
 
+// LabelError reports that the labels of all peers are too few.
+type LabelError struct{ error }
+
 // smallClasses says which classes have too few training nodes for a mean, and refuses where most
 // have.
 func (t *Trainer) smallClasses() error {
@@ -301,12 +316,12 @@ func (t *Trainer) smallClasses() error {
 		}
 	}
 	if small > 0 && t.config.numbers() {
-		return fmt.Errorf("encoder classes needs %d training nodes (min_class) with a target (got %g): use encoder pca, or label more nodes",
-			t.config.MinClass, t.labels.Labelled)
+		return &LabelError{fmt.Errorf("encoder classes needs %d training nodes (min_class) with a target (got %g): use encoder pca, "+
+			"or label more nodes", t.config.MinClass, t.labels.Labelled)}
 	}
 	if 2*small > len(t.labels.Classes) {
-		return fmt.Errorf("encoder classes needs %d training nodes (min_class) in most classes; %d of %d classes have fewer: "+
-			"use encoder pca, or label more nodes", t.config.MinClass, small, len(t.labels.Classes))
+		return &LabelError{fmt.Errorf("encoder classes needs %d training nodes (min_class) in most classes; %d of %d classes have "+
+			"fewer: use encoder pca, or label more nodes", t.config.MinClass, small, len(t.labels.Classes))}
 	}
 	if small > 0 {
 		t.note(train.Warning, "%d of %d classes have fewer than %d training nodes (min_class) and send no mean in the first round",

@@ -43,7 +43,10 @@ func (w Within) Logits(ctx context.Context, form *closed.Form, s *shard.Shard, g
 		}
 	}
 	t.group, t.reducer, t.generation, t.within = g, r, w.Generation, true
-	if err := t.resolve(w.Labels); err != nil {
+	if err = t.resolve(w.Labels); err == nil {
+		err = t.smallClasses()
+	}
+	if err != nil {
 		w.OnEvent(train.Event{Kind: train.Warning, Text: fmt.Sprintf("the layers see no columns of classes: %v", err)})
 		return none, nil
 	}

@@ -30,29 +30,18 @@ type Effort struct {
 // class and its soft labels of each round and, where logits alone cross, the columns that these are made of. The features must
 // be zeros and one other value for each node.
 func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, error) {
-	return ClassRows(ctx, []*Run{run}, victim, e)
-}
-
-// ClassRows attacks the rows that a victim sends in several runs over the same shards, such as those of the plans that
-// class-means tries: the measurements of all of them together.
-func ClassRows(ctx context.Context, runs []*Run, victim int, e Effort) (Recovery, error) {
 	var sum Recovery
-	var views []*classAttack
-	for _, run := range runs {
-		if run.Model.Closed == nil {
-			return sum, errors.New("encoder must be classes")
-		}
-		a, err := run.rowsOf(victim)
-		if err != nil {
-			return sum, err
-		}
-		if err := a.Know(run.Shards); err != nil {
-			return sum, err
-		}
-		a.give(run, run.Shards[victim])
-		views = append(views, a)
+	if run.Model.Closed == nil {
+		return sum, errors.New("encoder must be classes")
 	}
-	run, a := runs[0], views[0]
+	a, err := run.rowsOf(victim)
+	if err != nil {
+		return sum, err
+	}
+	if err := a.Know(run.Shards); err != nil {
+		return sum, err
+	}
+	a.give(run, run.Shards[victim])
 	type target struct{ at, k int }
 	var targets []target
 	for i, v := range a.Nodes {
@@ -65,7 +54,7 @@ func ClassRows(ctx context.Context, runs []*Run, victim int, e Effort) (Recovery
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		bag := attack.RowBag(viewsOf(views), t.at, t.k)
+		bag := attack.RowBag([]*attack.View{&a.View}, t.at, t.k)
 		if bag == nil { // the row was withheld
 			sum.score(a.Raw, a.Nodes[t.at], attack.Guess{}, false)
 			continue
@@ -86,45 +75,33 @@ func ClassRows(ctx context.Context, runs []*Run, victim int, e Effort) (Recovery
 // own nodes how they depend on the number of values and the degree. By encoder pca:K+classes the rows are those of the columns of
 // classes, and the decoder has those of the components beside.
 func (run *Run) ClassColumns(ctx context.Context, victim, most int) (Recovery, error) {
-	return ClassColumns(ctx, []*Run{run}, victim, most)
-}
-
-// ClassColumns guesses columns by the rows of several runs over the same shards together, such as those of the plans that
-// class-means tries.
-func ClassColumns(ctx context.Context, runs []*Run, victim, most int) (Recovery, error) {
 	var sum Recovery
-	var theirs, own []*classAttack
-	// The last soft labels, which residuals have not, say how often a class has a column: the first view tells that.
-	runs = slices.SortedStableFunc(slices.Values(runs), func(a, b *Run) int { return a.residuals() - b.residuals() })
-	for _, run := range runs {
-		if run.form() == nil {
-			return sum, errors.New("encoder must be classes, or pca:K+classes")
-		}
-		a, err := run.rowsOf(victim)
-		if err != nil {
+	if run.form() == nil {
+		return sum, errors.New("encoder must be classes, or pca:K+classes")
+	}
+	a, err := run.rowsOf(victim)
+	if err != nil {
+		return sum, err
+	}
+	own, err := run.rowsOf(run.Attacker)
+	if err != nil {
+		return sum, err
+	}
+	for _, x := range []*classAttack{a, own} {
+		if err := x.Know(run.Shards); err != nil {
 			return sum, err
 		}
-		b, err := run.rowsOf(run.Attacker)
-		if err != nil {
-			return sum, err
-		}
-		for _, x := range []*classAttack{a, b} {
-			if err := x.Know(run.Shards); err != nil {
-				return sum, err
-			}
-			x.guessSoftLabels()
-		}
-		theirs, own = append(theirs, a), append(own, b)
+		x.guessSoftLabels()
 	}
 	inside, err := learn(ctx, received(own))
 	if err != nil {
 		return sum, err
 	}
-	outside, err := learn(ctx, own[0].outside())
+	outside, err := learn(ctx, own.outside())
 	if err != nil {
 		return sum, err
 	}
-	a, rows, without := theirs[0], received(theirs), theirs[0].outside()
+	rows, without := received(a), a.outside()
 	for _, i := range attack.Spread(len(a.Nodes))[:min(most, len(a.Nodes))] {
 		if err := ctx.Err(); err != nil {
 			return sum, err
@@ -153,26 +130,11 @@ func (run *Run) form() *closed.Form {
 	return run.Model.Encoder.Classes
 }
 
-// residuals is 1 where a run's rounds learn from residuals, else 0.
-func (run *Run) residuals() int {
-	if run.form().Spec.Residual {
-		return 1
-	}
-	return 0
-}
-
 // classAttack is what the attacker has of a victim's rows, and what it is given.
 type classAttack struct {
 	attack.View
 	told   mat.Dense // N×D: all numbers that crossed, of each node
 	degree []float32
-}
-
-func viewsOf(all []*classAttack) (views []*attack.View) {
-	for _, a := range all {
-		views = append(views, &a.View)
-	}
-	return views
 }
 
 // likeliest returns the k columns of highest prior, ascending.

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
@@ -122,7 +123,7 @@ func (run *Run) Rows(victim, cols int) ([]mat.Dense, error) {
 func (run *Run) rows(messages []Message, n, cols int) (all []mat.Dense, err error) {
 	coding := wire.Coding{}
 	if run.Plan.Rows != "float32" {
-		coding = wire.Coding{Values: run.Plan.Rows, Columns: run.Plan.InClosedForm() && run.Plan.Rows != "bf16"}
+		coding = wire.Coding{Values: run.Plan.Rows, Columns: run.Plan.Method == plan.ClassMeans && run.Plan.Rows != "bf16"}
 	}
 	if run.Plan.Compress == "zstd" {
 		coding.Compress = "zstd"

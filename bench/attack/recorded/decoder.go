@@ -17,26 +17,19 @@ type sight struct {
 	estimate func(i int) []float64 // [F]; nil: the row was withheld
 }
 
-// received is the sight of a receiver of the rows of one or more runs: all that crosses, and bestLinear.
-func received(views []*classAttack) sight {
-	a, without := views[0], views[0].outside()
-	return sight{a, func(i int) (x []float64) {
-		for _, view := range views {
-			x = append(x, view.crossed(i)...)
-		}
-		return x
-	}, func(i int) []float64 {
+// received is the sight of a receiver of the rows of a run: all that crosses, and bestLinear.
+func received(a *classAttack) sight {
+	without := a.outside()
+	return sight{a, a.crossed, func(i int) []float64 {
 		k := a.values(i)
 		if k == 0 {
 			return nil
 		}
-		bag := attack.RowBag(viewsOf(views), i, k)
+		bag := attack.RowBag([]*attack.View{&a.View}, i, k)
 		switch {
 		case bag != nil:
 			return bestLinear(bag)
-		case slices.ContainsFunc(views, func(v *classAttack) bool {
-			return slices.ContainsFunc(v.told.Row(i), func(x float32) bool { return x != 0 })
-		}):
+		case slices.ContainsFunc(a.told.Row(i), func(x float32) bool { return x != 0 }):
 			return without.estimate(i) // logits alone came, of which no map is known
 		}
 		return nil

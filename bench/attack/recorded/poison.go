@@ -38,7 +38,7 @@ func Lies(p plan.Plan) []Lie {
 			}})
 		}
 	}
-	if !p.InClosedForm() {
+	if p.Method != plan.ClassMeans {
 		scaled("updates", "round", 1e6, 10, -1, -2, -4)
 		return all
 	}

@@ -60,7 +60,7 @@ func TestPoison(t *testing.T) {
 		most  map[string]float64 // that a lie costs; ends: it ends the run
 		least map[string]float64 // that it costs, so that there is something to keep it from
 	}{
-		{map[string]string{"single": "true", "class_target": "labels"}, map[string]float64{
+		{map[string]string{"class_target": "labels"}, map[string]float64{
 			"labels of the next class": 0.05, "random labels": 0.03, "class means × 10": ends, "class means × -4": 0.25, "class means × -1": 0.05,
 			"class means of the next class": 0.03, "normal equations × 10": ends, "normal equations × -1": ends, "products with labels × -1": ends,
 			"products with labels of the next class": ends}, map[string]float64{"class means × -4": 0.1}},
@@ -101,7 +101,7 @@ func TestPoison(t *testing.T) {
 
 // TestPoisonRefuses: somebody must be honest.
 func TestPoisonRefuses(t *testing.T) {
-	shards, p := split(t, topics(t), 3, map[string]string{"single": "true"})
+	shards, p := split(t, topics(t), 3, nil)
 	if _, err := Poison(t.Context(), p, shards, 3, Lie{}); err == nil || !strings.Contains(err.Error(), "liars must be 0 to 2 of 3 peers (got 3)") {
 		t.Error(err)
 	}

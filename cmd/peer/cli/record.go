@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/tune"
 )
 
 // Record is what a run keeps beside its checkpoints: a settings file, by which it continues.
@@ -111,7 +110,7 @@ func values(text []byte) (names []string, of map[string]string, err error) {
 // from now, a settings file. Other errors stay as they are.
 func Explain(err error, state string, now []byte) error {
 	var other *checkpoint.MismatchError
-	if !errors.As(err, &other) && !errors.Is(err, tune.ErrForeign) {
+	if !errors.As(err, &other) {
 		return err
 	}
 	r, reading := ReadRecord(state)

@@ -32,7 +32,6 @@ type Watch struct {
 	line    *line          // nil: none is shown
 	every   time.Duration  // between two log lines of progress
 	last    time.Time      // of the progress shown last
-	tries   bool           // a candidate of class-means is trained
 	began   time.Time      // when the first round that was seen was done
 	from    int            // rounds done then
 	events  io.WriteCloser // gets every event as a line; nil: events are not written
@@ -289,14 +288,11 @@ func (w *Watch) Event(e train.Event) {
 		w.Log.Debug("round done", "stage", e.StageName, "round", e.Round)
 		w.round(e, "")
 	case train.StageEnd:
-		level, line := slog.LevelInfo, []any{"stage", e.StageName, "best_round", e.BestRound, "val", e.Val}
-		if w.tries {
-			level = slog.LevelDebug // the candidate's own line follows
-		}
+		line := []any{"stage", e.StageName, "best_round", e.BestRound, "val", e.Val}
 		if !math.IsNaN(e.Test) {
 			line = append(line, "test", e.Test)
 		}
-		w.Log.Log(context.Background(), level, "stage done", append(line, "halo_bytes", e.Sent.Halo, "reduce_bytes", e.Sent.Reduce)...)
+		w.Log.Info("stage done", append(line, "halo_bytes", e.Sent.Halo, "reduce_bytes", e.Sent.Reduce)...)
 	case train.Resync:
 		w.Log.Warn("two peers rounded differently; all continue with the parameters of one", "stage", e.StageName,
 			"round", e.Round, "from_peer", e.Peer, "other_peer", e.Other, "this_peer_differed", e.Differed, "distance", e.Distance)
@@ -307,18 +303,6 @@ func (w *Watch) Event(e train.Event) {
 		}
 	case train.Restored:
 		w.Log.Info("resumed from a checkpoint", "stage", e.StageName, "round", e.Round, "peer", e.Peer)
-	case train.CandidateBegin:
-		w.clear() // each candidate has rounds of its own
-		w.tries = true
-		w.Log.Debug("candidate", "plan", e.Candidate, "bytes_at_most", e.Limit)
-	case train.CandidateEnd:
-		w.clear()
-		w.tries = false
-		line := []any{"plan", e.Candidate, "val", e.Val, "standard_error", e.StandardError, "bytes", e.SentByAll}
-		if e.Text != "" {
-			line = append(line, "ended", e.Text)
-		}
-		w.Log.Info("candidate done", line...)
 	case train.Trace:
 		w.Log.Debug(e.Text)
 	case train.Connection:

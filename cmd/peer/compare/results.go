@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
@@ -30,12 +29,11 @@ type results struct {
 	Settings string        `json:"settings"`
 
 	sameNodes bool
-	trained   []heddle.Plan // together, in the last run: of class-means all that were tried
 }
 
 // wayResult is what one way of training gave.
 type wayResult struct {
-	Way   string   `json:"way"` // alone, features, together, pooled or pooled-sage
+	Way   string   `json:"way"` // alone, features, together or pooled
 	Title string   `json:"title"`
 	Test  spread   `json:"test"`
 	Ahead *gain    `json:"together_ahead_by"` // null: this is together
@@ -51,11 +49,9 @@ type oneRun struct {
 	Seed    uint64   `json:"seed"`
 	Split   int      `json:"split"`
 	Test    float64  `json:"test"`
-	Val     *float64 `json:"val"`            // null: there are no validation nodes
-	Bytes   int64    `json:"bytes"`          // as in the way
-	Wire    int64    `json:"wire_bytes"`     // of the chosen plan alone, as the network carried them, where sites trained together
-	Tried   int      `json:"tried"`          // plans that class-means trained together; 0: another method, or one closed form
-	Plan    string   `json:"plan,omitempty"` // that class-means chose
+	Val     *float64 `json:"val"`        // null: there are no validation nodes
+	Bytes   int64    `json:"bytes"`      // as in the way
+	Wire    int64    `json:"wire_bytes"` // as the network carried them, where sites trained together
 	Seconds float64  `json:"seconds"`
 }
 
@@ -83,32 +79,18 @@ type figures struct {
 // add trains in all ways and adds what that gave. text names the run in the display of progress.
 func (r *results) add(ctx context.Context, in input, w *cli.Watch, text string) error {
 	var all []figures
-	columns, norm := in.graph, "" // that suit a model of features only best, for GraphSAGE, too
-	for _, one := range waysOf(in.plan, in.graph.X.Cols() > 0) {
+	for _, one := range waysOf(in.plan, in.graph) {
 		show := w.Part(text + one.title)
 		one.trial.OnEvent = func(e heddle.Event) {
 			if e.Kind != train.Warning || one.key == together { // the same settings get the same warning at every site
 				show(e)
 			}
 		}
-		f := figures{way: one}
-		var err error
-		if one.key == features {
-			if f.outcome, columns, err = onFeatures(ctx, in.plan, in.graph, in.shards, one.trial.OnEvent); err != nil {
-				return err
-			}
-			norm = f.outcome.Runs[0].Plan.RowNorm
-		} else {
-			g := in.graph
-			if one.key == sage && norm != "" {
-				g, one.trial.Plan.RowNorm = columns, norm
-			}
-			outcomes, err := heddle.Compare(ctx, g, in.shards, one.trial)
-			if err != nil {
-				return err
-			}
-			f.outcome = outcomes[0]
+		outcomes, err := heddle.Compare(ctx, in.graph, in.shards, one.trial)
+		if err != nil {
+			return err
 		}
+		f := figures{way: one, outcome: outcomes[0]}
 		for rank, s := range in.shards {
 			f.test = append(f.test, in.part(f, rank, rowsOf(s, graph.Test)))
 			f.val = append(f.val, in.part(f, rank, rowsOf(s, graph.Val)))
@@ -189,9 +171,6 @@ func (r *results) record(in input, all []figures) error {
 			return cli.Invalidf("%s: comparing needs test nodes with labels, at a site that can train alone (got none)", in.graph.Name)
 		}
 		one.count(f, in)
-		if f.key == together {
-			r.trained = plansOf(f.outcome.Runs[0])
-		}
 		w.Runs = append(w.Runs, one)
 		if f.key == together {
 			continue
@@ -236,40 +215,17 @@ func known(x float64) *float64 {
 	return &x
 }
 
-// count fills in the bytes of a run, and what class-means did.
+// count fills in the bytes of a run.
 func (one *oneRun) count(f figures, in input) {
 	rows, edges := rawBytes(in.shards)
 	switch f.key {
 	case features:
 		one.Bytes = rows
-	case pooled, sage:
+	case pooled:
 		one.Bytes = rows + edges
 	case together:
 		one.Bytes, one.Wire = f.outcome.Sent.Total(), f.outcome.Sent.Wire
-		sent := int64(0)
-		for _, a := range f.outcome.Runs[0].Tried {
-			if sent += a.Sent; a.Sent > 0 {
-				one.Tried++
-			}
-			if a.Chosen {
-				one.Plan = a.Name
-			}
-		}
-		one.Bytes = max(one.Bytes, sent)
 	}
-}
-
-// plansOf returns the plans that a run trained by.
-func plansOf(o *heddle.Result) (all []heddle.Plan) {
-	for _, a := range o.Tried {
-		if a.Sent > 0 {
-			all = append(all, a.Plan)
-		}
-	}
-	if o.Tried == nil {
-		all = append(all, o.Plan)
-	}
-	return all
 }
 
 // end computes means and intervals once all runs are in.
@@ -322,16 +278,11 @@ func sentenceOf(g gain, whom, over string, more bool) string {
 
 // explain notes what one must know of the figures. in is the last run's.
 func (r *results) explain(in input) error {
-	left, err := departed(r.trained, in.shards)
+	left, err := departed([]heddle.Plan{in.plan}, in.shards)
 	if err != nil {
 		return err
 	}
 	r.Notes = append(r.Notes, left)
-	for _, w := range r.Ways {
-		if w.Way == together && w.Runs[0].Tried > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("Of %d plans in a run, validation chose %s.", w.Runs[0].Tried, chosen(w.Runs)))
-		}
-	}
 	switch n := r.runs(); {
 	case n == 1:
 		r.Notes = append(r.Notes, "One run: the intervals are of the choice of test nodes alone.")
@@ -346,16 +297,4 @@ func (r *results) explain(in input) error {
 		}
 	}
 	return nil
-}
-
-// chosen lists the plans that validation chose, each once.
-func chosen(runs []oneRun) string {
-	var names []string
-	seen := map[string]bool{}
-	for _, one := range runs {
-		if !seen[one.Plan] {
-			seen[one.Plan], names = true, append(names, one.Plan)
-		}
-	}
-	return strings.Join(names, ", ")
 }

@@ -25,14 +25,14 @@ type page struct {
 	model       string // fingerprint of the model by which the members predict; empty: they train
 	verdicts    []verdict
 	figures     int // test nodes over which at least this site tells its own metric; 0: it does not
-	attacks     []disclosure.Attempt
+	attacked    disclosure.Attempt
 	before      int // runs that sent rows of this table
 }
 
 // addsUp is what a site found that only collected the rounded rows of several runs, each with other columns of labels.
 const addsUp = "10 % of words on Cora after 1 run, 41 % after 10, 60 % after 20, 80 % after 60"
 
-// attackTime is for how long all attacks on a plan run.
+// attackTime is for how long our attacks on a plan run.
 const attackTime = 10 * time.Second
 
 // attack keeps what our own attacks make of this site's rows.
@@ -40,7 +40,7 @@ func (p *page) attack(ctx context.Context) (err error) {
 	if p.model != "" {
 		return nil // they attack rows of training
 	}
-	p.attacks, err = p.Attack(ctx, p.own, attackTime)
+	p.attacked, err = p.Attack(ctx, p.own, attackTime)
 	return err
 }
 
@@ -68,7 +68,6 @@ func (p page) print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "member       %s  %s  %v  %s\n", m.Name, m.ID, m.Addresses, text)
 	}
-	p.printRuns(w)
 	p.printSends(w)
 	p.printNode(w)
 	if p.model == "" {
@@ -84,27 +83,12 @@ func seeds(p plan.Plan) string {
 	return fmt.Sprintf("%d, one after the other, by seeds %d to %d", p.Runs, p.Seed, p.Seed+uint64(p.Runs)-1)
 }
 
-// printRuns prints the plans that class-means may try.
-func (p page) printRuns(w io.Writer) {
-	if !p.Plan.Contest() {
-		return
-	}
-	fmt.Fprintf(w, "\nThe default compares these closed forms, one after the other; what follows is the union of what they send.\n")
-	for _, r := range p.Runs {
-		if r.Barred != nil {
-			fmt.Fprintf(w, "  not %-16s %s: %s\n", r.Name, r.Sets, strings.ReplaceAll(r.Barred.Error(), "\n", "; "))
-			continue
-		}
-		fmt.Fprintf(w, "  %-20s %s: %.4g numbers of a node, at most %s from this site\n", r.Name, r.Sets, r.Node, report.Bytes(r.Bytes))
-	}
-}
-
 // printSends prints what leaves.
 func (p page) printSends(w io.Writer) {
 	site, terms := p.Plan.Members[p.own.Rank].Name, p.Plan.SumTerms(len(p.Plan.Members))
 	fmt.Fprintf(w, "\nWhat leaves %s, at most:\n", site)
 	kind := traffic.Kind("")
-	for _, l := range p.Union() {
+	for _, l := range p.Sends {
 		if l.Kind != kind {
 			kind = l.Kind
 			fmt.Fprintf(w, "  %s\n", map[traffic.Kind]string{
@@ -135,10 +119,7 @@ func (p page) printSends(w io.Writer) {
 			"    rows of its neighbours, to the owner: of a node with one neighbour that is the row. No policy bounds it but the table\n")
 		more = ", nor what goes along the table edges"
 	}
-	if p.Plan.Contest() {
-		more += fmt.Sprintf("; all members together send at most %g MB", float64(p.Plan.Budget)*float64(max(1, p.Plan.Runs)))
-	}
-	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", report.Bytes(p.Total().Bytes), more)
+	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", report.Bytes(p.Bytes), more)
 }
 
 // numbers writes how many numbers there are.
@@ -163,21 +144,20 @@ func (p page) printNode(w io.Writer) {
 		fmt.Fprintf(w, "  no other site reads a node of this one: no row leaves\n")
 		return
 	}
-	total := p.Total()
 	known, few := 0, 0
 	for _, n := range p.Stored {
-		if float64(n) <= total.Fresh {
+		if float64(n) <= p.Fresh {
 			known++
 		}
 		if n <= attack.Few {
 			few++
 		}
 	}
-	fmt.Fprintf(w, "  %d of this site's nodes are read elsewhere. %.4g numbers leave of each, %.4g of them not merely sums of such numbers\n", p.Nodes, total.Node, total.Fresh)
+	fmt.Fprintf(w, "  %d of this site's nodes are read elsewhere. %.4g numbers leave of each, %.4g of them not merely sums of such numbers\n", p.Nodes, p.Node, p.Fresh)
 	fmt.Fprintf(w, "  over neighbours. Its row stores %d values (median; %d to %d): %.3g numbers for each value (policy.max_numbers).\n",
-		p.Median(), p.Stored[0], p.Stored[len(p.Stored)-1], p.PerStored(total.Fresh))
+		p.Median(), p.Stored[0], p.Stored[len(p.Stored)-1], p.PerStored(p.Fresh))
 	fmt.Fprintf(w, "  Of %d nodes at least as many numbers leave as their rows store values: from so many, a row could be found.\n", known)
-	if few > 0 {
+	if few > 0 && p.Node > 0 {
 		fmt.Fprintf(w, "  %d of %d boundary rows are of nodes with %d stored values or fewer; they cross %s.\n", few, p.Nodes, attack.Few, p.few())
 	}
 	if e := p.Plan.Epsilon; e > 0 {
@@ -188,12 +168,8 @@ func (p page) printNode(w io.Writer) {
 	if p.model != "" {
 		fmt.Fprintf(w, "  The rows are those of training by this model once more, or of new data: peer check-plan without --model attacks them.\n")
 	}
-	for _, a := range p.attacks {
-		of := ""
-		if len(a.Runs) > 0 {
-			of = " (" + strings.Join(a.Runs, ", ") + ")"
-		}
-		fmt.Fprintf(w, "  Our attacks on these rows: %s%s\n", a.Text, of)
+	if p.attacked.Text != "" {
+		fmt.Fprintf(w, "  Our attacks on these rows: %s\n", p.attacked.Text)
 	}
 	if p.before > 0 {
 		fmt.Fprintf(w, "  Earlier runs that sent rows of this table: %d. Rounded rows add up over runs: a site "+
@@ -204,37 +180,10 @@ func (p page) printNode(w io.Writer) {
 
 // few says how the rows of nodes with few stored values cross, which an attacker could find by enumeration.
 func (p page) few() string {
-	withheld, coarse, fine := 0, 0, 0
-	for _, r := range p.Tried() {
-		class := r.Plan.InClosedForm() && r.Plan.Encoder.K == 0 && p.own.X.Sparse != nil
-		switch {
-		case r.Plan.InClosedForm() && r.Plan.Hops == 0:
-		case class && r.Plan.WithholdFew:
-			withheld++
-		case class && r.Plan.CoarseRows:
-			coarse++
-		default:
-			fine++
-		}
+	if p.Plan.Method == plan.ClassMeans && p.Plan.Encoder.K == 0 && p.Plan.CoarseRows && p.own.X.Sparse != nil {
+		return "coarsely: all numbers of a node tell at most half of its values"
 	}
-	var ways []string
-	for _, way := range []struct {
-		plans int
-		text  string
-	}{
-		{coarse, "coarsely%s: all numbers of a node tell at most half of its values"},
-		{withheld, "as zeros%s: they are withheld"},
-		{fine, "as they are%s, and could be found by trying all values"},
-	} {
-		in := ""
-		if way.plans < withheld+coarse+fine {
-			in = fmt.Sprintf(" in %d of the plans", way.plans)
-		}
-		if way.plans > 0 {
-			ways = append(ways, fmt.Sprintf(way.text, in))
-		}
-	}
-	return strings.Join(ways, "; ")
+	return "as they are, and could be found by trying all values"
 }
 
 // printSettings prints all settings that the run reads: first those that policy and roster judge.

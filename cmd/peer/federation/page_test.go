@@ -36,7 +36,7 @@ func TestPageShowsEverySetting(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 120, Sites: 2, Classes: 3, Columns: 60, Train: 0.3, Val: 0.2}, rng.New(1))
 	shown := map[string]bool{}
 	for _, text := range []string{
-		"experimental: {single: true}", "phones: 40\nexperimental: {single: true}", "phones: 40\nexperimental: {single: true, leaf_edges: true}", "secure_sums: off\nexperimental: {single: true}", "epsilon: 4\nexperimental: {single: true}", "method: class-means", "method: layer-wise\nmodel: gat", "method: layer-wise\nmodel: gcn\nsolver: sgd", "method: layer-wise\nmodel: sage\nhops: 2",
+		"method: class-means", "phones: 40", "phones: 40\nexperimental: {leaf_edges: true}", "secure_sums: off", "epsilon: 4", "method: layer-wise\nmodel: gat", "method: layer-wise\nmodel: gcn\nsolver: sgd", "method: layer-wise\nmodel: sage\nhops: 2",
 		"method: full-batch\nmodel: appnp\ncorrect_smooth: 2", "method: full-batch\nmodel: gat",
 		"method: full-batch\nmodel: rgcn", "method: mini-batch\nmodel: sage", "method: mini-batch\nmodel: rgcn",
 		"method: full-batch\ntask: links", "method: layer-wise\ntask: links\nmodel: sage", "method: mini-batch\ntask: links\nexperimental: {round_steps: 3}", "method: layer-wise\nmodel: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",

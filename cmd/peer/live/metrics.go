@@ -20,7 +20,7 @@ type metrics struct {
 	connected, sites          prometheus.Gauge
 	complete, failed          prometheus.Gauge
 
-	last comm.Counts // of the run, or the candidate, that goes on
+	last comm.Counts // of the run that goes on
 }
 
 func newMetrics(about About) *metrics {
@@ -81,8 +81,6 @@ func (m *metrics) note(e train.Event) {
 		m.add(e.Sent)
 	case train.Connection:
 		m.connected.Set(float64(max(1, len(e.Members))))
-	case train.CandidateBegin:
-		m.last = comm.Counts{} // its bytes are counted from 0
 	}
 }
 

@@ -49,7 +49,7 @@ func (p *Page) render() ([]part, uint64, error) {
 	for _, one := range []struct {
 		id   string
 		draw func() error
-	}{{"state", d.head}, {"facts", d.facts}, {"map", d.sites}, {"curves", d.curves}, {"sent", d.sent}, {"tried", d.tried}, {"notes", d.notes}, {"audit", d.audit}} {
+	}{{"state", d.head}, {"facts", d.facts}, {"map", d.sites}, {"curves", d.curves}, {"sent", d.sent}, {"notes", d.notes}, {"audit", d.audit}} {
 		if err := one.draw(); err != nil {
 			return nil, 0, err
 		}
@@ -86,9 +86,6 @@ func (s *state) sentence() string {
 		text = "Waiting for " + strings.Join(names, ", ") + "."
 	case s.round.Kind != "":
 		text = fmt.Sprintf("Training %s: %d of at most %d rounds are done.", s.round.StageName, s.round.Done, s.round.Total)
-	}
-	if s.candidate != "" && !s.over {
-		text = "Trying plan " + s.candidate + ". " + text
 	}
 	return text
 }
@@ -200,19 +197,6 @@ func (d *drawing) sent() error {
 	table.Head = table.Head[:5]
 	d.WriteString("<h2>Bytes that left, by door</h2>")
 	return d.beside([]report.Chart{chart}, table)
-}
-
-func (d *drawing) tried() error {
-	t := report.TriedTable(d.state.metric, d.state.tried)
-	if t == nil {
-		return nil
-	}
-	for k, row := range t.Rows {
-		t.Rows[k] = []string{row[0], row[1], row[2], row[4]}
-	}
-	t.Name, t.Head = "Plans that were tried", []string{t.Head[0], t.Head[1], t.Head[2], t.Head[4]}
-	d.WriteString("<h2>Plans that were tried</h2>")
-	return report.Render(d, "table", *t)
 }
 
 func (d *drawing) notes() error {

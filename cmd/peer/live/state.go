@@ -2,10 +2,8 @@ package live
 
 import (
 	"fmt"
-	"math"
 	"time"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
@@ -27,13 +25,11 @@ type state struct {
 	start   time.Time
 	last    time.Time // of an event
 
-	sites     []report.Place
-	result    train.Result // of the run, or of the candidate that goes on
-	metric    string
-	positive  string      // class that the metric is of, as AP is
-	round     train.Event // the last of its kind; its Kind is empty before the first
-	candidate string      // that class-means tries now
-	tried     []heddle.Attempt
+	sites    []report.Place
+	result   train.Result // of the run that goes on
+	metric   string
+	positive string      // class that the metric is of, as AP is
+	round    train.Event // the last of its kind; its Kind is empty before the first
 
 	saved, restored, resyncs int
 	waiting                  bool
@@ -97,10 +93,8 @@ func (s *state) note(e train.Event, now time.Time) {
 		s.round, s.metric, s.positive = e, e.Metric, e.Positive
 	case train.StageEnd:
 		s.metric, s.positive, s.result.Ends = e.Metric, e.Positive, e.Stage
-		if s.candidate == "" { // else the plan's own line follows
-			s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, s.measure(),
-				report.Within(eval.Metric(e.Metric), e.Val, e.ValBound)))
-		}
+		s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, s.measure(),
+			report.Within(eval.Metric(e.Metric), e.Val, e.ValBound)))
 	case train.Connection:
 		if e.Members != nil {
 			s.gather(e.Members)
@@ -120,20 +114,6 @@ func (s *state) note(e train.Event, now time.Time) {
 		s.say(now, false, fmt.Sprintf("continues from the checkpoint of %s, round %d", e.StageName, e.Round))
 	case train.Resync:
 		s.resyncs++
-	case train.CandidateBegin:
-		s.candidate, s.result, s.round = e.Candidate, train.Result{}, train.Event{}
-	case train.CandidateEnd:
-		one := heddle.Attempt{Name: e.Candidate}
-		one.Val, one.Error, one.Sent, one.Limit, one.Ended, one.Seconds = e.Val, e.StandardError, e.SentByAll, e.Limit, e.Text, math.NaN()
-		s.tried, s.candidate = append(s.tried, one), ""
-		text := "plan " + e.Candidate + ": "
-		if e.Text != "" {
-			text += e.Text
-		} else {
-			text += fmt.Sprintf("validation %s %s, %s sent by all", s.measure(), report.Measure(eval.Metric(s.metric),
-				e.Val), report.Bytes(e.SentByAll))
-		}
-		s.say(now, false, text)
 	case train.Note, train.Warning:
 		s.say(now, e.Kind == train.Warning, e.Text)
 	}
@@ -197,6 +177,6 @@ func (s *state) now() state {
 	c := *s
 	c.sites = append([]report.Place(nil), s.sites...)
 	c.result.Stages = append([]train.StageResult(nil), s.result.Stages...) // of curves, only what follows changes
-	c.notes, c.tried = append([]note(nil), s.notes...), append([]heddle.Attempt(nil), s.tried...)
+	c.notes = append([]note(nil), s.notes...)
 	return c
 }

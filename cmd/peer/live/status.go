@@ -22,29 +22,28 @@ import (
 
 // status is a run as /status tells it, and peer status reads it. Fields are added and never removed.
 type status struct {
-	Title     string      `json:"title"`
-	State     string      `json:"state"` // in a sentence
-	Method    string      `json:"method"`
-	Model     string      `json:"model"`
-	Sites     []place     `json:"sites"`
-	Candidate string      `json:"candidate,omitempty"`
-	Stage     string      `json:"stage"`
-	Round     int         `json:"round"`
-	Done      int         `json:"done"`
-	Total     int         `json:"total"`
-	Metric    string      `json:"metric"`
-	Positive  string      `json:"positive,omitempty"` // of two classes, the one that the metric is of, as AP is
-	Loss      *float64    `json:"loss"`               // null: not known, as in rounds that are solved
-	Val       *float64    `json:"val"`
-	Sent      comm.Counts `json:"sent"`
-	Saved     int         `json:"checkpoints"`
-	Restored  int         `json:"restored"`
-	Resyncs   int         `json:"resyncs"`
-	Began     time.Time   `json:"began"`
-	Last      time.Time   `json:"last_event"`
-	Complete  bool        `json:"complete"`
-	Failed    string      `json:"failed,omitempty"`
-	Notes     []statusOf  `json:"notes"` // newest last
+	Title    string      `json:"title"`
+	State    string      `json:"state"` // in a sentence
+	Method   string      `json:"method"`
+	Model    string      `json:"model"`
+	Sites    []place     `json:"sites"`
+	Stage    string      `json:"stage"`
+	Round    int         `json:"round"`
+	Done     int         `json:"done"`
+	Total    int         `json:"total"`
+	Metric   string      `json:"metric"`
+	Positive string      `json:"positive,omitempty"` // of two classes, the one that the metric is of, as AP is
+	Loss     *float64    `json:"loss"`               // null: not known, as in rounds that are solved
+	Val      *float64    `json:"val"`
+	Sent     comm.Counts `json:"sent"`
+	Saved    int         `json:"checkpoints"`
+	Restored int         `json:"restored"`
+	Resyncs  int         `json:"resyncs"`
+	Began    time.Time   `json:"began"`
+	Last     time.Time   `json:"last_event"`
+	Complete bool        `json:"complete"`
+	Failed   string      `json:"failed,omitempty"`
+	Notes    []statusOf  `json:"notes"` // newest last
 }
 
 type place struct {
@@ -65,7 +64,7 @@ func (p *Page) status() status {
 	s := p.state.now()
 	p.mu.Unlock()
 	all := status{Title: p.about.title(), State: s.sentence(), Method: p.about.Method, Model: p.about.Model,
-		Candidate: s.candidate, Metric: s.metric, Positive: s.positive,
+		Metric: s.metric, Positive: s.positive,
 		Stage: s.round.StageName, Round: s.round.Round, Done: s.round.Done, Total: s.round.Total, Sent: s.round.Sent, Saved: s.saved, Restored: s.restored,
 		Resyncs: s.resyncs, Began: s.start, Last: s.last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: []statusOf{}}
 	if ago := time.Since(s.last); !s.over && ago >= 2*time.Second {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/heddle-gnn/heddle/disclosure"
 )
@@ -20,18 +19,12 @@ func (r Run) leaves() (*section, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(r.Result.Tried) > 0 {
-			d.Runs = slices.DeleteFunc(d.Runs, func(one disclosure.Run) bool { return !r.ran(one.Name) })
-		}
 		names, all, nodes = append(names, r.site(s.Rank)), append(all, d), append(nodes, s.Owned)
 	}
 	s := leavesOf(names, all, nodes)
 	if f := r.Result.Figures; f != nil && f.Told != nil {
 		s.Notes = append(s.Notes, fmt.Sprintf("This site told the others that its test %s is about %.0f %%, over %d test nodes or more, as its policy allows.",
 			metricName(r.Result.Metric), 100*f.Told.Metric, f.Told.Rows))
-	}
-	if n := len(r.Result.Tried); n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("All %d plans that were run are counted, not only the chosen one.", len(all[0].Runs)))
 	}
 	return s, nil
 }
@@ -40,12 +33,11 @@ func (r Run) leaves() (*section, error) {
 func leavesOf(names []string, all []*disclosure.Disclosure, nodes []int) *section {
 	sites := Table{Name: "What left each site", Head: []string{"site", "own nodes", "of them read by others", "numbers sent of such a node", "bytes at most"}}
 	for k, d := range all {
-		sum := d.Total()
-		sites.Rows = append(sites.Rows, []string{names[k], fmt.Sprint(nodes[k]), fmt.Sprint(d.Nodes), fmt.Sprintf("%.0f", sum.Node), Bytes(sum.Bytes)})
+		sites.Rows = append(sites.Rows, []string{names[k], fmt.Sprint(nodes[k]), fmt.Sprint(d.Nodes), fmt.Sprintf("%.0f", d.Node), Bytes(d.Bytes)})
 	}
 	kinds := Table{Name: "Kinds of numbers that left", Head: []string{"what", "to whom", "form", "times", "numbers each time"}, Text: true}
 	whom := map[string]string{"rows": "each site with an edge from the node", "errors": "the site that holds the node", "sums": "into the sums over all sites"}
-	for _, l := range all[0].Union() {
+	for _, l := range all[0].Sends {
 		numbers := fmt.Sprint(l.Most)
 		if l.Least != l.Most {
 			numbers = fmt.Sprintf("%d to %d", l.Least, l.Most)
@@ -54,14 +46,4 @@ func leavesOf(names []string, all []*disclosure.Disclosure, nodes []int) *sectio
 		kinds.Rows = append(kinds.Rows, []string{what, whom[string(l.Kind)], l.Format, fmt.Sprint(l.Times), numbers})
 	}
 	return &section{Notes: []string{"A site's tables stay at the site. What left it are numbers computed from them, of these kinds:"}, Tables: []Table{kinds, sites}}
-}
-
-// ran reports whether class-means trained the plan of that name.
-func (r Run) ran(name string) bool {
-	for _, a := range r.Result.Tried {
-		if a.Name == name {
-			return a.Sent > 0 || a.Ended == ""
-		}
-	}
-	return false
 }

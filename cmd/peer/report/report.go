@@ -20,7 +20,7 @@ import (
 // Run is what the page of a run shows.
 type Run struct {
 	Result   *heddle.Result
-	Plan     heddle.Plan    // on which the sites agreed: of class-means not the chosen one, which Result has
+	Plan     heddle.Plan    // on which the sites agreed
 	Shards   []*shard.Shard // of this process
 	Names    []string       // of all sites by rank; nil: they have none
 	Date     time.Time      // of its end
@@ -80,8 +80,6 @@ type contents struct {
 	Quality           []section
 	Layers            Table
 	Curves            []Chart
-	TriedTable        *Table
-	Trade             Chart
 	Links             *Table
 	Runs              *Table
 	Sent              Table
@@ -110,10 +108,9 @@ func Write(w io.Writer, r Run) error {
 	o := r.Result
 	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(),
 		Warnings: slices.Concat(r.Data, o.Warnings()), Facts: r.facts(),
-		Layers: layers(o), TriedTable: TriedTable(metricName(o.Metric), o.Tried).named("Plans that were tried"),
-		Runs: r.Runs, Links: r.Links.named("Over other connections"),
+		Layers: layers(o), Runs: r.Runs, Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}
-	c.Quality, c.Curves, c.Trade = r.quality(), Curves(o.Result, metricName(o.Metric)), tradeOff(metricName(o.Metric), o.Tried)
+	c.Quality, c.Curves = r.quality(), Curves(o.Result, metricName(o.Metric))
 	c.Sent, c.Doors = Sent(r.peers())
 	var err error
 	if c.Leaves, err = r.leaves(); err != nil {

@@ -184,12 +184,13 @@ func (c *command) members() (m members, name string, err error) {
 
 // config returns the configuration of all members: that of one closed form, less what leaves cannot have.
 func (c *command) config(m members) (closedform.Config, error) {
-	p := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans, Single: true})
+	p := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans})
 	p.Seed, p.ClassRounds, p.Hops, p.ClassTarget, p.RandomFeatures = c.seed, c.rounds, c.hops, c.target, 0
 	config, err := p.ClosedForm(m.sites[0])
 	if err != nil {
 		return config, cli.Invalid(err)
 	}
+	config.LastHop, config.Few = true, false
 	return config, nil
 }
 

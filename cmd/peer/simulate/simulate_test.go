@@ -58,7 +58,7 @@ func TestEverybody(t *testing.T) {
 	}
 	shares, sums := int64(0), int64(0)
 	a := leaf.Agreement{Sites: 3}
-	numbers := config.Exchanges(false, 2)
+	numbers := config.Exchanges(2)
 	for _, n := range numbers {
 		shares, sums = shares+60*a.SentBytes(n), sums+60*a.FetchedBytes(n)
 	}
