@@ -76,7 +76,7 @@ func (l *sending) classRounds(c closedform.Config, rounds int) {
 				int64(linear.PartLen(int(features)+1, int(features)+1, width)), 0)
 		}
 		l.sum("sum and sum of squares of each column", 1, 2*int64(wide), 0)
-		if spec.TrainLead && r > 0 {
+		if spec.TrainLead && r > 0 || spec.Sums(r) && spec.LeaveOut && !spec.Residual {
 			l.sum("columns of training and validation nodes at their own class", 1, 2*int64(width), 2*int64(width))
 		}
 		l.columnRows(spec.HopsOf(r), views, wide, c.Rows)

@@ -169,7 +169,7 @@ func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without b
 func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, error) {
 	c := &comm.Contribution{ID: t.id("leads", r, 0)}
 	for _, nodes := range [][]int32{t.train, t.shard.NodesIn(graph.Val)} {
-		sums, counts := closed.Leads(z.ColRange(0, form.Spec.Width(t.config.Classes)), t.shard.Labels.Class, nodes)
+		sums, counts := closed.Leads(z.ColRange(0, t.model.Spec.Closed.Width(t.config.Classes)), t.shard.Labels.Class, nodes)
 		c.Update, c.Counts = append(c.Update, sums...), append(c.Counts, counts...)
 	}
 	if !t.Leaves {
