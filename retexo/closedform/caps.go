@@ -11,7 +11,7 @@ import (
 // nodes; or, where nodes have few columns, by leastShare times what it moves if all columns weigh the same. Chosen by our attack and
 // validation nodes (docs/measurements/attacks.md).
 const (
-	mostShift   = 1.0
+	mostShift   = 1.5
 	leastShare  = 1.2
 	limitPasses = 20 // at most: deviations fall with the columns that are scaled down
 )
@@ -72,7 +72,7 @@ func limitColumns(u, stats mat.Dense, nodes float64) []float32 {
 // where nodes have so few features that a limit would leave little of them.
 func (t *Trainer) limit(r int, u mat.Dense) {
 	spec := t.model.Closed.Spec
-	if u.Rows <= mostOwn || t.config.Adjacent > 0 || t.config.Hops == 0 || spec.Unconnected {
+	if u.Rows <= MostFew || t.config.Adjacent > 0 || t.config.Hops == 0 || spec.Unconnected {
 		return
 	}
 	factors := limitColumns(u, t.stats, t.nodes)

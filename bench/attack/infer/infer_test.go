@@ -451,7 +451,7 @@ func TestPlanting(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := planted.Train(t.Context(), planOf(t, "single=true class_target=labels hops=2 hops_kept=all"), 0)
+			found, err := planted.Train(t.Context(), planOf(t, "class_target=labels hops=2"), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
