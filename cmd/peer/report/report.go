@@ -108,9 +108,11 @@ func Write(w io.Writer, r Run) error {
 	o := r.Result
 	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(),
 		Warnings: slices.Concat(r.Data, o.Warnings()), Facts: r.facts(),
-		Layers: layers(o), Runs: r.Runs, Links: r.Links.named("Over other connections"),
+		Layers: r.learned(), Runs: r.Runs, Links: r.Links.named("Over other connections"),
 		Settings: r.Settings, Command: r.Command}
-	c.Quality, c.Curves = r.quality(), Curves(o.Result, metricName(o.Metric))
+	if c.Quality = r.quality(); o.Model == nil || o.Model.Closed == nil { // the table of rounds has all figures
+		c.Curves = Curves(o.Result, metricName(o.Metric))
+	}
 	c.Sent, c.Doors = Sent(r.peers())
 	var err error
 	if c.Leaves, err = r.leaves(); err != nil {
@@ -146,8 +148,12 @@ func OfClass(name string, m eval.Metric, class string) string {
 	return name + " of class " + class
 }
 
-// layers is what each stage ended with.
-func layers(o *heddle.Result) Table {
+// learned is what each stage ended with, or each round of class means brought.
+func (r Run) learned() Table {
+	o := r.Result
+	if o.Model != nil && o.Model.Closed != nil {
+		return r.rounds()
+	}
 	t := Table{Name: "Layers", Head: []string{"layer", "rounds", "chosen round", "validation " + metricName(o.Metric), "test " + metricName(o.Metric), "remark"}}
 	for _, s := range o.Stages {
 		row := []string{s.Name, fmt.Sprint(len(s.Curve)), fmt.Sprint(s.BestRound), Measure(o.Metric, s.Val), Measure(o.Metric, s.Test), ""}
@@ -157,6 +163,59 @@ func layers(o *heddle.Result) Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// rounds is what each round of class means sent and brought.
+func (r Run) rounds() Table {
+	o := r.Result
+	t := Table{Name: "Rounds", Head: []string{"round", "rows sent",
+		"mean validation " + metricName(o.Metric) + " of its regressions", "gain", "remark"}}
+	last := o.Final()
+	for k, p := range last.Curve {
+		row := []string{fmt.Sprint(k + 1), r.rowsSent(k), Measure(o.Metric, p.Val), "", ""}
+		if k > 0 {
+			gain := o.Metric.Gain(p.Val, last.Curve[k-1].Val)
+			if row[3] = fmt.Sprintf("%+.2f points", 100*gain); o.Metric.Plain() {
+				row[3] = fmt.Sprintf("%+.4f", gain)
+			} else if math.IsNaN(gain) { // nothing validates
+				row[3] = ""
+			}
+		}
+		if p.Round == last.BestRound {
+			row[4] = "this is the model"
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// rowsSent is what this process's sites sent of single nodes in round k, from 0.
+func (r Run) rowsSent(k int) string {
+	form, classes := r.Result.Model.Spec.Closed, r.Result.Model.Spec.Classes
+	if form.Unconnected || !slices.ContainsFunc(r.Shards, (*shard.Shard).Connected) {
+		return "none: no edge leads to another site"
+	}
+	count := func(n int, noun string) string {
+		if n > 1 {
+			noun += "s"
+		}
+		return fmt.Sprintf("%d %s", n, noun)
+	}
+	var sent []string
+	add := func(width, hops int) {
+		if hops > 0 {
+			sent = append(sent, count(width, "number")+" over "+count(hops, "hop"))
+		}
+	}
+	add(form.MapWidth(k, classes), form.HopsOf(k))
+	add(form.Width(classes), form.LogitHopsOf(k))
+	if form.Sums(k) {
+		add(classes, 1)
+	}
+	if len(sent) == 0 {
+		return "none"
+	}
+	return "of each boundary node " + strings.Join(sent, " and ")
 }
 
 // peers is what each site of this process sent, by name.

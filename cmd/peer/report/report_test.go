@@ -15,6 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/internal/svg"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
@@ -186,13 +188,41 @@ func TestWriteWithoutCurves(t *testing.T) {
 	r.Result.Peers, r.Result.Figures = []heddle.Traffic{{Name: "alone"}}, nil
 	r.Result.Test = math.NaN()
 	html := written(t, r)
-	for _, want := range []string{"solved in one round", "in one place", "nothing was sent", "There are no test nodes"} {
+	for _, want := range []string{"in one place", "nothing was sent", "There are no test nodes"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
 	if strings.Contains(html, "<svg") || strings.Contains(html, "What left") {
 		t.Error("one site has no charts of sites, and nothing leaves it")
+	}
+}
+
+// TestRounds: rounds of class means are a table of what was sent, in place of curves.
+func TestRounds(t *testing.T) {
+	r := sample(t)
+	layout := closed.Layout{Rounds: 3, Alone: 1, Hops: 4, LogitHops: 2, Residual: true, Directions: 2, AllHops: true}
+	model, err := nn.New(nn.Spec{Task: "single", Features: 10, Classes: 3, LayerOutput: nn.Hidden, Closed: &layout,
+		Encoder: nn.EncoderSpec{Kind: "closed", Out: 3}}, rng.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Result.Model, r.Result.Ends = model.UpTo(2), 0
+	r.Result.Stages = []train.StageResult{{Ended: true, BestRound: 1, Val: 0.75,
+		Curve: []train.Point{{Val: 0.7}, {Round: 1, Val: 0.75}, {Round: 2, Val: 0.74}}}}
+	const sent = "<td class=\"long\">of each boundary node 4 numbers over 4 hops and 2 numbers over 2 hops</td>"
+	html := written(t, r)
+	for _, must := range []string{`<th scope="row">1</th><td>none</td><td>70.00 %</td><td></td>`,
+		`<th scope="row">2</th>` + sent + `<td>75.00 %</td><td>&#43;5.00 points</td><td>this is the model</td>`,
+		sent + "<td>74.00 %</td><td>-1.00 points</td><td></td>"} {
+		if !strings.Contains(html, must) {
+			t.Errorf("the page has no %q", must)
+		}
+	}
+	layout.Unconnected = true
+	r.Result.Model.Spec.Closed = &layout
+	if html = written(t, r); strings.Contains(html, "boundary node") || strings.Contains(html, "accuracy by round") {
+		t.Error("no row is sent if no edge leads to another site, and rounds of class means have no curves")
 	}
 }
 
