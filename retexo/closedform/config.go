@@ -296,9 +296,9 @@ func (c Config) ofFew(s *closed.Layout) {
 	}
 	s.DirectionsOnly = width+s.Directions > most
 	if s.Alone = min(1, s.Rounds-1); c.ClassRounds == 0 {
-		s.Alone = 1
-		s.Rounds = 1 + min(max(most/s.MapWidth(1, c.Classes), 1), labelRounds)
+		s.Alone, s.Rounds = 1, 1+labelRounds
 	}
+	s.Rounds = min(s.Rounds, s.Alone+max(most/s.MapWidth(s.Alone, c.Classes), 1))
 }
 
 // AsksForEdges reports whether the peers sum how many of them have edges to nodes of others: rounding of rows is for these
