@@ -31,23 +31,24 @@ training nodes, beside the result of the same attack without the run.`,
 func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	b := inference{root: graphs.Root(f)}
 	data := f.String("data", "cora,citeseer", "data sets, separated by commas")
-	table := f.String("table", "nodes", "nodes, labels, told, sums, hidden, links, planting or plan")
+	table := f.String("table", "nodes", "nodes, labels, told, sums, hidden, links, planting, columns or plan")
 	f.Uint64Var(&b.seed, "seed", 1, "random seed of partition and training")
 	f.IntVar(&b.shadows, "shadows", 8, "models trained to tell members; below 4: none")
 	f.StringVar(&b.methods, "methods", "full-batch,layer-wise", "methods by which links are learned")
 	f.IntVar(&b.seeds, "seeds", 3, "of table told: seeds from that of -seed on")
 	f.BoolVar(&b.trained, "trained", true, "also nodes of plans that are trained in rounds")
 	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted; of links epochs")
-	f.StringVar(&b.settings, "settings", "method=class-means", "of table plan: settings, separated by spaces")
+	f.StringVar(&b.settings, "settings", "method=class-means",
+		"of table plan: settings, separated by spaces; of table columns several, by semicolons")
 	f.IntVar(&b.sites, "sites", 3, "of table plan: number of sites")
 	f.StringVar(&b.own.plan, "plan", "", "of table plan: plan instead of -data, with -shard")
 	f.StringVar(&b.own.part, "shard", "", "of table plan: this site's part of the graph")
 	return func(ctx context.Context, p *page.Page) error {
 		measure := map[string]func(context.Context, *page.Page, []*graph.Graph) error{
 			"nodes": b.nodes, "planting": b.planting, "labels": b.labels, "told": b.told, "sums": b.sums, "hidden": b.hidden, "links": b.links,
-			"plan": b.findings}[*table]
+			"columns": b.columns, "plan": b.findings}[*table]
 		if measure == nil {
-			return fmt.Errorf("table must be nodes, labels, told, sums, hidden, links, planting or plan (got %q)", *table)
+			return fmt.Errorf("table must be nodes, labels, told, sums, hidden, links, planting, columns or plan (got %q)", *table)
 		}
 		if (b.own.plan == "") != (b.own.part == "") {
 			return errors.New("-plan and -shard must be given together")
@@ -57,7 +58,10 @@ func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		}
 		var all []*graph.Graph
 		for _, name := range strings.FieldsFunc(*data, func(r rune) bool { return r == ',' }) {
-			g, err := graphs.Open(*b.root, name)
+			g, err := made(name, b.seed)
+			if g == nil && err == nil {
+				g, err = graphs.Open(*b.root, name)
+			}
 			if err != nil {
 				return err
 			}

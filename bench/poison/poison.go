@@ -101,7 +101,7 @@ func (m measurement) measure(ctx context.Context, p *page.Page, name string, at 
 		return err
 	}
 	row := func(lie recorded.Lie, liars int) error {
-		cell, err := m.cell(ctx, g, plan, liars, lie)
+		cell, err := m.cell(ctx, g, plan, at.liars, lie)
 		if err != nil {
 			return fmt.Errorf("%s: %w", lie.Name, err)
 		}

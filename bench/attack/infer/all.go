@@ -38,7 +38,8 @@ func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, e
 		return all, errors.Join(several(run.Ends(victim)), ctx.Err())
 	}
 	if run.Shards[victim].Labels.Kind() == target.Numbers { // the others need classes
-		return all, errors.Join(keep(run.RowTargets()), keep(run.Links(victim)), several(run.Degrees(victim)), ctx.Err())
+		return all, errors.Join(several(run.FewColumns(victim)), keep(run.RowTargets()), keep(run.Links(victim)),
+			several(run.Degrees(victim)), ctx.Err())
 	}
 	if err := several(run.rowsOf(ctx, victim, e)); err != nil {
 		return nil, err
@@ -77,6 +78,8 @@ func (run *Run) rowsOf(ctx context.Context, victim int, e Effort) (all []Finding
 		}
 	case kind == "mlp" && run.Plan.LayerOutput == "hidden":
 		r, err = run.HiddenRows(ctx, victim, e.Rows)
+	case run.Model.Closed != nil && run.Model.Closed.Own != nil:
+		return run.FewColumns(victim)
 	case run.Model.Closed != nil && run.Model.Closed.Spec.Own == 0 && run.Plan.Hops > 0:
 		if r, err = run.ClassRows(ctx, victim, recorded.Effort{Rows: e.Rows, Tries: e.Tries}); err != nil {
 			return nil, err

@@ -88,16 +88,12 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 		if form.Spec.Hops+form.Spec.LogitHops == 0 {
 			return nil, nil, ErrNothing
 		}
-		rows, err := run.Rows(victim, form.Spec.Width(run.Shards[0].Labels.Classes))
+		rows, err := run.Rows(victim, form.Spec.MapWidth(form.Spec.Alone, run.Shards[0].Labels.Classes))
 		if err != nil {
 			return nil, nil, err
 		}
-		at := 0
-		for r := range form.Spec.Rounds {
-			for range form.Spec.LogitHopsOf(r) {
-				if at == len(rows) {
-					return nil, nil, ErrNothing
-				}
+		for r, at := 0, 0; at < len(rows); r++ { // also of rounds that the model does not keep
+			for range min(form.Spec.LogitHopsOf(r), len(rows)-at) {
 				if form.Spec.Hops == 0 && len(before) == 0 { // the first logits, which no edge has entered
 					before = append(before, rows[at])
 				} else {
@@ -105,10 +101,7 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 				}
 				at++
 			}
-			for k := range form.Spec.HopsOf(r) {
-				if at == len(rows) {
-					return nil, nil, ErrNothing
-				}
+			for k := range min(form.Spec.HopsOf(r), len(rows)-at) {
 				if k == 0 {
 					before = append(before, rows[at])
 				} else {

@@ -164,8 +164,8 @@ func TestLeaks(t *testing.T) {
 		"method=class-means": {
 			{"rows of features in rows", "rows found", 0, 0},
 			{"columns of features in rows", "columns guessed", 0.2, 0.35},
-			{"membership, by the margin", "AUC", 0.5, 0.62},
-			{"membership, by shadow models", "AUC", 0.4, 0.6},
+			{"membership, by the margin", "AUC", 0.55, 0.64},
+			{"membership, by shadow models", "AUC", 0.5, 0.66},
 			{"edges among boundary nodes", "AUC", 0.88, 0.97}, // of six hops
 			{"labels of training nodes off rows", "right, training against test nodes", 0.5, 0.8},
 			{"degrees of boundary nodes", "rank correlation", 0.35, 0.75},
@@ -201,6 +201,11 @@ func TestLeaks(t *testing.T) {
 			}
 			for _, f := range all {
 				t.Log(f)
+			}
+			for _, f := range all {
+				if p.Method == plan.ClassMeans && f.Attack == "membership, by the margin" && f.Value-f.Base > 0.1 {
+					t.Errorf("%v: must be at most 0.1 above the baseline", f)
+				}
 			}
 			for _, b := range want {
 				k := slices.IndexFunc(all, func(f Finding) bool { return f.Attack == b.attack && f.Measure == b.measure })
@@ -328,15 +333,21 @@ func TestThinned(t *testing.T) {
 
 // TestRowsHideTrainingTargets: rows of a numeric target tell more of training nodes' targets than of test nodes' where a
 // node's own part stays in the means, and hardly more by default. Few nodes with many columns train, so that the part of
-// one is large.
+// one is large: of few features, where rows are of residuals and of directions, and of more than these.
 func TestRowsHideTrainingTargets(t *testing.T) {
+	for _, columns := range []int{60, 90} {
+		rowsHideTrainingTargets(t, columns)
+	}
+}
+
+func rowsHideTrainingTargets(t *testing.T, columns int) {
 	const n = 900
 	key := rng.New(5)
 	var src, dst []int32
 	for i := range 3 * n {
 		src, dst = append(src, int32(key.Fold(1).Uint64(uint64(i))%n)), append(dst, int32(key.Fold(2).Uint64(uint64(i))%n))
 	}
-	g := &graph.Graph{Name: "prices", X: graph.Features{Dense: mat.New(n, 60)}, Labels: graph.Labels{Classes: 1}}
+	g := &graph.Graph{Name: "prices", X: graph.Features{Dense: mat.New(n, columns)}, Labels: graph.Labels{Classes: 1}}
 	var err error
 	if g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{}); err != nil {
 		t.Fatal(err)
@@ -366,7 +377,7 @@ func TestRowsHideTrainingTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s: %v", settings, f)
+		t.Logf("%d columns, %s: %v", columns, settings, f)
 		all, err := run.All(t.Context(), 1, Effort{Rows: 1, Tries: 1})
 		if err != nil || !slices.ContainsFunc(all, func(one Finding) bool { return one == f }) {
 			t.Errorf("all attacks are %v (%v), must have %v", all, err, f)
@@ -375,7 +386,8 @@ func TestRowsHideTrainingTargets(t *testing.T) {
 	}
 	kept, left := excess("method=class-means leave_one_out=false rows=float32"), excess("method=class-means rows=float32")
 	if kept < 0.15 || left > kept/2 {
-		t.Errorf("excess is %.3f with a node's own part and %.3f without, must be 0.15 at least and half of it at most", kept, left)
+		t.Errorf("of %d columns the excess is %.3f with a node's own part and %.3f without, must be 0.15 at least and half of it at most",
+			columns, kept, left)
 	}
 }
 
@@ -429,8 +441,8 @@ func rareWords(words int) *graph.Graph {
 	return g
 }
 
-// TestPlanting: a member that gives its nodes in each class one rare column reads from the rows of others which nodes have it,
-// where nodes have so few columns that maps are not limited, and hardly where they have more.
+// TestPlanting: a member that gives its nodes in each class one rare column reads from the rows of others which nodes have it:
+// hardly anything: of few columns rows have what the regression on own columns leaves, and of more the maps are limited.
 func TestPlanting(t *testing.T) {
 	policy, err := partition.ParsePolicy("random")
 	if err != nil {
@@ -439,7 +451,7 @@ func TestPlanting(t *testing.T) {
 	for _, c := range []struct {
 		words       int
 		least, most float64
-	}{{64, 0.95, 1}, {1000, 0, 0.65}} {
+	}{{64, 0, 0.65}, {1000, 0, 0.65}} {
 		shards, err := partition.Partition(rareWords(c.words), policy, 3, 1)
 		if err != nil {
 			t.Fatal(err)

@@ -23,7 +23,8 @@ const alarms = 0.01
 // of as many models that it trains itself, half of them with the node and half without (LiRA: Carlini et al., S&P 2022).
 // It then knows everything except which nodes of a pool were trained on; half of the pool's nodes of each class were.
 //
-// The findings are the area under the ROC curve, and how many training nodes are found at 1 % false alarms.
+// The findings are the area under the ROC curve, and how many training nodes are found at 1 % false alarms. Training nodes may
+// be easier than test nodes in any model: the baseline is the same by the margin of a model that trained on as many test nodes.
 func (run *Run) Membership(ctx context.Context, shadows int) ([]Finding, error) {
 	g, err := whole(run.Shards)
 	if err != nil {
@@ -40,11 +41,19 @@ func (run *Run) Membership(ctx context.Context, shadows int) ([]Finding, error) 
 	if err != nil {
 		return nil, err
 	}
+	pool := poolOf(g, with, without, rng.New(run.Plan.Seed).FoldString("pool"))
+	other, err := run.shadow(ctx, g, slices.Concat(with, pool), func(i int32) bool { return slices.Contains(pool, i) })
+	if err != nil {
+		return nil, err
+	}
+	rest := slices.DeleteFunc(slices.Clone(without), func(i int32) bool { return slices.Contains(pool, i) })
 	all := found("membership, by the margin", "the model, the node", at(margin, with), at(margin, without))
+	for k, one := range found("", "", at(other, with), at(other, rest)) {
+		all[k].Base = one.Value
+	}
 	if shadows < 4 {
 		return all, nil
 	}
-	pool := poolOf(g, with, without, rng.New(run.Plan.Seed).FoldString("pool"))
 	score, err := run.ratios(ctx, g, with, pool, margin, shadows/2)
 	if err != nil {
 		return nil, err
@@ -120,25 +129,14 @@ func (run *Run) ratios(ctx context.Context, g *graph.Graph, with, pool []int32, 
 	for k := range pairs {
 		half := halfOf(g, nodes, rng.New(run.Plan.Seed).FoldString("shadows").Fold(uint64(k)))
 		for side := range 2 {
-			one := *g
-			one.Split = slices.Clone(g.Split)
-			for _, i := range nodes {
-				one.Split[i] = graph.Test
-				if half[i] == (side == 0) {
-					one.Split[i] = graph.Train
-				}
-			}
-			shadow, err := recorded.Train(ctx, run.Plan, []*shard.Shard{shard.Whole(&one)}, 0)
-			if err != nil {
-				return nil, err
-			}
-			m, err := margins(shadow.Model, &one)
+			trains := func(i int32) bool { return half[i] == (side == 0) }
+			m, err := run.shadow(ctx, g, nodes, trains)
 			if err != nil {
 				return nil, err
 			}
 			for _, i := range nodes {
 				to := &out
-				if one.Split[i] == graph.Train {
+				if trains(i) {
 					to = &in
 				}
 				to[0][i] += m[i]
@@ -160,6 +158,23 @@ func (run *Run) ratios(ctx context.Context, g *graph.Graph, with, pool []int32, 
 		score[i] = (b*b - a*a) / max(variance, 1e-30)
 	}
 	return score, nil
+}
+
+// shadow returns the margins of a model of one site, for which of some nodes these train and the others test.
+func (run *Run) shadow(ctx context.Context, g *graph.Graph, nodes []int32, trains func(int32) bool) ([]float64, error) {
+	one := *g
+	one.Split = slices.Clone(g.Split)
+	for _, i := range nodes {
+		one.Split[i] = graph.Test
+		if trains(i) {
+			one.Split[i] = graph.Train
+		}
+	}
+	shadow, err := recorded.Train(ctx, run.Plan, []*shard.Shard{shard.Whole(&one)}, 0)
+	if err != nil {
+		return nil, err
+	}
+	return margins(shadow.Model, &one)
 }
 
 // halfOf draws half of the nodes of each class.

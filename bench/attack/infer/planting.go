@@ -169,11 +169,12 @@ func (run *Run) Columns(columns []int32) (r Read, err error) {
 	attack.FactorLower(gram, d)
 	for c, j := range columns {
 		filter := make([]float64, 0, d)
-		for _, means := range form.Means[:d/form.Spec.Width(run.Shards[0].Labels.Classes)] {
+		for _, means := range form.Means[min(form.Spec.Alone, len(form.Means)):] { // rounds that the model does not keep are 0
 			for _, w := range means.Value.Row(int(j)) {
 				filter = append(filter, float64(w))
 			}
 		}
+		filter = append(filter, make([]float64, d-len(filter))...)
 		attack.Substitute(gram, filter)
 		var number, combined [2][]float64 // of nodes without the column, and with it
 		for i, row := range z {
@@ -181,7 +182,7 @@ func (run *Run) Columns(columns []int32) (r Read, err error) {
 			if has[i][c] {
 				k = 1
 			}
-			number[k], combined[k] = append(number[k], row[c]), append(combined[k], floats.Dot(filter, row))
+			number[k], combined[k] = append(number[k], row[min(c, d-1)]), append(combined[k], floats.Dot(filter, row))
 		}
 		if len(number[1]) > 0 {
 			r.Holders += len(number[1])

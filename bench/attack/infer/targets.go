@@ -19,9 +19,13 @@ func (run *Run) RowTargets() (Finding, error) {
 	if run.Model.Closed == nil || labels.Kind() != target.Numbers {
 		return f, ErrNothing
 	}
-	width := run.Model.Closed.Spec.Width(labels.Classes)
-	for r := range run.Model.Closed.Spec.Rounds {
-		numbers := make([][2][]float64, width) // of training and test nodes, by column
+	// Rounds are the same of all others, and are also read if the model does not keep them.
+	rounds, err := run.classRows((run.Attacker + 1) % len(run.Shards))
+	if err != nil {
+		return f, err
+	}
+	for r := range rounds {
+		numbers := make([][2][]float64, rounds[r].Cols) // of training and test nodes, by column
 		targets := make([][2][]float64, labels.Classes)
 		err := run.compared(func(own *shard.Shard, v int32, before []mat.Dense, i, of int) {
 			if !own.Labels.Has(int(v)) {
@@ -41,6 +45,9 @@ func (run *Run) RowTargets() (Finding, error) {
 			for _, y := range targets {
 				if min(len(x[0]), len(x[1])) < 3 {
 					return f, ErrNothing
+				}
+				if _, deviation := moments(x[0]); deviation == 0 { // no direction was found
+					continue
 				}
 				value, base := linked(x[0], y[0]), linked(x[1], y[1])
 				if f.Tried == 0 || value-base > f.Value-f.Base {

@@ -224,14 +224,14 @@ func under(x, y mat.Dense) mat.Dense {
 // read reads the rows of a.Nodes in messages.
 func (a *classAttack) read(run *Run, messages []Message) error {
 	spec := a.Form.Spec
-	width := spec.Width(run.Shards[0].Labels.Classes)
-	rows, err := run.rows(messages, len(a.Nodes), width)
+	width := spec.MapWidth(spec.Alone, run.Shards[0].Labels.Classes)
+	rows, err := run.RowsIn(messages, len(a.Nodes), width)
 	if err != nil {
 		return err
 	}
 	var told []graph.Features
 	if beside := run.Model.Encoder.Classes; beside != nil { // components cross, too: the decoder has them
-		first, err := run.rows(messages, len(a.Nodes), run.Model.Encoder.Spec.Out)
+		first, err := run.RowsIn(messages, len(a.Nodes), run.Model.Encoder.Spec.Out)
 		if err != nil {
 			return err
 		}

@@ -116,11 +116,11 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 // Rows returns the rows of so many columns that a victim sent the attacker of its boundary nodes, in the order of their
 // messages.
 func (run *Run) Rows(victim, cols int) ([]mat.Dense, error) {
-	return run.rows(run.Record.Received(victim, comm.Halo), len(run.Shards[victim].Boundary[run.Attacker]), cols)
+	return run.RowsIn(run.Record.Received(victim, comm.Halo), len(run.Shards[victim].Boundary[run.Attacker]), cols)
 }
 
-// rows returns the rows of n nodes and so many columns in messages, in their order.
-func (run *Run) rows(messages []Message, n, cols int) (all []mat.Dense, err error) {
+// RowsIn returns the rows of n nodes and cols columns in messages, in their order.
+func (run *Run) RowsIn(messages []Message, n, cols int) (all []mat.Dense, err error) {
 	coding := wire.Coding{}
 	if run.Plan.Rows != "float32" {
 		coding = wire.Coding{Values: run.Plan.Rows, Columns: run.Plan.Method == plan.ClassMeans && run.Plan.Rows != "bf16"}

@@ -31,7 +31,7 @@ func (run *Run) Ends(victim int) (nodes []int32, rows mat.Dense, err error) {
 			continue
 		}
 		n := len(q.Payload) / 4
-		all, err := run.rows([]Message{m}, n, run.Model.Spec.Classes)
+		all, err := run.RowsIn([]Message{m}, n, run.Model.Spec.Classes)
 		if err != nil {
 			continue // it asked for something else
 		}

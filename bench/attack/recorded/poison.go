@@ -98,17 +98,16 @@ func (l liar) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, e
 }
 
 // Poison trains by p over shards, a peer each, connected in memory, the last liars of which tell the lie. It returns
-// the metrics of the first peer, over test nodes with their true labels.
+// the metrics of the first peer, over the test nodes of honest peers: what false labels of validation nodes do to the
+// predictions of the liars themselves is their own loss. A Lie without content compares.
 func Poison(ctx context.Context, p plan.Plan, shards []*shard.Shard, liars int, lie Lie) (train.Result, error) {
 	honest := len(shards) - liars
 	if liars < 0 || honest < 1 {
 		return train.Result{}, fmt.Errorf("liars must be 0 to %d of %d peers (got %d)", len(shards)-1, len(shards), liars)
 	}
-	if liars > 0 && lie.label != nil {
-		shards = slices.Clone(shards)
-		for r := honest; r < len(shards); r++ {
-			shards[r] = lie.relabelled(shards[r])
-		}
+	shards = slices.Clone(shards)
+	for r := honest; r < len(shards); r++ {
+		shards[r] = lie.relabelled(shards[r])
 	}
 	run := &Run{Plan: p, Shards: shards, sums: func(rank int, r comm.Reducer) comm.Reducer {
 		if rank >= honest {
@@ -120,12 +119,15 @@ func Poison(ctx context.Context, p plan.Plan, shards []*shard.Shard, liars int, 
 	return run.Result, err
 }
 
-// relabelled returns s with false labels of its training and validation nodes.
+// relabelled returns s without test nodes and, if l is about labels, with false ones of its training and validation nodes.
 func (l Lie) relabelled(s *shard.Shard) *shard.Shard {
 	to := *s
-	to.Labels.Class = slices.Clone(s.Labels.Class)
+	to.Labels.Class, to.Split = slices.Clone(s.Labels.Class), slices.Clone(s.Split)
 	for i, class := range s.Labels.Class {
-		if class >= 0 && (s.Split[i] == graph.Train || s.Split[i] == graph.Val) {
+		if s.Split[i] == graph.Test {
+			to.Split[i] = graph.None
+		}
+		if l.label != nil && class >= 0 && (s.Split[i] == graph.Train || s.Split[i] == graph.Val) {
 			to.Labels.Class[i] = l.label(class, int32(s.Labels.Classes), s.Global[i])
 		}
 	}
