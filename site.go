@@ -82,7 +82,11 @@ func (k *gatekeeper) counting(p Plan, own *shard.Shard) func() {
 	}
 	runs := k.gate.Runs(own)
 	return sync.OnceFunc(func() {
-		if err := runs.Ran(max(1, p.Runs), admission.PlanFingerprint(k.gate.PlanText)); err != nil {
+		sends, err := disclosure.Of(p, own)
+		if err == nil {
+			err = runs.Ran(max(1, p.Runs), sends.Fresh, admission.PlanFingerprint(k.gate.PlanText))
+		}
+		if err != nil {
 			k.Warn("peer approve will not count this run: %v", err)
 		}
 	})

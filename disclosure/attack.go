@@ -3,19 +3,15 @@ package disclosure
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
-
-// Attempt is the result of our own attacks on the rows that a site sends in some of the runs.
-type Attempt struct {
-	Text  string
-	Leaks bool // some rows are recovered exactly
-}
 
 // nodesFor returns the number of a site's nodes on which its own attacks train a model within limit. Of larger sites they
 // take that many, evenly.
@@ -23,22 +19,25 @@ func nodesFor(limit time.Duration) int { return min(max(int(1000*limit.Seconds()
 
 // Attack runs our own attacks on the rows of own, as a member that receives them would, for about limit, and returns what
 // they recover.
-func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Duration) (Attempt, error) {
+func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Duration) (string, error) {
 	switch {
 	case !d.Plan.Federated():
-		return Attempt{"the features themselves leave", true}, nil
+		return "the features themselves leave", nil
 	case d.Fresh == 0:
-		return Attempt{Text: "only sums leave"}, nil
+		return "only sums leave", nil
 	}
 	own, err := some(own, nodesFor(limit))
 	if err != nil {
-		return Attempt{}, err
+		return "", err
+	}
+	if d.Plan.Method == plan.ClassMeans && d.Plan.Epsilon == 0 && !attack.Bags(own.X) {
+		return attack.Share(own.X, int(math.Ceil(d.Fresh))), nil
 	}
 	got, err := attack.Check(ctx, d.Plan, own, limit)
 	if errors.Is(err, attack.ErrUnmeasured) {
-		return Attempt{Text: "not measured: " + err.Error()}, nil
+		return "not measured: " + err.Error(), nil
 	}
-	return Attempt{got.String(), got.Exact > 0}, err
+	return got.String(), err
 }
 
 // some returns own, or a graph of that many of its nodes: first those that others read and those that train, each of

@@ -1,9 +1,11 @@
 package disclosure
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/graph"
@@ -146,5 +148,23 @@ func TestSome(t *testing.T) {
 	}
 	if less.X.Rows() != most || len(less.Adj.Col) == 0 {
 		t.Errorf("%d rows and some edges must be left (got %d rows, %d edges)", most, less.X.Rows(), len(less.Adj.Col))
+	}
+}
+
+// TestAttackOfFewColumns: rows of few numeric columns have at most half as many numbers, and the page has what these reveal.
+func TestAttackOfFewColumns(t *testing.T) {
+	own := *parts(t)[1]
+	own.X = graph.Features{Dense: mat.New(own.Owned, 6)}
+	for i := range own.X.Dense.Data {
+		own.X.Dense.Data[i] = float32(rng.New(1).Normal(uint64(i)))
+	}
+	d := of(t, "method: class-means", &own)
+	text, err := d.Attack(t.Context(), &own, time.Second)
+	if err != nil || d.Fresh < 1 || d.Fresh > 3 || !strings.HasPrefix(text, fmt.Sprintf("%.0f numbers of each node are mixes of its 6 columns", d.Fresh)) {
+		t.Errorf("%g numbers of 6 columns are sent, must be 1 to 3: %q, %v", d.Fresh, text, err)
+	}
+	d = of(t, "method: class-means\nhops: 0", &own)
+	if text, err := d.Attack(t.Context(), &own, time.Second); err != nil || text != "only sums leave" {
+		t.Errorf("without hops: %q, %v", text, err)
 	}
 }

@@ -1,8 +1,10 @@
 package attack
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,5 +167,51 @@ func TestCheck(t *testing.T) {
 	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "encoder": "mlp", "layer_output": "logits"})
 	if r, err := Check(t.Context(), p, shards[1], time.Second); err != ErrUnmeasured {
 		t.Errorf("logits of encoder mlp: %v, %v", r, err)
+	}
+}
+
+// TestShare: numbers of a node reveal as large a share of the variance as principal components do, and the whole row where they
+// are as many as the columns that vary.
+func TestShare(t *testing.T) {
+	const n = 2000
+	key := rng.New(8)
+	x := mat.New(n, 7)
+	for i := range n {
+		for j := range 6 {
+			x.Set(i, j, float32(100*j)+float32(j+1)*float32(key.Normal(uint64(6*i+j))))
+		}
+		x.Set(i, 6, 5) // tells nothing
+	}
+	percent := func(x mat.Dense, numbers int) (v int) {
+		text := Share(graph.Features{Dense: x}, numbers)
+		if at := strings.Index(text, "at most "); at >= 0 {
+			if _, err := fmt.Sscanf(text[at:], "at most %d %%", &v); err != nil {
+				t.Errorf("%q: %v", text, err)
+			}
+		} else if strings.Contains(text, "can be computed") {
+			v = 100
+		}
+		return v
+	}
+	for numbers, want := range []int{0, 17, 33, 50, 67, 83, 100, 100} {
+		if got := percent(x, numbers); numbers > 0 && (got < want || got > want+4) {
+			t.Errorf("%d numbers explain at most %d %% of 6 independent columns, must be %d to %d", numbers, got, want, want+4)
+		}
+	}
+	for i := range n {
+		x.Set(i, 1, -3*x.At(i, 0))
+	}
+	if two, four := percent(x, 2), percent(x, 4); two < 50 || two > 54 || four < 83 || four > 88 {
+		t.Errorf("where two columns are one, 2 and 4 numbers explain %d and %d %%, must be 50 to 54 and 83 to 88", two, four)
+	}
+	bags := graph.Features{Dense: mat.New(3, 4)}
+	bags.Dense.Set(0, 1, 0.5)
+	bags.Dense.Set(0, 3, 0.5)
+	bags.Dense.Set(2, 0, 2)
+	if !Bags(bags) || Bags(graph.Features{Dense: x}) {
+		t.Error("rows of one value are bags, and others are not")
+	}
+	if text := Share(bags, 2); !strings.HasPrefix(text, "not measured") {
+		t.Errorf("of three nodes nothing is measured (got %q)", text)
 	}
 }

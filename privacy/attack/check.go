@@ -32,7 +32,8 @@ var ErrUnmeasured = errors.New("no attack here reads such rows")
 // be attacked: the rows are the features.
 //
 // The error is ErrUnmeasured for logits of encoder mlp, for methods that are not layer-wise and for sites without training labels
-// by encoders classes and mlp, and for plans with epsilon, by which soft labels cross in place of columns.
+// by encoders classes and mlp, and for plans with epsilon, by which soft labels cross in place of columns. Rows of class means
+// must be Bags: Share is for others.
 func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration) (Recovery, error) {
 	var sum Recovery
 	nodes := sample(own)
@@ -207,11 +208,7 @@ func checkClasses(
 		return nil, err
 	}
 	return func(i int, sum *Recovery) error {
-		col, val := NonZeros(own.X, nodes[i])
-		if !sameValue(val) {
-			sum.Score(own.X, nodes[i], Guess{}) // the search is one of bags
-			return nil
-		}
+		col, _ := NonZeros(own.X, nodes[i])
 		guess := Guess{}
 		if bag := RowBag([]*View{view}, i, len(col)); bag != nil {
 			guess = Evenly(bag.Search(tries, rng.New(p.Seed).Fold(uint64(i))).Set)

@@ -187,8 +187,9 @@ type Statement struct {
 	Delta     float64 `json:"delta"`
 	Mechanism string  `json:"mechanism"`
 	Releases  int     `json:"releases"`
-	Noise     float64 `json:"noise"` // deviation of each number of a sum, of rows of length 1
-	Mu        float64 `json:"mu"`    // Spent
+	Numbers   float64 `json:"numbers,omitempty"` // with unit "run": that rows had of a node, in all of them
+	Noise     float64 `json:"noise"`             // deviation of each number of a sum, of rows of length 1
+	Mu        float64 `json:"mu"`                // Spent
 }
 
 // String says it in words.

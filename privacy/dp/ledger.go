@@ -53,7 +53,8 @@ func (e *spentError) Error() string {
 type Sum struct {
 	Gaussian
 	Entries int
-	Runs    int // that sent rows
+	Runs    int     // that sent rows
+	Numbers float64 // that these had of a node
 }
 
 // Spent returns what all entries spent. It begins no file.
@@ -97,9 +98,9 @@ func (l Ledger) Spend(s Statement, run string) error {
 	})
 }
 
-// Ran adds an entry for n runs that send rows.
-func (l Ledger) Ran(n int, run string) error {
-	return l.Spend(Statement{Unit: runUnit, Releases: n}, run)
+// Ran adds an entry for n runs that send rows, which have that many numbers of a node in all.
+func (l Ledger) Ran(n int, numbers float64, run string) error {
+	return l.Spend(Statement{Unit: runUnit, Releases: n, Numbers: numbers}, run)
 }
 
 // lockWait is how long a ledger is waited for that another process has.
@@ -147,7 +148,7 @@ func (l Ledger) open(do func(f *chain.File, spent Sum) error) (err error) {
 				"if no run has read any of them", e.Seq, e.Data, l.Data)
 		}
 		if e.Unit == runUnit {
-			spent.Runs += e.Releases
+			spent.Runs, spent.Numbers = spent.Runs+e.Releases, spent.Numbers+e.Numbers
 			return nil
 		}
 		spent.Gaussian, spent.Entries = compose(spent.Gaussian, Gaussian(e.Mu)), spent.Entries+1
@@ -170,7 +171,7 @@ func parseEntry(line []byte) (e entry, err error) {
 	switch e.Unit {
 	case edgeUnit:
 	case runUnit:
-		spends = e.Mu == 0 && e.Releases > 0
+		spends = e.Mu == 0 && e.Releases > 0 && e.Numbers >= 0
 	default:
 		return e, fmt.Errorf("the unit of an entry must be %s or %s (got %q)", edgeUnit, runUnit, e.Unit)
 	}

@@ -74,13 +74,13 @@ func TestLedgerCountsRuns(t *testing.T) {
 		t.Error("reading has begun a ledger")
 	}
 	one := statement(t, 1)
-	if err := errors.Join(l.Ran(1, "a"), l.Spend(one, "a"), l.Ran(5, "b")); err != nil {
+	if err := errors.Join(l.Ran(1, 3, "a"), l.Spend(one, "a"), l.Ran(5, 7.5, "b")); err != nil {
 		t.Fatal(err)
 	}
-	if sum, err := l.Spent(); err != nil || sum != (Sum{Gaussian(one.Mu), 1, 6}) {
-		t.Errorf("%+v, %v; must be six runs and one that spent", sum, err)
+	if sum, err := l.Spent(); err != nil || sum != (Sum{Gaussian(one.Mu), 1, 6, 10.5}) {
+		t.Errorf("%+v, %v; must be six runs of 10.5 numbers and one that spent", sum, err)
 	}
-	if err := l.Ran(0, "none"); err == nil {
+	if err := l.Ran(0, 1, "none"); err == nil {
 		t.Error("an entry of no runs was written")
 	}
 	for _, gone := range []string{l.Path, chain.HeadFile(l.Path)} {

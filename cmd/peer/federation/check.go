@@ -102,7 +102,7 @@ func (k *checking) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err
 	if err != nil {
 		return err
 	}
-	p.before = ran.Runs
+	p.before = ran
 	refused := k.judge(p, time.Now())
 	if err := p.attack(ctx); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/attack"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/traffic"
 )
 
@@ -25,8 +26,8 @@ type page struct {
 	model       string // fingerprint of the model by which the members predict; empty: they train
 	verdicts    []verdict
 	figures     int // test nodes over which at least this site tells its own metric; 0: it does not
-	attacked    disclosure.Attempt
-	before      int // runs that sent rows of this table
+	attacked    string
+	before      dp.Sum // runs that sent rows of this table
 }
 
 // addsUp is what a site found that only collected the rounded rows of several runs, each with other columns of labels.
@@ -168,13 +169,14 @@ func (p page) printNode(w io.Writer) {
 	if p.model != "" {
 		fmt.Fprintf(w, "  The rows are those of training by this model once more, or of new data: peer check-plan without --model attacks them.\n")
 	}
-	if p.attacked.Text != "" {
-		fmt.Fprintf(w, "  Our attacks on these rows: %s\n", p.attacked.Text)
+	if p.attacked != "" {
+		fmt.Fprintf(w, "  Our attacks on these rows: %s\n", p.attacked)
 	}
-	if p.before > 0 {
-		fmt.Fprintf(w, "  Earlier runs that sent rows of this table: %d. Rounded rows add up over runs: a site "+
-			"found\n  %s.\n",
-			p.before, addsUp)
+	if p.before.Runs > 0 {
+		fmt.Fprintf(w, "  Earlier runs that sent rows of this table: %d. With this one %.4g numbers of each node, of %d columns.\n",
+			p.before.Runs, p.before.Numbers+p.Fresh, p.own.X.Cols())
+		fmt.Fprintf(w, "  Rows add up over runs: from as many numbers as columns a row can be computed, and of rounded ones a site\n"+
+			"  found %s.\n", addsUp)
 	}
 }
 

@@ -12,16 +12,20 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
 // TestPageCountsRuns: from the second run on the page has one sentence with the figures of the privacy page.
 func TestPageCountsRuns(t *testing.T) {
 	for before, want := range []int{0, 1, 1} {
 		var b strings.Builder
-		sends := &disclosure.Disclosure{Nodes: 1, Stored: []int{1}}
-		page{Disclosure: sends, own: &shard.Shard{}, before: before}.printNode(&b)
+		sends := &disclosure.Disclosure{Nodes: 1, Stored: []int{1}, Fresh: 3}
+		page{Disclosure: sends, own: &shard.Shard{}, before: dp.Sum{Runs: before, Numbers: 6}}.printNode(&b)
 		if got := strings.Count(b.String(), addsUp); got != want {
 			t.Errorf("after %d runs %d sentences, must be %d:\n%s", before, got, want, b.String())
+		}
+		if got := strings.Count(b.String(), "With this one 9 numbers"); got != want {
+			t.Errorf("after %d runs the numbers of all of them are %d times on the page, must be %d:\n%s", before, got, want, b.String())
 		}
 	}
 	text, err := os.ReadFile("../../../docs/explanation/privacy.md")
