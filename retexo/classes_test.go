@@ -95,7 +95,7 @@ func TestFewOfEachClass(t *testing.T) {
 			on(tr, train.Warning, func(e train.Event) { said[rank] += e.Text })
 		})
 		for rank, text := range said {
-			if !strings.Contains(text, "the layers see no columns of classes: encoder classes needs 1000 training nodes (min_class)") {
+			if !strings.Contains(text, "the layers see no columns of classes: most classes must have 1000 training nodes (min_class) for class means") {
 				t.Errorf("peer %d of %d warns %q", rank, parts, text)
 			}
 		}

@@ -45,7 +45,7 @@ func TestSmallClasses(t *testing.T) {
 	c := plain(g)
 	c.MinClass = 100
 	r = start(context.Background(), c, cut(t, g, 2), options{})
-	if err := errors.Join(r.errs...); err == nil || !strings.Contains(err.Error(), "use encoder pca, or label more nodes") {
+	if err := errors.Join(r.errs...); err == nil || !strings.Contains(err.Error(), "lower min_class in the plan and in") {
 		t.Errorf("classes of too few nodes: %v", err)
 	}
 }

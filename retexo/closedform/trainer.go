@@ -306,8 +306,7 @@ func (t *Trainer) shares() []float32 {
 // LabelError reports that the labels of all peers are too few.
 type LabelError struct{ error }
 
-// smallClasses says which classes have too few training nodes for a mean, and refuses where most
-// have.
+// smallClasses warns of classes that have too few training nodes for a mean, and refuses if most have.
 func (t *Trainer) smallClasses() error {
 	small := 0
 	for _, n := range t.labels.Classes {
@@ -315,13 +314,15 @@ func (t *Trainer) smallClasses() error {
 			small++
 		}
 	}
+	need := fmt.Sprintf("must have %d training nodes (min_class) for class means", t.config.MinClass)
+	const waysOut = "label more nodes, lower min_class in the plan and in the policy of every site, " +
+		"or choose another method by name (--method layer-wise)"
 	if small > 0 && t.config.numbers() {
-		return &LabelError{fmt.Errorf("encoder classes needs %d training nodes (min_class) with a target (got %g): use encoder pca, "+
-			"or label more nodes", t.config.MinClass, t.labels.Labelled)}
+		return &LabelError{fmt.Errorf("the target %s (got %g): %s", need, t.labels.Labelled, waysOut)}
 	}
 	if 2*small > len(t.labels.Classes) {
-		return &LabelError{fmt.Errorf("encoder classes needs %d training nodes (min_class) in most classes; %d of %d classes have "+
-			"fewer: use encoder pca, or label more nodes", t.config.MinClass, small, len(t.labels.Classes))}
+		all := len(t.labels.Classes)
+		return &LabelError{fmt.Errorf("most classes %s (%d of %d have fewer): %s", need, small, all, waysOut)}
 	}
 	if small > 0 {
 		t.note(train.Warning, "%d of %d classes have fewer than %d training nodes (min_class) and send no mean in the first round",
