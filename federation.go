@@ -47,7 +47,7 @@ func DeriveMembers(p *Plan, secret []byte, hosts []string, rank, port int) (own 
 func named(p Plan, err error) error {
 	var at *comm.PeerError
 	if errors.As(err, &at) && at.Name == "" && at.Rank >= 0 && at.Rank < len(p.Members) {
-		return fmt.Errorf("%s: %w", p.Members[at.Rank].Name, err)
+		at.Name = p.Members[at.Rank].Name
 	}
 	return err
 }

@@ -48,9 +48,13 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 		return nil, input(err)
 	}
 	defer release()
+	defer func() {
+		if unmet(err) {
+			Decline(ctx, p, s)
+		}
+	}()
 	keeper, err := s.admit(p, time.Now(), nil)
 	if err != nil {
-		Decline(ctx, p, s)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, keeper.end(err)) }()
@@ -62,9 +66,8 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	training, stop := context.WithCancel(ctx)
+	training, stop := keeper.stops(ctx, rank)
 	defer stop()
-	keeper.Stop = stop
 	for _, advice := range advise(p, s.Shard) {
 		keeper.Warn("%s", advice)
 	}
@@ -98,7 +101,7 @@ func (a *seat) runs(ctx context.Context) (best *Result, err error) {
 	var all []*Result
 	for k, p := range plans {
 		one := *a
-		one.plan = p
+		one.plan, one.more = p, k < len(plans)-1
 		if len(plans) > 1 {
 			a.keeper.Event(Event{Kind: train.Note, Text: fmt.Sprintf("run %d of %d: seed %d", k+1, len(plans), p.Seed)})
 			if a.State != "" {
@@ -168,6 +171,7 @@ type seat struct {
 	spend   func(dp.Statement) error
 	count   func()      // keeps that this run sends rows
 	leaves  *collection // nil: there are none
+	more    bool        // runs follow this one
 }
 
 func (s Site) sit(ctx context.Context, p Plan, rank int, keeper *gatekeeper) (*seat, error) {
@@ -199,7 +203,8 @@ func (a *seat) peer(p Plan, state string) *peer {
 func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*session.Member) (session.Trainer, error), final func(session.Trainer, session.Usage) error) (session.Trainer, session.Usage, error) {
 	p := a.plan
 	m := &session.Member{Reducer: secureSums(p, a.hello.Plan, idsOf(p), a.Identity), Rank: a.rank, Names: p.Names(), Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
-		Wait: a.Wait, Rejoin: a.Rejoin, Checkpoints: store, New: make, Event: a.keeper.Event, Final: final,
+		Wait: a.Wait, Rejoin: a.Rejoin, More: a.more,
+		Checkpoints: store, New: make, Event: a.keeper.Event, Final: final,
 		Fatal: func(err error) bool { return errors.Is(err, p2p.ErrRevoked) }}
 	if a.leaves != nil {
 		m.Reducer = a.leaves.reducer
@@ -251,6 +256,14 @@ func (a *seat) train(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	return a.result(one, t, usage) // with what happened since the model was final
+}
+
+// unmet reports whether err is a fault at home before this site met the others, which would wait for it.
+func unmet(err error) bool {
+	var peer *comm.PeerError
+	var plan *p2p.MismatchError
+	known := errors.As(err, &peer) || errors.As(err, &plan) || errors.Is(err, comm.ErrRefused)
+	return err != nil && !known && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // declineTime is how long a site that cannot take part looks for the others.
@@ -371,9 +384,8 @@ func (m meeting) attend(ctx context.Context, s Site) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, keeper.end(err)) }()
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := keeper.stops(ctx, rank)
 	defer stop()
-	keeper.Stop = stop
 	var waiting atomic.Int64
 	waiting.Store(int64(s.Wait))
 	h, err := keeper.open(ctx, s, p, rank, &waiting)
@@ -398,5 +410,10 @@ func (m meeting) attend(ctx context.Context, s Site) (err error) {
 	if err != nil {
 		return named(p, err)
 	}
-	return named(p, m.do(ctx, &Session{Group: g, Sums: sums, Rank: rank, keeper: keeper, wire: func() int64 { sent, _ := session.WireBytes(); return sent }}))
+	wire := func() int64 { sent, _ := session.WireBytes(); return sent }
+	err = m.do(ctx, &Session{Group: g, Sums: sums, Rank: rank, keeper: keeper, wire: wire})
+	if errors.Is(err, comm.ErrRefused) { // what is wrong at home may quote this site's tables
+		err = g.Refuse(ctx, err)
+	}
+	return named(p, err)
 }

@@ -191,6 +191,19 @@ func (k *gatekeeper) over(t comm.Transport, p Plan, rank int, own *shard.Shard) 
 	return k.Within(t)
 }
 
+// stops returns a context for what this site, of that rank, does in a run; it ends when k or the roster bars the site, and
+// the others are told why.
+func (k *gatekeeper) stops(ctx context.Context, rank int) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancelCause(ctx)
+	k.Stop = func() {
+		stop(&comm.PeerError{Rank: rank, Op: "admission", Err: cmp.Or(k.Failed(), errNoMember)})
+	}
+	return ctx, func() { stop(nil) }
+}
+
+// errNoMember is why a site ends that the roster does not list any more.
+var errNoMember = errors.New("the roster does not list this site any more")
+
 // end records how the run went and closes the log.
 func (k *gatekeeper) end(run error) error {
 	k.refused(run)
@@ -206,8 +219,10 @@ func (k *gatekeeper) refused(err error) {
 	case *p2p.MismatchError:
 		k.Record(admission.Record{Event: admission.Refused, Name: e.Name, Rule: "hello." + e.Part, Text: e.Error()})
 	case *comm.PeerError:
-		// What this site refused to send is not the peer's fault.
-		if _, ours := errors.AsType[*admission.Refusal](e.Err); !ours {
+		if _, ours := errors.AsType[*admission.Refusal](e.Err); ours { // what this site refused to send
+		} else if errors.Is(e, comm.ErrRefused) {
+			k.Record(admission.Record{Event: admission.Refused, Name: e.Name, Text: e.Error()})
+		} else {
 			k.Record(admission.Record{Event: admission.Lost, Name: e.Name, Text: e.Error()})
 		}
 		k.refused(e.Err)

@@ -42,7 +42,13 @@ func (p Policy) Guard(t comm.Transport, sent int64, keep func(int64) error) *Gua
 // Send implements comm.Transport.
 func (g *Guarded) Send(ctx context.Context, to int, head, body []byte) error {
 	n := len(head) + len(body)
-	if err := g.take(int64(n)); err != nil {
+	rest := int64(lastWords)
+	if f, err := comm.ParseFrame(head); err == nil && f.Op == "refuse" {
+		rest = 0
+	} else if err := g.policy.Open(time.Now()); err != nil {
+		return err
+	}
+	if err := g.take(int64(n), rest); err != nil {
 		return err
 	}
 	for left := n; g.pace != nil && left > 0; {
@@ -55,13 +61,14 @@ func (g *Guarded) Send(ctx context.Context, to int, head, body []byte) error {
 	return g.Transport.Send(ctx, to, head, body)
 }
 
-func (g *Guarded) take(n int64) error {
-	if err := g.policy.Open(time.Now()); err != nil {
-		return err
-	}
+// lastWords is how many bytes are left for telling another member why this one ends the run. That one passes it on.
+const lastWords = 1 << 10
+
+// take counts n bytes to send, after which so many must be left.
+func (g *Guarded) take(n, rest int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if most := g.policy.MaxBytes; most > 0 && g.sent+n > most {
+	if most := g.policy.MaxBytes; most > 0 && g.sent+n+rest > most {
 		return refuse("policy.max_bytes", "a run must send at most %d bytes (got %d, and %d more to send)", most, g.sent, n)
 	}
 	if g.keep != nil && g.sent+n > g.kept {

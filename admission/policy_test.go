@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -272,7 +273,7 @@ func (s *sink) Send(_ context.Context, _ int, head, body []byte) error {
 func TestGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := policy(t)
-		p.Hours = nil
+		p.Hours, p.MaxBytes = nil, 100000+lastWords
 		to := &sink{}
 		g := p.Guard(to, 0, nil)
 		start := time.Now()
@@ -285,7 +286,16 @@ func TestGuard(t *testing.T) {
 		if took := time.Since(start); took < least-time.Millisecond || took > least+time.Second {
 			t.Errorf("100,000 bytes took %v, want %v", took, least)
 		}
-		rule(t, "one byte more", g.Send(t.Context(), 1, nil, make([]byte, 1)), "policy.max_bytes", "100000")
+		rule(t, "one byte more", g.Send(t.Context(), 1, nil, make([]byte, 1)), "policy.max_bytes", "101024")
+		ending := make([]byte, comm.HeaderLen)
+		ending[0], ending[1] = 2, 7 // a refusal
+		binary.LittleEndian.PutUint64(ending[8:], lastWords-comm.HeaderLen)
+		err := g.Send(t.Context(), 1, ending, make([]byte, lastWords-comm.HeaderLen))
+		if err != nil || to.bytes != 100000+lastWords {
+			t.Errorf("after %d bytes: why the run ends must go, too (got %v)", to.bytes, err)
+		}
+		rule(t, "a second one", g.Send(t.Context(), 1, ending, nil), "policy.max_bytes")
+		to.bytes -= lastWords
 		if to.bytes != 100000 {
 			t.Errorf("%d bytes went, want 100000", to.bytes)
 		}

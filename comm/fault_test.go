@@ -210,8 +210,9 @@ func TestForeignFrames(t *testing.T) {
 			if err := net.Transport(1).Send(t.Context(), 0, nil, test.frame); err != nil {
 				t.Fatal(err)
 			}
+			net.Transport(1).Close()
 			err := test.run(g)
-			if fault, ok := errors.AsType[*comm.PeerError](err); !ok || fault.Rank != 1 || !strings.Contains(err.Error(), test.want) {
+			if fault, ok := errors.AsType[*comm.PeerError](err); !ok || fault.Rank != 1 || !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, must be a PeerError of peer 1 that says %q", err, test.want)
 			}
 		})
@@ -281,32 +282,32 @@ func TestDisagreement(t *testing.T) {
 			func(g *comm.Group) error {
 				return g.Exchange(ctx, comm.Halo, "layer 1", [][]float32{make([]float32, 24), nil}, make([][]float32, 2))
 			},
-			"peer 1: exchange 1 (layer 1): recv: the message must have 120 bytes (got 96)",
+			"peer 1: ended the run: exchange 1 (layer 1): recv: the message must have 120 bytes (got 96)",
 		},
 		"operation": {
 			func(g *comm.Group) error { return g.Barrier(ctx) },
 			func(g *comm.Group) error { return g.AllReduce(ctx, comm.Reduce, make([]float32, 2)) },
-			"peer 1: barrier 1: recv: the frame must be of barrier 1 by control, step 0 (got allreduce 1 by reduce, step 1, 8 bytes)",
+			"peer 1: ended the run: barrier 1: recv: the frame must be of barrier 1 by control, step 0 (got allreduce 1 by reduce, step 1, 8 bytes)",
 		},
 		"bits": {
 			func(g *comm.Group) error { return fixed(g, 30, 8, 0) },
 			func(g *comm.Group) error { return fixed(g, 30, 16, 0) },
-			"peer 1: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 30 bytes (got 60)",
+			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 30 bytes (got 60)",
 		},
 		"columns": {
 			func(g *comm.Group) error { return fixed(g, 30, 8, 10) },
 			func(g *comm.Group) error { return fixed(g, 30, 8, 15) },
-			"peer 1: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 40 bytes (got 60)",
+			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 40 bytes (got 60)",
 		},
 		"a fixed-point sum of other lengths": {
 			func(g *comm.Group) error { return fixed(g, 30, 8, 0) },
 			func(g *comm.Group) error { return fixed(g, 31, 8, 0) },
-			"peer 1: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 30 bytes (got 31)",
+			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 30 bytes (got 31)",
 		},
 		"a sum in fixed point and one in float32": {
 			func(g *comm.Group) error { return fixed(g, 30, 8, 0) },
 			func(g *comm.Group) error { return g.AllReduce(ctx, comm.Reduce, make([]float32, 30)) },
-			"peer 1: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the frame must be of allreduce 1 by reduce, step 5 (got allreduce 1 by reduce, step 1, 120 bytes)",
+			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the frame must be of allreduce 1 by reduce, step 5 (got allreduce 1 by reduce, step 1, 120 bytes)",
 		},
 		"rows that were not awaited": {
 			func(g *comm.Group) error {
@@ -318,7 +319,7 @@ func TestDisagreement(t *testing.T) {
 			func(g *comm.Group) error {
 				return g.Exchange(ctx, comm.Halo, "layer 1", [][]float32{make([]float32, 24), nil}, make([][]float32, 2))
 			},
-			"peer 1: barrier 2: recv: the frame must be of barrier 2 by control, step 0 (got exchange 1 by halo, step 0, 96 bytes)",
+			"peer 1: ended the run: barrier 2: recv: the frame must be of barrier 2 by control, step 0 (got exchange 1 by halo, step 0, 96 bytes)",
 		},
 		"a blob over the limit": {
 			func(g *comm.Group) error {

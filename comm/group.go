@@ -145,7 +145,7 @@ type call struct {
 
 	mu      sync.Mutex
 	cause   error  // the first
-	lost    bool   // cause is that of the transport, or what another member told
+	lost    bool   // cause is the loss of a member, as the transport or another member told; else it is a refusal
 	silent  bool   // it ends since no frame came or went
 	stopped bool   // some task gave up because ctx ended
 	waits   []wait // for whom, when the parent ended
@@ -219,15 +219,17 @@ func (c *call) end() error {
 	c.spent.Add(int64(time.Since(c.begun)))
 	defer c.busy.Store(false)
 	switch {
-	case c.cause != nil:
-		c.tell(c.parent, c.cause, c.lost)
-		return c.breakWith(c.cause)
-	case c.stopped:
-		err := c.interrupted()
-		c.tell(c.parent, err, c.silent)
-		return c.breakWith(err)
+	case c.cause == nil && !c.stopped:
+		return nil
+	case c.cause == nil:
+		c.cause = c.interrupted()
+	case !errors.Is(c.cause, ErrClosed) && !c.lost:
+		return c.settle(c.parent, c.cause)
 	}
-	return nil
+	if at, ok := errors.AsType[*PeerError](c.cause); ok && (c.lost || c.silent) && at.Rank != c.rank {
+		c.tellLost(c.parent, at)
+	}
+	return c.breakWith(c.cause)
 }
 
 // name says what was being done, for errors.
@@ -257,14 +259,19 @@ func (c *call) fail(peer int, step uint8, doing string, err error) {
 	}
 	defer c.cancel()
 	fault := &PeerError{Rank: peer, Op: c.name() + ": " + doing, Err: err}
-	if inner, ok := errors.AsType[*PeerError](err); ok { // the transport knows names, and may know better who it was
-		fault.Rank, fault.Name, fault.Err = inner.Rank, inner.Name, inner.Err
-		c.lost = inner.Rank != c.rank
-	} else if errors.Is(err, ErrClosed) { // by this side: no peer is to blame
+	inner, ofTransport := errors.AsType[*PeerError](err)
+	told, ended := errors.AsType[ending](err)
+	switch c.cause = fault; {
+	case ofTransport: // it knows names, and may know better who it was
+		c.lost = !errors.Is(err, ErrRefused)
+		fault.Rank, fault.Name, fault.Err, fault.lost = inner.Rank, inner.Name, inner.Err, c.lost
+	case errors.Is(err, ErrClosed): // by this side: no peer is to blame
 		c.cause = fmt.Errorf("%s: %s: %w", c.name(), doing, err)
-		return
+	case ended && told.by >= 0:
+		c.cause = told
+	case doing == "send": // the transport would name the peer
+		fault.Rank = c.rank
 	}
-	c.cause = fault
 }
 
 // stop notes that a task gave up because the call's context ended.
@@ -294,7 +301,7 @@ func (c *call) interrupted() error {
 	list := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(late), "[]")), ", ")
 	doing := fmt.Sprintf("%s: still waiting for %s", c.name(), list)
 	if c.silent || errors.Is(err, context.DeadlineExceeded) {
-		return &PeerError{Rank: late[0], Op: doing, Err: err}
+		return &PeerError{Rank: late[0], Op: doing, Err: err, lost: true}
 	}
 	return fmt.Errorf("comm: %s: %w", doing, err)
 }

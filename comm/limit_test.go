@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
@@ -165,11 +167,11 @@ func TestRefuseTellsAll(t *testing.T) {
 			})
 			for r, err := range errs {
 				want := culprit
-				switch {
-				case size == 2:
+				if size == 2 {
 					want = 0
-				case culprit < 0 && r != last:
-					want = last // who ended the run
+				}
+				if err.Error() != errs[0].Error() {
+					t.Errorf("%d members: peer %d must end with %q (got %q)", size, r, errs[0], err)
 				}
 				fault, ok := errors.AsType[*comm.PeerError](err)
 				if !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), "must keep 0.5 of its rows (got 0.1)") ||
@@ -187,11 +189,49 @@ func TestRefuseTellsAll(t *testing.T) {
 	}
 }
 
+// TestRefusalsOfAll: of several refusals at the same time all members return one, whose culprit the most blame; nobody is to
+// blame for what each finds at home.
+func TestRefusalsOfAll(t *testing.T) {
+	full, few := errors.New("disk full\nof site b"), errors.New("too few labels")
+	lie := func(rank int) error { return &comm.PeerError{Rank: rank, Op: "rows", Err: comm.Refused("too long")} }
+	for want, errs := range map[string][]error{
+		"peer 1: ended the run: disk full; of site b": {nil, full, nil},
+		"too few labels":                                                         {few, few, few},
+		"peer 2: ended the run: rows: too long":                                  {lie(2), lie(2), nil},
+		"peer 0: ended the run: rows: too long":                                  {nil, lie(0), lie(1)},
+		"peer 2: ended the run: disk full; of site b":                            {comm.Refused("a sum of 3"), comm.Refused("a sum of 4"), full},
+		"a sum of 3: a member sent a false one, and the sum does not show which": {comm.Refused("a sum of 3"), comm.Refused("a sum of 4"), nil},
+	} {
+		_, gs := groups(3, netsim.Config{})
+		for r, err := range each(gs, func(g *comm.Group) error {
+			err := errs[g.Rank()]
+			if err == nil {
+				err = g.Barrier(t.Context())
+			}
+			return g.Refuse(t.Context(), fmt.Errorf("round 3: %w", err))
+		}) {
+			if err == nil || strings.ReplaceAll(err.Error(), "round 3: ", "") != want || !errors.Is(err, comm.ErrRefused) {
+				t.Errorf("peer %d: %v, must be %q", r, err, want)
+			}
+			if r == 1 && errs[1] == full && strings.Contains(want, "peer 1") && !errors.Is(err, full) {
+				t.Errorf("the cause at home must be kept (got %v)", err)
+			}
+		}
+	}
+}
+
+// TestRefuseNothingElse: the loss of a member, and the end of the caller's context, are no refusals.
 func TestRefuseNothingElse(t *testing.T) {
 	_, gs := groups(2, netsim.Config{})
-	full := errors.New("disk full")
-	if err := gs[0].Refuse(t.Context(), full); err != full {
-		t.Errorf("must return %v (got %v)", full, err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range []error{nil, comm.ErrClosed} {
+		if got := gs[0].Refuse(t.Context(), err); got != err {
+			t.Errorf("must return %v (got %v)", err, got)
+		}
+	}
+	if err := gs[0].Refuse(ended, context.Canceled); err != context.Canceled {
+		t.Errorf("must return %v (got %v)", context.Canceled, err)
 	}
 	must(t, each(gs, func(g *comm.Group) error { return g.Barrier(t.Context()) }))
 }
@@ -211,28 +251,30 @@ func TestForeignEndings(t *testing.T) {
 		"long":        {body(1, 1, strings.Repeat("x", 513)), 1, "the end of a run must have 8 to 520 bytes (got 521)"},
 		"no such":     {body(4, 1, "x"), 1, "the end of a run must name peers below 3 (got 4 and 1)"},
 		"nobody says": {body(1, 3, "x"), 1, "the end of a run must name peers below 3 (got 1 and 3)"},
-		"of this one": {body(1, 1, "it lies"), 0, "peer 1 ended the run: it lies"},
-		"passed on":   {body(1, 2, "it lies"), 0, "peer 2 ended the run, says peer 1: it lies"},
-		"unknown":     {body(0, 2, "a sum"), 2, "peer 2 ended the run, says peer 1: a sum"},
-		"escapes":     {body(3, 1, "\x1b[2J\nred\xff"), 2, "peer 1 ended the run: ?[2J?red?"},
+		"of this one": {body(1, 1, "it lies"), 0, "peer 0: ended the run: it lies"},
+		"passed on":   {body(1, 2, "it lies"), 0, "peer 0: ended the run: it lies"},
+		"unknown":     {body(0, 2, "a sum"), -1, "a sum"},
+		"escapes":     {body(3, 1, "\x1b[2J\nred\xff"), 2, "peer 2: ended the run: ?[2J; red?"},
 		"lost":        {body(3, 1, ""), 2, "lost, says peer 1"},
 		"lost, heard": {body(3, 2, ""), 2, "lost, says peer 2"},
 		"lost this":   {body(1, 1, ""), 1, "lost, says peer 1"},
 	} {
-		net := netsim.New(3, netsim.Config{})
-		g := comm.NewGroup(net.Transport(0), 0, 3)
-		head := make([]byte, comm.HeaderLen)
-		head[0], head[1], head[2], head[8], head[9] = 2, 7, byte(comm.Control), byte(len(test.body)), byte(len(test.body)>>8)
-		if strings.HasPrefix(name, "lost") {
-			head[1] = 8
-		}
-		if err := net.Transport(1).Send(t.Context(), 0, head, test.body); err != nil {
-			t.Fatal(err)
-		}
-		err := g.Barrier(t.Context())
-		fault, ok := errors.AsType[*comm.PeerError](err)
-		if !ok || fault.Rank != test.rank || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: must blame peer %d with %q (got %v)", name, test.rank, test.want, err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			net := netsim.New(3, netsim.Config{})
+			g := comm.NewGroup(net.Transport(0), 0, 3)
+			head := make([]byte, comm.HeaderLen)
+			head[0], head[1], head[2], head[8], head[9] = 2, 7, byte(comm.Control), byte(len(test.body)), byte(len(test.body)>>8)
+			if strings.HasPrefix(name, "lost") {
+				head[1] = 8
+			}
+			if err := net.Transport(1).Send(t.Context(), 0, head, test.body); err != nil {
+				t.Fatal(err)
+			}
+			err := g.Barrier(t.Context())
+			fault, ok := errors.AsType[*comm.PeerError](err)
+			if ok != (test.rank >= 0) || ok && fault.Rank != test.rank || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: must blame peer %d with %q (got %v)", name, test.rank, test.want, err)
+			}
+		})
 	}
 }

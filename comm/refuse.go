@@ -1,6 +1,7 @@
 package comm
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,98 +12,170 @@ import (
 	"unicode"
 )
 
-// ErrRefused is why a run ends in which a member sent what no member sends that keeps to the protocol, whatever its data
-// are. To meet again does not help.
+// ErrRefused is why a run ends for all its members: one sent what no member sends that keeps to the protocol, whatever
+// its data are, or has a fault at home, such as a full disk. To meet again does not help.
 var ErrRefused = errors.New("refused")
 
 // ending is why a run ends, as members tell each other. They pass it on as it is: not all listen to all.
 type ending struct {
 	refused bool   // else a member was lost
 	text    string // of a refusal
-	by      int    // who found it; −1: this member
+	culprit int    // the member at fault; −1: nobody knows
+	by      int    // who found it; −1: this member, which has told nobody
 	via     int    // who told this one
+	cause   error  // at home (nil = another member's)
 }
 
 // Refused returns an error that is ErrRefused.
 func Refused(format string, args ...any) error {
-	return ending{true, fmt.Sprintf(format, args...), -1, -1}
+	return ending{refused: true, text: fmt.Sprintf(format, args...), culprit: -1, by: -1, via: -1}
 }
 
 func (e ending) Error() string {
-	switch {
-	case e.by < 0:
+	if e.refused {
 		return e.text
-	case !e.refused:
-		return fmt.Sprintf("lost, says peer %d", e.by)
-	case e.by == e.via:
-		return fmt.Sprintf("peer %d ended the run: %s", e.by, e.text)
 	}
-	return fmt.Sprintf("peer %d ended the run, says peer %d: %s", e.by, e.via, e.text)
+	return fmt.Sprintf("lost, says peer %d", e.by)
 }
+
+func (e ending) Unwrap() error { return e.cause }
 
 // Is implements errors.Is.
 func (e ending) Is(target error) bool { return e.refused && target == ErrRefused }
 
 const (
-	tellTime  = 2 * time.Second // for a member to take the news
+	tellTime  = 2 * time.Second // for a member to take the news, and to say what it knows
 	maxEnding = 512             // bytes of text
 )
 
-// Refuse ends g where err is ErrRefused, tells the other members why, unless they know, and returns err: of two members as
-// a *PeerError of the other one, where err names none. Any other error is returned as it is.
+// Refuse ends the run of all members because of err, and returns what all of them return: a *PeerError of the member at
+// fault, or an error without one if nobody knows it. Any err is a refusal, and this member's fault if it names no other
+// one. Only the loss of a member, and the end of ctx whose cause is no *PeerError, are returned as they are.
 func (g *Group) Refuse(ctx context.Context, err error) error {
-	if !errors.Is(err, ErrRefused) {
-		return err
-	}
-	if _, named := errors.AsType[*PeerError](err); !named && g.size == 2 {
-		for q := range g.others {
-			err = &PeerError{Rank: q, Op: "check", Err: err}
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrRefused) {
+		barred, ok := errors.AsType[*PeerError](context.Cause(ctx))
+		if !ok {
+			return err
 		}
+		err = barred
 	}
-	g.mu.Lock()
-	known := g.err != nil
-	g.mu.Unlock()
-	if known {
+	at, named := errors.AsType[*PeerError](err)
+	e, known := errors.AsType[ending](err)
+	switch {
+	case err == nil || g.size == 1 || named && at.lost || errors.Is(err, ErrClosed):
 		return err
+	case known && e.by >= 0: // all know
+		return g.breakWith(e.error())
 	}
 	if !g.busy.CompareAndSwap(false, true) {
 		panic("comm: Refuse called while an operation runs")
 	}
 	defer g.busy.Store(false)
-	g.tell(ctx, err, false)
-	return g.breakWith(err)
+	return g.settle(ctx, err)
 }
 
-// tell tells the other members of a refusal or, with lost, of a lost member: each would otherwise take who gives up first
-// for who failed. It does nothing with any other error. Who does not take the news in time goes without it.
-func (g *Group) tell(ctx context.Context, err error, lost bool) {
+// FoundBy returns the rank of the member that found what err, of Refuse, is about; −1: err is no refusal.
+func FoundBy(err error) int {
+	if e, ok := errors.AsType[ending](err); ok && e.refused {
+		return e.by
+	}
+	return -1
+}
+
+// error is the same at all members.
+func (e ending) error() error {
+	if e.culprit < 0 {
+		return e
+	}
+	return &PeerError{Rank: e.culprit, Op: "ended the run", Err: e}
+}
+
+// settle tells the other members why the run ends and hears what they have found. All take the refusal whose culprit the
+// most blame, and of these the one by the lowest rank. Members that find the same at home are not to blame.
+func (g *Group) settle(ctx context.Context, err error) error {
 	e, known := errors.AsType[ending](err)
-	at, named := errors.AsType[*PeerError](err)
-	if !known && !(lost && named) {
-		return
-	}
-	h, wait, culprit := header{op: opRefuse, door: Control, seq: g.calls}, tellTime, -1
-	if named {
-		culprit = at.Rank
-	}
-	if known && e.by < 0 && named && at.Op != "" {
-		e.text = at.Op + ": " + e.text
-	}
 	if !known || e.by < 0 {
+		e = ending{true, plain(err.Error()), g.rank, g.rank, -1, err}
+		if at, named := errors.AsType[*PeerError](err); named {
+			e.text, e.culprit = plain(fmt.Sprintf("%s: %v", at.Op, at.Err)), at.Rank
+		} else if known && g.size == 2 {
+			e.culprit = 1 - g.rank
+		} else if known {
+			e.text, e.culprit = plain(err.Error()+": a member sent a false one, and the sum does not show which"), -1
+		}
+	}
+	found := map[int]ending{e.by: e}
+	var mu sync.Mutex
+	g.spread(ctx, e, tellTime, func(ctx context.Context, q int) {
+		for q != e.via {
+			frame, err := g.t.Recv(ctx, q)
+			if err != nil {
+				return
+			}
+			if h, b, err := parseFrame(frame); err == nil && h.op == opRefuse {
+				heard, ok := errors.AsType[ending](g.parseEnding(q, h.op, b))
+				mu.Lock()
+				if _, known := found[heard.by]; ok && (!known || heard.by == q) {
+					found[heard.by] = heard
+				}
+				mu.Unlock()
+				return
+			}
+			g.t.Free(frame)
+		}
+	})
+	blamed := map[int]int{} // by how many
+	for _, o := range found {
+		blamed[o.culprit]++
+	}
+	blamed[-1] = 0
+	first := e
+	for _, o := range found {
+		if cmp.Or(blamed[o.culprit]-blamed[first.culprit], first.by-o.by) > 0 {
+			first = o
+		}
+	}
+	for _, o := range found {
+		if o.text == first.text && o.culprit == o.by && o.by != first.by && first.culprit == first.by {
+			first.culprit = -1
+			break
+		}
+	}
+	if first.text == e.text {
+		first.cause = e.cause
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.err = first.error()
+	return g.err
+}
+
+// tellLost tells the other members whom this one has lost: each would otherwise take who gives up first for who failed.
+func (g *Group) tellLost(ctx context.Context, at *PeerError) {
+	e, known := errors.AsType[ending](at.Err)
+	if !known {
 		e.by = g.rank
 	}
-	if !e.refused {
-		h.op, wait = opLost, lastWords
+	e.culprit = at.Rank
+	g.spread(ctx, e, lastWords, nil)
+}
+
+// spread sends e to the other members, except one that was lost, and calls then for each of them at the same time. Who
+// does not take the news in time goes without it.
+func (g *Group) spread(ctx context.Context, e ending, wait time.Duration, then func(ctx context.Context, q int)) {
+	h := header{op: opLost, door: Control, seq: g.calls}
+	if e.refused {
+		h.op = opRefuse
 	}
-	body := binary.LittleEndian.AppendUint32(nil, uint32(culprit+1))
+	body := binary.LittleEndian.AppendUint32(nil, uint32(e.culprit+1))
 	body = binary.LittleEndian.AppendUint32(body, uint32(e.by))
-	body = append(body, e.text[:min(len(e.text), maxEnding)]...)
+	body = append(body, e.text...)
 	h.total = uint64(len(body))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
 	defer cancel()
 	var all sync.WaitGroup
 	for q := range g.others {
-		if q == culprit && !e.refused {
+		if q == e.culprit && !e.refused {
 			continue
 		}
 		all.Go(func() {
@@ -112,9 +185,23 @@ func (g *Group) tell(ctx context.Context, err error, lost bool) {
 				g.sent[Control].Add(int64(HeaderLen + len(body)))
 				g.messages.Add(1)
 			}
+			if then != nil {
+				then(ctx, q)
+			}
 		})
 	}
 	all.Wait()
+}
+
+// plain returns a text as it is sent and shown on screens: on one line, without control characters, not too long.
+func plain(text string) string {
+	text = strings.ReplaceAll(text, "\n", "; ")
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), maxEnding)], "?"))
 }
 
 // parseEnding returns the error of a member that is told by another one why the run ends.
@@ -123,20 +210,15 @@ func (g *Group) parseEnding(from int, op op, b []byte) error {
 		return fmt.Errorf("the end of a run must have 8 to %d bytes (got %d)", 8+maxEnding, len(b))
 	}
 	culprit, by := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-	if culprit > uint32(g.size) || by >= uint32(g.size) {
+	if culprit > uint32(g.size) || by >= uint32(g.size) || culprit == 0 && op == opLost {
 		return fmt.Errorf("the end of a run must name peers below %d (got %d and %d)", g.size, culprit, by)
 	}
-	text := strings.Map(func(r rune) rune { // it may end up on a screen
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(string(b[8:]), "?"))
-	switch {
-	case culprit == 0:
-		culprit = by + 1
-	case op == opLost && int(culprit)-1 == g.rank: // it has lost this member
-		culprit = uint32(from) + 1
+	e := ending{refused: op == opRefuse, text: plain(string(b[8:])), culprit: int(culprit) - 1, by: int(by), via: from}
+	if e.refused {
+		return e
 	}
-	return &PeerError{Rank: int(culprit) - 1, Op: "recv", Err: ending{op == opRefuse, text, int(by), from}}
+	if e.culprit == g.rank { // it has lost this member
+		e.culprit = from
+	}
+	return &PeerError{Rank: e.culprit, Op: "recv", Err: e}
 }

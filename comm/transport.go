@@ -26,6 +26,8 @@ type PeerError struct {
 	Name string // the peer's name where the transport knows one
 	Op   string // what was being done: "send", "recv", "exchange layer 1", …
 	Err  error
+
+	lost bool // the connection, or nothing came: the peer may come back
 }
 
 func (e *PeerError) Error() string {

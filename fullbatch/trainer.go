@@ -155,10 +155,6 @@ func (t *Trainer) chain() {
 // Run trains until the epochs or the patience are used up, ctx ends or a worker is lost; then a checkpoint is left and
 // the error says why. Rows and their gradients travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	return g.Refuse(ctx, t.run(ctx, g, r))
-}
-
-func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, t.shard, t.config.Rows), fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
 	if err := t.begin(ctx, r); err != nil {
 		return err

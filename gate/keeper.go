@@ -164,6 +164,8 @@ func (k *Keeper) End(run error) (err error) {
 	if k.guard != nil {
 		last.Bytes = k.guard.Sent() // of all doors
 	}
-	k.Record(last)
-	return errors.Join(err, k.failed, k.Log.Close())
+	if k.Record(last); k.failed != nil && !errors.Is(run, k.failed) {
+		err = errors.Join(err, k.failed)
+	}
+	return errors.Join(err, k.Log.Close())
 }

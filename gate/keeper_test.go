@@ -22,7 +22,7 @@ func (swallow) Send(context.Context, int, []byte, []byte) error { return nil }
 func TestMaxBytesOfARun(t *testing.T) {
 	dir := t.TempDir()
 	begin := func() *Keeper {
-		k := &Keeper{Policy: &admission.Policy{MaxBytes: 6400}}
+		k := &Keeper{Policy: &admission.Policy{MaxBytes: 6400 + 1024}}
 		if err := k.Recall(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -56,8 +56,8 @@ func TestMaxBytesOfARun(t *testing.T) {
 	if err := send(third, 2401); !errors.As(err, &refused) {
 		t.Errorf("%v, want that the killed process counts", err)
 	}
-	if err := send(third, 2300); err != nil {
-		t.Errorf("%v, want that a killed process costs one step of %d at most", err, 6400/64)
+	if err := send(third, 2200); err != nil {
+		t.Errorf("%v, want that a killed process costs one step of %d at most", err, (6400+1024)/64)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "policy", sentNote), []byte("-1\n"), 0o600); err != nil {
 		t.Fatal(err)

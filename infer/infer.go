@@ -67,11 +67,6 @@ type run struct {
 // the only layer, its own row and its aggregate, as far as it reads them, side by side; of a closed form, the columns of
 // the last round's regression.
 func Run(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer) (*Answer, error) {
-	a, err := compute(ctx, c, m, s, g, r)
-	return a, g.Refuse(ctx, err)
-}
-
-func compute(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer) (*Answer, error) {
 	if m.Decoder != nil {
 		return nil, ErrLinks
 	}

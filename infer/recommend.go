@@ -132,7 +132,7 @@ func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *sh
 	if err == nil {
 		all, err = links.Recommend(ctx, by, s, m.Decoder, g, train.NewSender(g, s, c.Rows), r, z, wanted, k)
 	}
-	return all, g.Refuse(ctx, err)
+	return all, err
 }
 
 // Wants returns the links that a site wants: of each of some nodes of s under a relation, or under each of m where it is empty. An

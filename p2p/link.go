@@ -130,7 +130,7 @@ func (l *link) read(ctx context.Context, limit int) (frame []byte, clean bool, e
 	}
 	size := binary.LittleEndian.Uint32(l.head[:])
 	if uint64(size) > uint64(limit) {
-		return nil, false, fmt.Errorf("a frame must have at most %d bytes (got %d)", limit, size)
+		return nil, false, comm.Refused("a frame must have at most %d bytes (got %d)", limit, size)
 	}
 	if l.body == nil {
 		if err := l.reserve(max(min(int(size), firstRead), comm.MaxFrame)); err != nil { // what the pool may give

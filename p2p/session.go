@@ -166,8 +166,11 @@ func (s *Session) outcome(ctx context.Context, l *link, op string, clean bool, e
 		}
 		return e
 	}
-	e := l.fail(s.blame(l, op, err), s.reason())
-	s.culprit.CompareAndSwap(nil, e)
+	e := s.blame(l, op, err)
+	if !errors.Is(err, comm.ErrRefused) { // else the link still takes why the run ends
+		e = l.fail(e, s.reason())
+		s.culprit.CompareAndSwap(nil, e)
+	}
 	return e
 }
 

@@ -77,7 +77,7 @@ func TestLiesEndTheRun(t *testing.T) {
 					if r == 1 {
 						by = deceiver{group, test.kind, test.lie}
 					}
-					errs[r] = tr.Run(within(t), group, by)
+					errs[r] = group.Refuse(within(t), tr.Run(within(t), group, by))
 				}()
 			}
 			for range shards {

@@ -191,7 +191,7 @@ func trainThrough(ctx context.Context, c func(rank int) Config, shards []*shard.
 	for rank, tr := range trainers {
 		g := groups[rank]
 		go func() {
-			if errs[rank] = tr.Run(ctx, g, through(rank, g)); errs[rank] != nil {
+			if errs[rank] = g.Refuse(ctx, tr.Run(ctx, g, through(rank, g))); errs[rank] != nil {
 				g.Close()
 			} else {
 				out.models[rank], errs[rank] = tr.Model()

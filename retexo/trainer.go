@@ -96,10 +96,6 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 // Run trains until the model is done, ctx ends or a peer is lost; then the error says why, and the run can be resumed
 // from the checkpoints. Halo rows travel over g, updates through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	return g.Refuse(ctx, t.run(ctx, g, r))
-}
-
-func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.join(g, r)
 	t.warnOfCosts()
 	for {

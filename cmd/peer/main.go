@@ -69,8 +69,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int
 		return 0
 	}
 	crowded := errors.Is(err, syscall.EMFILE)
-	if crowded {
-		err = fmt.Errorf("%w: raise the limit of open files (ulimit -n)", err)
+	if crowded { // on a line before the last, which is the same at all sites
+		fmt.Fprintln(stderr, "peer: raise the limit of open files (ulimit -n)")
 	}
 	fmt.Fprintf(stderr, "peer: %v\n", err)
 	if crowded || errors.Is(err, syscall.ENOSPC) { // the input is right: the same command works when there is room

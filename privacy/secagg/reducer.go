@@ -98,8 +98,7 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 		return reduced, err
 	}
 	if err := form.Agree(narrow(magnitudes)); err != nil {
-		err = fmt.Errorf("secagg: %v: %w: a member sent a false one, and masks hide which", c.ID, err)
-		return comm.Reduced{}, r.group.Refuse(ctx, err)
+		return comm.Reduced{}, r.group.Refuse(ctx, fmt.Errorf("secagg: %v: %w", c.ID, err))
 	}
 	update := form.Integers()
 	if _, err := r.sum(ctx, c, "numbers", nil, update, counts); err != nil {
@@ -115,7 +114,7 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 func (r *Reducer) checked(ctx context.Context, c *comm.Contribution, check func([]float64) (int, int, error), apart []float64) error {
 	_, _, err := check(apart)
 	if err != nil {
-		err = fmt.Errorf("secagg: %v: %w: a member sent a false one, and masks hide which", c.ID, err)
+		err = fmt.Errorf("secagg: %v: %w", c.ID, err)
 	}
 	return r.group.Refuse(ctx, err)
 }

@@ -154,7 +154,7 @@ func start(ctx context.Context, c Config, shards []*shard.Shard, o options) run 
 				if o.reducer != nil {
 					through = o.reducer(k, g)
 				}
-				err = t.Run(ctx, g, through)
+				err = g.Refuse(ctx, t.Run(ctx, g, through))
 			}
 			if r.errs[k] = err; err != nil {
 				g.Close()

@@ -105,10 +105,6 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 // Run trains until the model is done, ctx ends or a peer fails; then the error says why, and the run
 // can be resumed from the checkpoints. Rows travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	return g.Refuse(ctx, t.run(ctx, g, r))
-}
-
-func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.group, t.reducer, t.sender = g, r, train.NewSender(g, t.shard, t.config.Rows)
 	if (t.Edges != nil) != (t.config.Epsilon > 0) {
 		return fmt.Errorf("closedform: edges must have a mechanism where epsilon is above 0, and only there (epsilon is %g)", t.config.Epsilon)

@@ -155,17 +155,15 @@ func (r *Epochs) Hello(ctx context.Context, g *comm.Group) error {
 	return nil
 }
 
-// Within does a run between its greeting and its end; g tells the others why it fails.
+// Within does a run between its greeting and its end.
 func (r *Epochs) Within(ctx context.Context, g *comm.Group, do func() error) error {
-	return g.Refuse(ctx, func() error {
-		if err := r.Hello(ctx, g); err != nil {
-			return err
-		}
-		if err := do(); err != nil {
-			return err
-		}
-		return r.Finish(ctx)
-	}())
+	if err := r.Hello(ctx, g); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	return r.Finish(ctx)
 }
 
 // ID names a reduction of the round at hand. With generation, round and step no two are the same.

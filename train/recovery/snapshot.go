@@ -39,8 +39,8 @@ type Shape struct {
 // Final is the round, behind the last stage, of a model that all members have saved; 0 that of one that this peer has.
 const Final = 1
 
-// Final reports whether a position is that of a model that all members have saved.
-func (s Shape) Final(at train.Position) bool { return at.Stage == s.Stages && at.Round == Final }
+// Final reports whether a final model has this position.
+func (s Shape) Final(at train.Position) bool { return at.Stage == s.Stages }
 
 // encode: u64 position (train.Position.Seq) · f64 best · f64 its loss · u64 its round + 1 · u64 steps · u32 n · n f64
 // label counts · u32 n · n rounds of 5 f64 · u32 n · n stages of 6 f64 · u32 n · n f32 parameters · u32 n · n f32 of heads · u32 n · n f32 in training ·

@@ -19,7 +19,7 @@ import (
 type Trainer interface {
 	Resume() (done bool, err error) // takes up a final model from checkpoints
 	Run(ctx context.Context, g *comm.Group, r comm.Reducer) error
-	Done() bool // the model is final: what Run returned concerns the other peers only
+	Done() bool // the model is final: unless it is a refusal, what Run returned concerns the other peers only
 }
 
 // Connection is that to the other members until one of them fails.
@@ -46,6 +46,7 @@ type Member struct {
 	Progress time.Duration // without any frame ends a session; 0: never
 	Wait     time.Duration // for the others at first
 	Rejoin   time.Duration // for failed peers; 0: a failure ends the run
+	More     bool          // another run follows: there the others are, when all have this one's model
 
 	Checkpoints *checkpoint.Store // of the trainers; nil: there are none, and a failure ends the run
 
@@ -67,13 +68,15 @@ type Member struct {
 	usage   Usage
 	count   func()    // brings usage up to now
 	moved   time.Time // when the last round was done
+	lost    error     // what ended the first session since then (nil = nothing)
 }
 
-// helpTime is how long a finished peer waits for a failed one, which may need its model.
-const helpTime = 15 * time.Second
+// leaveTime is how long a peer that needs nothing more looks for others, which may wait for it.
+const leaveTime = 3 * time.Second
 
-// Run trains until the model is final. Where a peer fails, and there are checkpoints, this one
-// meets the others in another session; without one round in all the time that a failed peer is waited for, it gives up.
+// Run trains until the model is final and all members have it. Where a peer fails, and there are checkpoints, this one
+// meets the others in another session; without one round in all the time that a failed peer is waited for, it gives up,
+// or ends with the model that it has. What one member refuses ends the run of all.
 func (m *Member) Run(ctx context.Context) (Trainer, Usage, error) {
 	m.moved = time.Now()
 	err := m.readUsage()
@@ -87,21 +90,31 @@ func (m *Member) Run(ctx context.Context) (Trainer, Usage, error) {
 		return nil, m.usage, err
 	}
 	wait := m.Wait
-	if m.done {
-		wait = helpTime
+	if m.done { // others may wait for this peer, or are still without a model
+		b, err := m.Checkpoints.Note(writtenNote)
+		switch wait = m.Rejoin; {
+		case err != nil:
+			return nil, m.usage, err
+		case m.More && string(b) == writtenByAll:
+			return m.trainer, m.usage, m.final()
+		case len(b) > 0:
+			wait = leaveTime
+		}
 	}
 	for {
 		met, err := m.meet(ctx, wait)
-		if m.done && (err == nil || !met || ctx.Err() != nil || m.Rejoin == 0 || !m.recoverable(err)) {
-			return m.trainer, m.usage, m.final()
+		if err != nil && (met || !m.done) {
+			if wait, err = m.patience(ctx, err); err == nil {
+				continue
+			}
 		}
-		if m.done { // this peer's model is whole; another may need it, but not for long
-			wait = helpTime
-			continue
-		}
-		if wait, err = m.patience(ctx, err); err != nil {
+		if !m.done {
 			return nil, m.usage, err
 		}
+		if fault := m.final(); !errors.Is(err, comm.ErrRefused) { // the others may have left
+			return m.trainer, m.usage, fault
+		}
+		return nil, m.usage, err
 	}
 }
 
@@ -123,14 +136,24 @@ func (m *Member) recoverable(err error) bool {
 	return m.Checkpoints != nil && errors.As(err, &failed)
 }
 
-// patience returns how long the next session is waited for after err, or why there is none.
+// patience returns how long the next session is waited for after err, or why there is none: the first cause.
 func (m *Member) patience(ctx context.Context, err error) (time.Duration, error) {
-	if ctx.Err() != nil || m.Rejoin == 0 || !m.recoverable(err) {
+	if ctx.Err() != nil || m.Rejoin == 0 || m.lost == nil && !m.recoverable(err) {
 		return 0, m.naming(err)
+	}
+	if !m.recoverable(err) {
+		if errors.Is(err, comm.ErrRefused) || !errors.Is(err, context.DeadlineExceeded) {
+			return 0, m.naming(err)
+		}
+		m.note(train.Warning, "%v", err)
+		return 0, fmt.Errorf("%w, and it did not come back within %v", m.lost, m.Rejoin)
+	}
+	if m.lost == nil {
+		m.lost = m.naming(err)
 	}
 	wait := m.Rejoin - time.Since(m.moved)
 	if wait <= 0 {
-		return 0, fmt.Errorf("no round was done for %v: %w", m.Rejoin, err)
+		return 0, fmt.Errorf("no round was done for %v: %w", m.Rejoin, m.lost)
 	}
 	m.note(train.Warning, "a peer failed; waiting for it, for at most %s: %v", wait.Round(time.Second), m.naming(err))
 	failed := -1 // named now: Meet names it only after a while
@@ -153,7 +176,10 @@ func (m *Member) patience(ctx context.Context, err error) (time.Duration, error)
 func (m *Member) naming(err error) error {
 	var at *comm.PeerError
 	if errors.As(err, &at) && at.Name == "" && at.Rank >= 0 && at.Rank < len(m.Names) {
-		return fmt.Errorf("%s: %w", m.Names[at.Rank], err)
+		at.Name = m.Names[at.Rank]
+		if by := comm.FoundBy(err); by >= 0 && by != at.Rank && at.Name != "" {
+			m.note(train.Warning, "%s found what ends the run", m.Names[by])
+		}
 	}
 	return err
 }
@@ -174,7 +200,7 @@ func (m *Member) meet(ctx context.Context, wait time.Duration) (met bool, err er
 	}
 	m.note(train.Trace, "session begun")
 	t := m.trainer
-	if m.session != nil { // every session begins from checkpoints
+	if m.session != nil || m.done { // every session begins from checkpoints, and a final model stays
 		if t, err = m.New(m); err != nil {
 			return true, err
 		}
@@ -196,10 +222,15 @@ func (m *Member) meet(ctx context.Context, wait time.Duration) (met bool, err er
 		m.keepUsage()
 		g.Close()
 	}()
+	return true, g.Refuse(ctx, m.train(ctx, g, t))
+}
+
+// train trains in a session until the model is final, and the others have it.
+func (m *Member) train(ctx context.Context, g *comm.Group, t Trainer) (err error) {
 	r := comm.Reducer(g)
 	if m.Reducer != nil {
 		if r, err = m.Reducer(ctx, g); err != nil {
-			return true, err
+			return err
 		}
 	}
 	err = t.Run(ctx, g, r)
@@ -207,28 +238,43 @@ func (m *Member) meet(ctx context.Context, wait time.Duration) (met bool, err er
 		m.trainer, m.done = t, t.Done()
 	}
 	if err != nil || m.Final == nil {
-		return true, err
+		return err
 	}
 	m.keepUsage()
-	if err := m.final(); err != nil {
-		return true, err
+	if err := errors.Join(m.final(), m.keepWritten("here")); err != nil {
+		return err
 	}
-	return true, g.Barrier(ctx) // each has told that its model is final
+	if err := g.Barrier(ctx); err != nil { // each has told that its model is final
+		return err
+	}
+	return m.keepWritten(writtenByAll)
+}
+
+// keepWritten keeps where the model is written and measured.
+func (m *Member) keepWritten(where string) error {
+	if m.Checkpoints == nil {
+		return nil
+	}
+	return m.Checkpoints.KeepNote(writtenNote, []byte(where))
 }
 
 // Note is told every event of the trainers, and passes it on.
 func (m *Member) Note(e train.Event) {
 	switch e.Kind {
 	case train.RoundEnd:
-		m.moved = time.Now()
+		m.moved, m.lost = time.Now(), nil
 	case train.Saved:
 		m.keepUsage()
 	}
 	m.Event(e)
 }
 
-// usageNote is the name under which the usage of a run is kept beside its checkpoints.
-const usageNote = "usage"
+// Names of notes next to checkpoints, about the usage of a run, and where the model is written and measured.
+const (
+	usageNote    = "usage"
+	writtenNote  = "written"
+	writtenByAll = "by all" // text of the second
+)
 
 // readUsage begins with what this peer used before its process was restarted.
 func (m *Member) readUsage() error {

@@ -3,6 +3,8 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +23,8 @@ func (waits) Resume() (bool, error)                                        { ret
 func (waits) Run(ctx context.Context, g *comm.Group, _ comm.Reducer) error { return g.Barrier(ctx) }
 func (waits) Done() bool                                                   { return false }
 
-// TestSilentMember: a member that stays connected and sends nothing ends the session, and is named at once.
+// TestSilentMember: a member that stays connected and sends nothing ends the session, and is named at once and at last,
+// whoever else has left since then.
 func TestSilentMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := netsim.New(2, netsim.Config{})
@@ -41,17 +44,105 @@ func TestSilentMember(t *testing.T) {
 			if meetings++; meetings == 1 {
 				return &session.Connection{Transport: mem.Transport(0), Wire: func() int64 { return 0 }}, nil
 			}
-			return nil, errors.New("nobody is there")
+			return nil, fmt.Errorf("waiting for c: %w", context.DeadlineExceeded)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		begun := time.Now()
 		_, _, err := m.Run(ctx)
-		if took := time.Since(begun); meetings != 2 || took > 10*time.Minute {
-			t.Errorf("%d meetings, after %v: %v", meetings, took, err)
+		const want = "peer 1 (b): barrier 1: still waiting for 1: no progress for 5m0s, " +
+			"and it did not come back within 1h0m0s"
+		if took := time.Since(begun); meetings != 2 || took > 10*time.Minute || err == nil || err.Error() != want {
+			t.Errorf("%d meetings, after %v: %v, must be %s", meetings, took, err, want)
 		}
 		if len(waited) != 1 || waited[0] != "waiting for b, which failed" {
 			t.Errorf("events: %q", waited)
 		}
 	})
+}
+
+// ends is a trainer that has its model, and says how a session goes.
+type ends struct{ err error }
+
+func (ends) Resume() (bool, error)                                  { return true, nil }
+func (e ends) Run(context.Context, *comm.Group, comm.Reducer) error { return e.err }
+func (ends) Done() bool                                             { return true }
+
+// TestWhoHasTheModel: a member with its model waits for the others as long as for a failed peer, unless it was restarted
+// after it had written and measured the model: then it only looks whether they are still there. It ends with its model,
+// unless one of them refuses.
+func TestWhoHasTheModel(t *testing.T) {
+	full := errors.New("disk full")
+	for name, test := range map[string]struct {
+		written  string
+		more     bool
+		sessions []error // of the trainer, one after the other; then nobody is there
+		waits    []time.Duration
+		fails    bool
+	}{
+		"restarted, not written":     {"", true, nil, []time.Duration{time.Hour}, false},
+		"restarted, written":         {"here", true, nil, []time.Duration{5 * time.Second}, false},
+		"restarted, written by all":  {"by all", false, nil, []time.Duration{5 * time.Second}, false},
+		"the others are at the next": {"by all", true, nil, nil, false},
+		"another fails at the end":   {"", false, []error{lostPeer(t)}, []time.Duration{time.Hour, time.Hour}, false},
+		"a fault at home":            {"", false, []error{full}, []time.Duration{time.Hour}, true},
+		"the others are still there": {"here", false, []error{nil}, []time.Duration{5 * time.Second}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store, final := &checkpoint.Store{Dir: t.TempDir()}, 0
+			if test.written != "" {
+				if err := store.KeepNote("written", []byte(test.written)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var waits []time.Duration
+			m := &session.Member{Names: []string{"a", "b"}, Wait: time.Minute, Rejoin: time.Hour, More: test.more,
+				Checkpoints: store, Event: func(train.Event) {},
+				Final: func(session.Trainer, session.Usage) error { final++; return nil }}
+			m.New = func(*session.Member) (session.Trainer, error) {
+				e := ends{}
+				if k := len(waits) - 1; k >= 0 && k < len(test.sessions) {
+					e.err = test.sessions[k]
+				}
+				return e, nil
+			}
+			m.Meet = func(ctx context.Context) (*session.Connection, error) {
+				until, _ := ctx.Deadline()
+				if waits = append(waits, time.Until(until)); len(waits) > len(test.sessions) {
+					return nil, context.DeadlineExceeded
+				}
+				mem := netsim.New(2, netsim.Config{})
+				go func() {
+					g := comm.NewGroup(mem.Transport(1), 1, 2)
+					g.Barrier(t.Context())
+					g.Close()
+				}()
+				return &session.Connection{Transport: mem.Transport(0), Wire: func() int64 { return 0 }}, nil
+			}
+			begun := time.Now()
+			_, _, err := m.Run(t.Context())
+			took := time.Since(begun)
+			if (err != nil) != test.fails || errors.Is(err, comm.ErrRefused) != test.fails || final != 1 || took > time.Minute {
+				t.Errorf("%s: %d models written after %v: %v", name, final, took, err)
+			}
+			near := func(a, b time.Duration) bool { return a <= b && a > b-time.Minute }
+			if !slices.EqualFunc(waits, test.waits, near) {
+				t.Errorf("%s: waits %v, must be %v", name, waits, test.waits)
+			}
+			want := test.written
+			if test.sessions != nil && test.sessions[0] == nil {
+				want = "by all"
+			}
+			if written, err := store.Note("written"); err != nil || string(written) != want {
+				t.Errorf("%s: a note %q, %v, must be %q", name, written, err, want)
+			}
+		})
+	}
+}
+
+// lostPeer is the loss of peer 1, as an operation returns it.
+func lostPeer(t *testing.T) error {
+	mem := netsim.New(2, netsim.Config{})
+	mem.Transport(1).Close()
+	return comm.NewGroup(mem.Transport(0), 0, 2).Barrier(t.Context())
 }
