@@ -430,9 +430,9 @@ class ClassMeans:
             logits[:, : self.width] = t["round1.counts"][0] - self.half
         for r in range(1, s["rounds"] + 1):
             z = self.x @ t[f"round{r}.means"]  # (20)
-            if s.get("leave_out"):
-                z = self.leave_out(r, z, logits)
             alone = r <= s.get("rounds_alone", 0)
+            if s.get("leave_out") and (alone or not s.get("directions_only")):  # directions have no own part
+                z[:, : self.width] = self.leave_out(r, z[:, : self.width], logits)
             own = z
             if not s.get("own_rounds") and (not alone or s.get("logit_hops")):
                 z = self.coarse(z, 1, 0)

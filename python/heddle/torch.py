@@ -447,9 +447,10 @@ class _ClassMeans:
             logits = torch.cat([logits[:, : self.width] + first, logits[:, self.width :]], 1)
         for r in range(1, s["rounds"] + 1):
             z = self.x @ p(f"round{r}.means")  # (20)
-            if given is not None:
-                z = self._leave_out(r, z, self._targets(r, given, train, others, logits), train)
             alone = r <= s.get("rounds_alone", 0)
+            if given is not None and (alone or not s.get("directions_only")):  # directions have no own part
+                left = self._leave_out(r, z[:, : self.width], self._targets(r, given, train, others, logits), train)
+                z = torch.cat([left, z[:, self.width :]], 1)
             own = z
             if not s.get("own_rounds") and (not alone or s.get("logit_hops")):
                 z = self._coarse(z, 1, 0)
@@ -484,7 +485,7 @@ class _ClassMeans:
     def _leave_out(self, r: int, z: torch.Tensor, target: torch.Tensor, train: torch.Tensor) -> torch.Tensor:  # (21)
         p = self.m.get_parameter
         inverse, centre = p("encoder.inverse"), p("encoder.centre")
-        n, scale, *lead = p(f"round{r}.counts")
+        n, scale, *lead = p(f"round{r}.counts")[:, : self.width]
         quad = (self.x * self.x * inverse).sum(1, keepdim=True)
         shift = (self.x * centre * inverse).sum(1, keepdim=True)
         if self.s.get("residual"):
@@ -499,12 +500,7 @@ class _ClassMeans:
     def _coarse(self, z: torch.Tensor, deviation: float, fine: float) -> torch.Tensor:
         """Rounds the rows of sparse features of few values, whose deviation is given, to no finer a grid than fine."""
         coarse, columns = self.s.get("coarse", 0), int(self.x.shape[1])
-        withheld = 5 if self.s.get("withhold_few") else 0
-        if not (coarse or withheld) or self.sparse is False:
-            return z
-        few = (self.values > 0) & (self.values <= withheld) & self.sparse
-        z = torch.where(few[:, None], torch.zeros_like(z), z)
-        if not coarse:
+        if not coarse or self.sparse is False:
             return z
         steps = [math.sqrt(2 * math.pi * math.e) * 2 ** (-self._told(columns, v) / coarse) if v else 0.0 for v in range(columns + 1)]
         grids = [deviation * max(step if step >= 1 / 64 else 0.0, fine) for step in steps]
