@@ -72,7 +72,7 @@ func limitColumns(u, stats mat.Dense, nodes float64) []float32 {
 // where nodes have so few features that a limit would leave little of them.
 func (t *Trainer) limit(r int, u mat.Dense) {
 	spec := t.model.Closed.Spec
-	if u.Rows <= MostFew || t.config.Adjacent > 0 || t.config.Hops == 0 || spec.Unconnected {
+	if u.Rows <= MostFew || t.config.Adjacent > 0 || t.given.Hops == 0 || spec.Unconnected {
 		return
 	}
 	factors := limitColumns(u, t.stats, t.nodes)
