@@ -30,7 +30,7 @@ type Layout struct {
 	// Columns of the first round that are a node's own features, standardised, which no hop aggregates: all features, or 0.
 	OwnFeatures int `json:"own_features,omitempty"`
 	// Directions is how many columns of each round after Alone are directions: what of the neighbours' features explains the
-	// residual (docs/explanation/closed-form.md). With DirectionsOnly such a round has no other columns of a map.
+	// residual (docs/explanation/class-means.md). With DirectionsOnly such a round has no other columns of a map.
 	Directions     int  `json:"directions,omitempty"`
 	DirectionsOnly bool `json:"directions_only,omitempty"`
 

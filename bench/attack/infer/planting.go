@@ -109,63 +109,11 @@ func (pl *Planting) Train(ctx context.Context, p plan.Plan, attacker int) (Read,
 
 // Columns reads from the rows of all other members which nodes have columns[c], of each class c.
 func (run *Run) Columns(columns []int32) (r Read, err error) {
-	var z [][]float64 // a row of all numbers for each node
-	var has [][]bool
-	form := run.Model.Closed
-	if form == nil || form.Spec.Hops == 0 {
-		return r, ErrNothing
+	z, has, err := run.received(columns)
+	if err != nil {
+		return r, err
 	}
-	for victim, own := range run.Shards {
-		if victim == run.Attacker || len(own.Boundary[run.Attacker]) == 0 {
-			continue
-		}
-		before, _, err := run.crossing(victim)
-		if err != nil {
-			return r, err
-		}
-		_, source := graph.Factors(own.Adj.Degrees(), form.Spec.Edges())
-		for i, v := range own.Boundary[run.Attacker] {
-			var row []float64
-			for _, rows := range before {
-				for _, x := range rows.Row(i) {
-					row = append(row, float64(x))
-				}
-			}
-			if source != nil { // only the owner has the degree: it is given
-				floats.Scale(1/source[v], row)
-			}
-			col, _ := attack.NonZeros(own.X, v)
-			one := make([]bool, len(columns))
-			for c, j := range columns {
-				_, one[c] = slices.BinarySearch(col, j)
-			}
-			z, has = append(z, row), append(has, one)
-		}
-	}
-	if len(z) == 0 {
-		return r, ErrNothing
-	}
-	d, read := len(z[0]), 0.0
-	gram, mean := make([]float64, d*d), make([]float64, d)
-	for _, row := range z {
-		for k, v := range row {
-			mean[k] += v / float64(len(z))
-		}
-	}
-	for _, row := range z {
-		for k, v := range row {
-			for l := range k + 1 {
-				gram[k*d+l] += (v - mean[k]) * (row[l] - mean[l]) / float64(len(z))
-			}
-		}
-	}
-	most := 0.0
-	for k := range d {
-		most = max(most, gram[k*d+k])
-	}
-	for k := range d {
-		gram[k*d+k] += 1e-4*most + 1e-12
-	}
+	form, gram, d, read := run.Model.Closed, covariance(z), len(z[0]), 0.0
 	attack.FactorLower(gram, d)
 	for c, j := range columns {
 		filter := make([]float64, 0, d)
@@ -194,4 +142,70 @@ func (run *Run) Columns(columns []int32) (r Read, err error) {
 	}
 	r.Number, r.All = r.Number/read, r.All/read
 	return r, nil
+}
+
+// received returns the rows of all other members that the attacker gets, each with all numbers of a node, and which of the columns
+// each node has.
+func (run *Run) received(columns []int32) (z [][]float64, has [][]bool, err error) {
+	form := run.Model.Closed
+	if form == nil || form.Spec.Hops == 0 {
+		return nil, nil, ErrNothing
+	}
+	for victim, own := range run.Shards {
+		if victim == run.Attacker || len(own.Boundary[run.Attacker]) == 0 {
+			continue
+		}
+		before, _, err := run.crossing(victim)
+		if err != nil {
+			return nil, nil, err
+		}
+		_, source := graph.Factors(own.Adj.Degrees(), form.Spec.Edges())
+		for i, v := range own.Boundary[run.Attacker] {
+			var row []float64
+			for _, rows := range before {
+				for _, x := range rows.Row(i) {
+					row = append(row, float64(x))
+				}
+			}
+			if source != nil { // only the owner has the degree: it is given
+				floats.Scale(1/source[v], row)
+			}
+			col, _ := attack.NonZeros(own.X, v)
+			one := make([]bool, len(columns))
+			for c, j := range columns {
+				_, one[c] = slices.BinarySearch(col, j)
+			}
+			z, has = append(z, row), append(has, one)
+		}
+	}
+	if len(z) == 0 {
+		return nil, nil, ErrNothing
+	}
+	return z, has, nil
+}
+
+// covariance returns that of the numbers in rows z, with a small ridge; the lower triangle.
+func covariance(z [][]float64) []float64 {
+	d := len(z[0])
+	gram, mean := make([]float64, d*d), make([]float64, d)
+	for _, row := range z {
+		for k, v := range row {
+			mean[k] += v / float64(len(z))
+		}
+	}
+	for _, row := range z {
+		for k, v := range row {
+			for l := range k + 1 {
+				gram[k*d+l] += (v - mean[k]) * (row[l] - mean[l]) / float64(len(z))
+			}
+		}
+	}
+	most := 0.0
+	for k := range d {
+		most = max(most, gram[k*d+k])
+	}
+	for k := range d {
+		gram[k*d+k] += 1e-4*most + 1e-12
+	}
+	return gram
 }
