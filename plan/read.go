@@ -121,18 +121,6 @@ func (r *reader) into(p *Plan, wanted func(Setting) bool) {
 	}
 }
 
-// set returns those settings that wanted accepts and that the text or what was given sets.
-func (r *reader) set(wanted func(Setting) bool) (all []Setting) {
-	for _, s := range settings() {
-		_, given := r.given[s.Name]
-		inText := slices.ContainsFunc(r.pairs, func(pair *ast.MappingValueNode) bool { return pair.Key.String() == s.Name })
-		if wanted(s) && (given || inText) {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
 // decode sets s to the value of a node of the text.
 func (r *reader) decode(p *Plan, s Setting, node ast.Node) error {
 	to := p.value(s).Addr().Interface()
