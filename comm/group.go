@@ -137,6 +137,8 @@ type call struct {
 	parent context.Context
 	ctx    context.Context // ends with the first failure
 	cancel context.CancelFunc
+	frames context.Context // of frames that are being sent: it ends a little later, see finishFrames
+	done   func()          // ends both
 	tasks  sync.WaitGroup
 	moved  atomic.Int64  // when a frame came or went last, nanoseconds after begun
 	limit  time.Duration // of silence
@@ -176,6 +178,7 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 	g.calls++
 	c := &call{Group: g, header: header{op: op, door: door, seq: g.calls}, what: what, begun: time.Now(), parent: ctx, path: 1}
 	c.ctx, c.cancel = context.WithCancel(ctx)
+	c.finishFrames()
 	if g.patience > 0 && g.size > 1 {
 		c.limit = g.patience
 		if g.rank != 0 { // who sums what is short knows who is late: the others leave it time to say so
@@ -186,6 +189,27 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 		c.mu.Unlock()
 	}
 	return c, nil
+}
+
+// finishFrames lets frames end that are being sent when the call fails, unless its caller gave up: half a frame breaks a
+// connection, over which the others are to hear why this member ends the run.
+func (c *call) finishFrames() {
+	frames, stop := context.WithCancel(context.WithoutCancel(c.parent))
+	release := context.AfterFunc(c.ctx, func() {
+		if c.parent.Err() == nil {
+			select {
+			case <-frames.Done():
+			case <-time.After(lastWords):
+			}
+		}
+		stop()
+	})
+	cancel := c.cancel
+	c.frames, c.done = frames, func() {
+		release()
+		stop()
+		cancel()
+	}
 }
 
 // look ends the call if nothing has moved for too long, and looks again later if something has.
@@ -209,7 +233,7 @@ func (c *call) move() { c.moved.Store(int64(time.Since(c.begun))) }
 // end waits for the call's tasks and returns the first cause of its failure.
 func (c *call) end() error {
 	c.tasks.Wait()
-	c.cancel()
+	c.done()
 	if c.watch != nil {
 		c.watch.Stop()
 	}
@@ -336,7 +360,7 @@ const lastWords = 200 * time.Millisecond
 
 // sendFrame sends one frame and counts it.
 func (c *call) sendFrame(to int, step uint8, head, payload []byte) bool {
-	if err := c.t.Send(c.ctx, to, head, payload); err != nil {
+	if err := c.t.Send(c.frames, to, head, payload); err != nil {
 		select { // the peer may have said why it left
 		case <-c.ctx.Done():
 		case <-time.After(lastWords):

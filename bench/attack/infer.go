@@ -31,7 +31,7 @@ training nodes, beside the result of the same attack without the run.`,
 func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	b := inference{root: graphs.Root(f)}
 	data := f.String("data", "cora,citeseer", "data sets, separated by commas")
-	table := f.String("table", "nodes", "nodes, labels, told, sums, hidden, links, planting, columns or plan")
+	table := f.String("table", "nodes", "nodes, labels, told, sums, hidden, links, planting, columns")
 	f.Uint64Var(&b.seed, "seed", 1, "random seed of partition and training")
 	f.IntVar(&b.shadows, "shadows", 8, "models trained to tell members; below 4: none")
 	f.StringVar(&b.methods, "methods", "full-batch,layer-wise", "methods by which links are learned")
@@ -39,7 +39,7 @@ func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.BoolVar(&b.trained, "trained", true, "also nodes of plans that are trained in rounds")
 	f.IntVar(&b.rows, "rows", 100, "hidden rows that are inverted; of links epochs")
 	f.StringVar(&b.settings, "settings", "method=class-means",
-		"of table plan: settings, separated by spaces; of table columns several, by semicolons")
+		"settings of tables plan and columns, by spaces (;)")
 	f.IntVar(&b.sites, "sites", 3, "of table plan: number of sites")
 	f.StringVar(&b.own.plan, "plan", "", "of table plan: plan instead of -data, with -shard")
 	f.StringVar(&b.own.part, "shard", "", "of table plan: this site's part of the graph")
