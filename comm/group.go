@@ -194,6 +194,9 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 // finishFrames lets frames end that are being sent when the call fails, unless its caller gave up: half a frame breaks a
 // connection, over which the others are to hear why this member ends the run.
 func (c *call) finishFrames() {
+	if c.frames, c.done = c.ctx, c.cancel; c.size == 1 {
+		return
+	}
 	frames, stop := context.WithCancel(context.WithoutCancel(c.parent))
 	release := context.AfterFunc(c.ctx, func() {
 		if c.parent.Err() == nil {
