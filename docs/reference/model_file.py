@@ -217,6 +217,8 @@ class Model:
         if e.get("unit_sum"):  # (4)
             size = np.abs(x).sum(axis=1, keepdims=True)
             x = x / np.where(size > 0, size, 1)
+        if e.get("l2_norm"):  # (4)
+            x = unit(x)
         if e["kind"] == "pca":  # (5): rows of unit length
             x = x @ self.t["encoder.proj.weight"]
             x = unit(x)
