@@ -21,7 +21,7 @@ func TestPagesInABrowser(t *testing.T) {
 	b := Start(t)
 	data, dir := sites(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	must(t, "train", "--data", data, "--policy", "by-column", "--budget", "3", "-q", "-o", at("run"))
+	must(t, "train", "--data", data, "--policy", "by-column", "-q", "-o", at("run"))
 	must(t, "compare", "--data", data, "--method", "layer-wise", "--rounds", "5", "--seeds", "2", "-q", "-o", at("compare"))
 	must(t, "predict", "--model", at("run/model.safetensors"), "--data", data, "--out", at("p.csv"), "--report", at("predictions.html"))
 	must(t, "partition", "--data", data, "--policy", "by-column", "--out", at("parts"), "--report", at("partition.html"))
@@ -99,7 +99,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := t.TempDir()
-	must(t, "train", "--data", sites(t), "--budget", "1", "--transport", "memory", "-q", "--out", out)
+	must(t, "train", "--data", sites(t), "--transport", "memory", "-q", "--out", out)
 	if err := schema.Validate(read(filepath.Join(out, "result.json"))); err != nil {
 		t.Error(err)
 	}
