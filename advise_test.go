@@ -21,7 +21,7 @@ func TestAdvice(t *testing.T) {
 	for _, c := range []struct {
 		given string
 		g     *graph.Graph
-		want  string // parts in order; empty: no advice
+		want  string // parts in order (empty = no advice)
 	}{
 		{"method: layer-wise; rounds: 1", classes, half},
 		{"method: layer-wise; rounds: 5000", classes, half + "|" + less},

@@ -92,8 +92,12 @@ func TestPredictWithoutLabels(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%q: %v", settings, err)
 			}
+			most := 1e-4
+			if strings.HasPrefix(settings, "method: layer-wise") {
+				most = 5e-4 // layers see logits of regressions, whose large weights cancel each other
+			}
 			for i, v := range p.Logits.Data {
-				if math.Abs(float64(v-a.Logits.Data[i])) > 5e-4*max(1, math.Abs(float64(v))) {
+				if math.Abs(float64(v-a.Logits.Data[i])) > most*max(1, math.Abs(float64(v))) {
 					t.Fatalf("%q: logit %d is %v, of the peers together %v", settings, i, v, a.Logits.Data[i])
 				}
 			}

@@ -64,7 +64,7 @@ func (g *Guarded) Send(ctx context.Context, to int, head, body []byte) error {
 // lastWords is how many bytes are left for telling another member why this one ends the run. That one passes it on.
 const lastWords = 1 << 10
 
-// take counts n bytes to send, after which so many must be left.
+// take counts n bytes to send, after which the run may still send rest bytes.
 func (g *Guarded) take(n, rest int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -58,7 +58,7 @@ type Tables struct {
 	nodes []nodeTable    // one, or one of each type that this site has
 	edges []edgeTable    // one at most, or one of each relation that this site has
 	of    *typed.Tables  // of several types; nil: there is one table of nodes
-	like  *agreed        // the encoding of a model, by which these tables are read (nil = the sites agree on one)
+	like  *agreed        // the encoding of a model that these tables are read by (nil = the sites agree on one)
 	named map[string]int // nodes of each other site whose names it gets
 }
 
@@ -247,7 +247,7 @@ type reading struct {
 	own   *graph.Graph // without edges yet
 	edges *siteEdges
 	what  *dataset.Reading // of one table of nodes
-	facts *table.Facts     // of several types, but for their edges
+	facts *table.Facts     // of several types, without their edges
 }
 
 // read reads the site's tables.

@@ -137,7 +137,7 @@ type call struct {
 	parent context.Context
 	ctx    context.Context // ends with the first failure
 	cancel context.CancelFunc
-	frames context.Context // of frames that are being sent: it ends a little later, see finishFrames
+	frames context.Context // for sending: it ends a little later than ctx, see finishFrames
 	done   func()          // ends both
 	tasks  sync.WaitGroup
 	moved  atomic.Int64  // when a frame came or went last, nanoseconds after begun
@@ -191,8 +191,8 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 	return c, nil
 }
 
-// finishFrames lets frames end that are being sent when the call fails, unless its caller gave up: half a frame breaks a
-// connection, over which the others are to hear why this member ends the run.
+// finishFrames gives frames that are half sent lastWords to be sent whole when the call fails, unless the caller gave up.
+// Half a frame breaks the connection, and then the other members cannot hear why this one ends the run.
 func (c *call) finishFrames() {
 	if c.frames, c.done = c.ctx, c.cancel; c.size == 1 {
 		return

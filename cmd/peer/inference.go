@@ -92,8 +92,8 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	return q.writeReport(stdout, text, page)
 }
 
-// printScores prints the test figures of predictions that sites made together, and returns that of own nodes with what to
-// note beside it. used is about nodes that the model was trained on.
+// printScores prints the test figures of predictions that sites made together. It returns the figure of own nodes and the
+// notes on it. used is a note on nodes that the model was trained on.
 func printScores(
 	text io.Writer, out *heddle.Inference, alone *graph.Graph, before runNodes, used string,
 ) (score float64, notes []string, err error) {

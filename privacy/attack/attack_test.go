@@ -94,7 +94,7 @@ func TestBagsTogether(t *testing.T) {
 	var all *Bag
 	for d := 3; d <= 8; d++ {
 		one := bagOf(120, d, 4, set)
-		all = all.and(one)
+		all = both(all, one)
 	}
 	if !all.consistent(set) || len(all.Target) != 33 {
 		t.Errorf("%d measurements, must be 33 that the set agrees with", len(all.Target))
@@ -214,4 +214,19 @@ func TestShare(t *testing.T) {
 	if text := Share(bags, 2); !strings.HasPrefix(text, "not measured") {
 		t.Errorf("of three nodes nothing is measured (got %q)", text)
 	}
+}
+
+// both returns the bag of two measurements of one set, with the odds of b; either may be nil.
+func both(b, other *Bag) *Bag {
+	switch {
+	case b == nil:
+		return other
+	case other == nil:
+		return b
+	}
+	all := &Bag{K: b.K, Prior: b.Prior, Target: slices.Concat(b.Target, other.Target)}
+	for j := range b.Prior {
+		all.Atom = append(append(all.Atom, b.atom(int32(j))...), other.atom(int32(j))...)
+	}
+	return all
 }

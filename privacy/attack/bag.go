@@ -38,21 +38,6 @@ func (b *Bag) miss(left []float64, limit float64) (sum float64) {
 
 func (b *Bag) atom(j int32) []float64 { d := len(b.Target); return b.Atom[int(j)*d:][:d] }
 
-// and returns the bag of both measurements of one set, with the odds of b; either may be nil.
-func (b *Bag) and(other *Bag) *Bag {
-	switch {
-	case b == nil:
-		return other
-	case other == nil:
-		return b
-	}
-	both := &Bag{K: b.K, Prior: b.Prior, Target: slices.Concat(b.Target, other.Target)}
-	for j := range b.Prior {
-		both.Atom = append(append(both.Atom, b.atom(int32(j))...), other.atom(int32(j))...)
-	}
-	return both
-}
-
 func sub(x, y []float64) {
 	for i, v := range y {
 		x[i] -= v

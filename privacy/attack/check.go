@@ -210,7 +210,7 @@ func checkClasses(
 	return func(i int, sum *Recovery) error {
 		col, _ := NonZeros(own.X, nodes[i])
 		guess := Guess{}
-		if bag := RowBag([]*View{view}, i, len(col)); bag != nil {
+		if bag := view.Bag(i, len(col)); bag != nil {
 			guess = Evenly(bag.Search(tries, rng.New(p.Seed).Fold(uint64(i))).Set)
 		}
 		sum.Score(own.X, nodes[i], guess)

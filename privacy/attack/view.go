@@ -27,14 +27,6 @@ type View struct {
 	last mat.Dense // of all nodes, in the last round; empty: nothing is left out
 }
 
-// RowBag is the bag of what all views of one row say; nil: nothing.
-func RowBag(views []*View, i, k int) (bag *Bag) {
-	for _, view := range views {
-		bag = bag.and(view.bag(i, k))
-	}
-	return bag
-}
-
 // Sent returns the rows of round r before any hop, of features x.
 func (a *View) Sent(r int, x graph.Features) mat.Dense {
 	z := closed.Times(x, a.Form.Means[r].Value)
@@ -133,8 +125,8 @@ func (a *View) priors(shards []*shard.Shard) {
 	}
 }
 
-// bag returns the problem of finding the k values of node i; nil: its row says nothing.
-func (a *View) bag(i, k int) *Bag {
+// Bag returns the problem of finding the k values of node i; nil: its row says nothing.
+func (a *View) Bag(i, k int) *Bag {
 	f := a.Raw.Cols()
 	b := &Bag{K: k, Prior: make([]float64, f)}
 	for j := range f {

@@ -1,9 +1,10 @@
 // Package closedform trains a model over a partitioned graph without gradients, in a few rounds. In
-// each round the peers sum class means of the features (or, where many nodes are labelled, what the
-// features say of the residuals), every node gets one column a class, boundary rows of so many
-// numbers cross the network once a hop, and a ridge regression on the columns of all rounds so far
-// makes logits of them. These are soft labels, or leave residuals, for the round after. Validation
-// nodes choose penalty, columns and round.
+// each round sums over all peers give a linear map of the features: class means of labels, residuals
+// of the model so far, or directions, which are what neighbours' features explain of the residuals.
+// The map makes a short row for each node, boundary rows are sent once a hop, and a ridge regression
+// on the columns of all rounds so far makes logits. These are soft labels, or leave residuals, for
+// the next round. First rounds without rows choose scaling and target; validation nodes choose
+// penalty, columns and round (docs/explanation/class-means.md).
 //
 // Letters in comments: N nodes, F features, C classes, D columns, R random features.
 package closedform

@@ -56,18 +56,19 @@ func (c Config) First() Config {
 // error.
 func (t *Trainer) choose(ctx context.Context, counts labels.Counts) error {
 	options := t.given.Options(counts.Labelled, float64(t.whole.Nodes))
-	if t.config = options[0]; len(options) > 1 && counts.Validating() > 0 && !t.Leaves {
-		best, margin := math.Inf(-1), 0.0
-		for i, c := range options {
-			one, err := t.first(ctx, i+1, c, counts)
-			if err != nil {
-				return fmt.Errorf("first rounds, option %d: %w", i+1, err)
-			}
-			metric := one.config.Metric
-			t.note(train.Note, "own features, row_norm %s, %s: validation %s %.4f", c.RowNorm, c.Target, metric, one.at.Best)
-			if i == 0 || metric.Gain(one.at.Best, best) > margin {
-				best, margin, t.config = one.at.Best, one.margin, c
-			}
+	if len(options) == 1 || counts.Validating() == 0 || t.Leaves {
+		return t.statistics(ctx) // of the usual one, which is resolved
+	}
+	best, margin := math.Inf(-1), 0.0
+	for i, c := range options {
+		one, err := t.first(ctx, i+1, c, counts)
+		if err != nil {
+			return fmt.Errorf("first rounds, option %d: %w", i+1, err)
+		}
+		metric := one.config.Metric
+		t.note(train.Note, "own features, row_norm %s, %s: validation %s %.4f", c.RowNorm, c.Target, metric, one.at.Best)
+		if i == 0 || metric.Gain(one.at.Best, best) > margin {
+			best, margin, t.config = one.at.Best, one.margin, c
 		}
 	}
 	if err := t.resolve(counts); err != nil {

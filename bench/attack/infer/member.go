@@ -160,7 +160,7 @@ func (run *Run) ratios(ctx context.Context, g *graph.Graph, with, pool []int32, 
 	return score, nil
 }
 
-// shadow returns the margins of a model of one site, for which of some nodes these train and the others test.
+// shadow trains a model of one site on those of the nodes that trains accepts, and returns the margins of all nodes.
 func (run *Run) shadow(ctx context.Context, g *graph.Graph, nodes []int32, trains func(int32) bool) ([]float64, error) {
 	one := *g
 	one.Split = slices.Clone(g.Split)

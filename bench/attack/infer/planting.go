@@ -29,7 +29,7 @@ const (
 	mostHolders  = 0.01
 )
 
-// Plant returns shards of which the attacker's has a planted table: that many of its nodes in each class train, and have the
+// Plant returns shards with a planted table at the attacker: `each` of its nodes in each class train, and have the
 // column next to their own, or only this column. Columns are random rare ones; sums of an earlier run reveal which are rare.
 func Plant(shards []*shard.Shard, attacker, each int, next bool, key rng.Key) (*Planting, error) {
 	own := shards[attacker]
@@ -184,7 +184,7 @@ func (run *Run) received(columns []int32) (z [][]float64, has [][]bool, err erro
 	return z, has, nil
 }
 
-// covariance returns that of the numbers in rows z, with a small ridge; the lower triangle.
+// covariance returns the lower triangle of the covariance of the numbers in rows z, with a small ridge.
 func covariance(z [][]float64) []float64 {
 	d := len(z[0])
 	gram, mean := make([]float64, d*d), make([]float64, d)

@@ -54,7 +54,7 @@ func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, 
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		bag := attack.RowBag([]*attack.View{&a.View}, t.at, t.k)
+		bag := a.Bag(t.at, t.k)
 		if bag == nil { // the row was withheld
 			sum.score(a.Raw, a.Nodes[t.at], attack.Guess{}, false)
 			continue

@@ -25,7 +25,7 @@ func received(a *classAttack) sight {
 		if k == 0 {
 			return nil
 		}
-		bag := attack.RowBag([]*attack.View{&a.View}, i, k)
+		bag := a.Bag(i, k)
 		switch {
 		case bag != nil:
 			return bestLinear(bag)

@@ -19,7 +19,7 @@ import (
 // end of the file is not part of it.
 const PassphraseFile = "HEDDLE_PASSPHRASE_FILE"
 
-// DefaultIdentity is the user's key file (empty = there is no home folder).
+// DefaultIdentity is the user's key file (empty without a home folder).
 func DefaultIdentity() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {

@@ -49,7 +49,7 @@ type oneRun struct {
 	Seed    uint64   `json:"seed"`
 	Split   int      `json:"split"`
 	Test    float64  `json:"test"`
-	Val     *float64 `json:"val"`        // null: there are no validation nodes
+	Val     *float64 `json:"val"`        // null if there are no validation nodes
 	Bytes   int64    `json:"bytes"`      // as in the way
 	Wire    int64    `json:"wire_bytes"` // as the network carried them, where sites trained together
 	Seconds float64  `json:"seconds"`
