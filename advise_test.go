@@ -17,6 +17,8 @@ func TestAdvice(t *testing.T) {
 	for _, k := range classes.Labels.Class {
 		numbers.Labels.Values = append(numbers.Labels.Values, float32(k))
 	}
+	bare := *classes
+	bare.X = graph.Features{}
 	const half, mixes, less = "keeps 20 components, half of the 40 columns", "mixes the features of a node", "with --method class-means it would send up to"
 	for _, c := range []struct {
 		given string
@@ -36,6 +38,9 @@ func TestAdvice(t *testing.T) {
 		{"method: full-batch; model: sage", &numbers, ""},
 		{"method: full-batch; task: links", &numbers, ""},
 		{"", &numbers, ""},
+		{"method: full-batch", &bare, "sums weights for 300 nodes|embedding:16"},
+		{"method: full-batch; encoder: embedding:16", &bare, ""},
+		{"method: full-batch; peers: 1", &bare, ""},
 	} {
 		p := read(t, strings.ReplaceAll(c.given, "; ", "\n"))
 		if p.Peers == Auto {

@@ -449,6 +449,10 @@ func advise(p Plan, own *shard.Shard) (advice []string) {
 		advice = append(advice, fmt.Sprintf("the %d relations of the edges of %s are taken for one: method full-batch with model rgcn tells them apart",
 			own.Typed.Count(), own.Name))
 	}
+	if _, bare := own.X.Numbers(); bare && int64(f) == own.Nodes && own.Parts > 1 && p.Method == plan.FullBatch && p.Encoder.Kind == "raw" && !p.Task.Links() {
+		advice = append(advice, fmt.Sprintf("nodes have no features, so each step sums weights for %d nodes over all sites: "+
+			"with --encoder embedding:16 each site keeps the rows of its nodes", own.Nodes))
+	}
 	if p.Method == plan.LayerWise && !p.Task.Links() {
 		means := plan.Defaults(plan.Plan{Method: plan.ClassMeans})
 		means.SecureSums, means.Inductive = p.SecureSums, p.Inductive
