@@ -127,7 +127,11 @@ func TestRegressionRefuses(t *testing.T) {
 	} {
 		refuse(t, 2, []string{want}, append([]string{"train", "--data", data, "--out", filepath.Join(dir, "run")}, strings.Fields(flags)...)...)
 	}
-	refuse(t, 2, []string{"comparing needs nodes with classes (got a numeric target)"}, "compare", "--data", data, "--peers", "2", "--out", filepath.Join(dir, "compared"))
+	compare := []string{"compare", "--data", data, "--peers", "2", "--seeds", "1", "--transport", "memory", "--out", filepath.Join(dir, "compared")}
+	refuse(t, 2, []string{"comparing needs a metric of which more is better, as r2 or accuracy (got mae)"}, append(compare, "--method", "layer-wise", "--metric", "mae")...)
+	if text := must(t, compare...); !strings.Contains(text, "with a numeric target") || !strings.Contains(text, "test r2") || !strings.Contains(text, "pooled GraphSAGE") {
+		t.Errorf("a comparison of numbers printed\n%s", text)
+	}
 	table := filepath.Join(dir, "odd.csv")
 	f, err := os.Create(table)
 	if err != nil {

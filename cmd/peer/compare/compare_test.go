@@ -112,7 +112,7 @@ func TestFiguresAreThoseOfTheRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if lines, err := csv.NewReader(f).ReadAll(); err != nil || len(lines) != 1+4*2 {
+	if lines, err := csv.NewReader(f).ReadAll(); err != nil || len(lines) != 1+5*2 {
 		t.Errorf("%d lines of CSV must be a head and one for each way and run: %v", len(lines), err)
 	}
 	p, err := heddle.ReadPlan(read(t, filepath.Join(dir, "settings.yaml")), nil, new(comparing))
@@ -275,5 +275,83 @@ func TestBootstrap(t *testing.T) {
 	d := differenceOf("accuracy", []part{a}, []part{b}, rng.New(1))
 	if math.Abs(d.value-mean) > 1e-9 || d.error < 0.75*want || d.error > 1.25*want {
 		t.Errorf("the difference must be %v ± %v (got %+v)", mean, want, d)
+	}
+}
+
+// made is a table of positive columns, the more unequal the larger tails, with a label by rule. Half of the nodes train, a
+// quarter validates.
+func made(n, columns int, tails float64, label func(row []float32) int32) *graph.Graph {
+	g := &graph.Graph{Name: "table", X: graph.Features{Dense: mat.New(n, columns)}, Labels: graph.Labels{Classes: 2, Class: make([]int32, n)},
+		Split: make([]graph.Split, n), Adj: graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}}
+	for i := range n {
+		row := g.X.Dense.Row(i)
+		for j := range row {
+			row[j] = float32(math.Exp(tails * rng.New(uint64(j)).Normal(uint64(i))))
+		}
+		g.Labels.Class[i] = label(row)
+		g.Split[i] = [...]graph.Split{graph.Train, graph.Val, graph.Train, graph.Test}[i%4]
+	}
+	return g
+}
+
+// Features only is linear where that suffices, and finds what no linear model of amounts does.
+func TestOnFeatures(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		tails  float64
+		label  func(row []float32) int32
+		layers int
+		least  float64
+	}{
+		{"interaction", 2, func(row []float32) int32 {
+			if (row[0] > 1) != (row[1] > 1) {
+				return 1
+			}
+			return 0
+		}, 2, 0.93},
+		{"sum", 0.3, func(row []float32) int32 {
+			if row[0]-row[1] > 0 {
+				return 1
+			}
+			return 0
+		}, 1, 0.93},
+	} {
+		g := made(1200, 3, c.tails, c.label)
+		p := heddle.Defaults(heddle.Plan{})
+		p.Transport = "memory"
+		best, _, err := onFeatures(t.Context(), p, g, []*shard.Shard{shard.Whole(g.Numbered())}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if layers := best.Runs[0].Plan.Layers; best.Test < c.least || (layers > 1) != (c.layers > 1) {
+			t.Errorf("%s: accuracy must be at least %v with %d layers (got %v with %d)", c.name, c.least, c.layers, best.Test, layers)
+		}
+	}
+}
+
+// Columns are scaled by training nodes, ranks are the same for a column and its logarithm, and test nodes change nothing.
+func TestStandardised(t *testing.T) {
+	g := made(400, 2, 2, func([]float32) int32 { return 0 })
+	one := standardised(g, true).X.Dense
+	sum, squares, n := 0.0, 0.0, 0.0
+	for i, s := range g.Split {
+		if v := float64(one.At(i, 0)); s == graph.Train {
+			sum, squares, n = sum+v, squares+v*v, n+1
+		}
+		row := g.X.Dense.Row(i)
+		if row[1] = float32(math.Log(float64(row[1]))); s == graph.Test {
+			row[0] *= 1000
+		}
+	}
+	if math.Abs(sum/n) > 1e-5 || math.Abs(squares/(n-1)-1) > 1e-4 {
+		t.Errorf("over training nodes the mean must be 0 and the variance 1 (got %v, %v)", sum/n, squares/n)
+	}
+	other := standardised(g, true).X.Dense
+	for i, s := range g.Split {
+		for j := range one.Cols {
+			if log := j == one.Cols/2; !log && s != graph.Test && one.At(i, j) != other.At(i, j) {
+				t.Fatalf("node %d: column %d must not move with test nodes or a logarithm (%v, %v)", i, j, one.At(i, j), other.At(i, j))
+			}
+		}
 	}
 }

@@ -33,7 +33,7 @@ type results struct {
 
 // wayResult is what one way of training gave.
 type wayResult struct {
-	Way   string   `json:"way"` // alone, features, together or pooled
+	Way   string   `json:"way"` // alone, features, together, pooled or pooled-sage
 	Title string   `json:"title"`
 	Test  spread   `json:"test"`
 	Ahead *gain    `json:"together_ahead_by"` // null: this is together
@@ -79,18 +79,32 @@ type figures struct {
 // add trains in all ways and adds what that gave. text names the run in the display of progress.
 func (r *results) add(ctx context.Context, in input, w *cli.Watch, text string) error {
 	var all []figures
-	for _, one := range waysOf(in.plan, in.graph) {
+	columns, norm := in.graph, "" // that suit a model of features only best, for GraphSAGE, too
+	for _, one := range waysOf(in.plan, in.graph.X.Cols() > 0) {
 		show := w.Part(text + one.title)
 		one.trial.OnEvent = func(e heddle.Event) {
 			if e.Kind != train.Warning || one.key == together { // the same settings get the same warning at every site
 				show(e)
 			}
 		}
-		outcomes, err := heddle.Compare(ctx, in.graph, in.shards, one.trial)
-		if err != nil {
-			return err
+		f := figures{way: one}
+		var err error
+		if one.key == features {
+			if f.outcome, columns, err = onFeatures(ctx, in.plan, in.graph, in.shards, one.trial.OnEvent); err != nil {
+				return err
+			}
+			norm = f.outcome.Runs[0].Plan.RowNorm
+		} else {
+			g := in.graph
+			if one.key == sage && norm != "" {
+				g, one.trial.Plan.RowNorm = columns, norm
+			}
+			outcomes, err := heddle.Compare(ctx, g, in.shards, one.trial)
+			if err != nil {
+				return err
+			}
+			f.outcome = outcomes[0]
 		}
-		f := figures{way: one, outcome: outcomes[0]}
 		for rank, s := range in.shards {
 			f.test = append(f.test, in.part(f, rank, rowsOf(s, graph.Test)))
 			f.val = append(f.val, in.part(f, rank, rowsOf(s, graph.Val)))
@@ -221,7 +235,7 @@ func (one *oneRun) count(f figures, in input) {
 	switch f.key {
 	case features:
 		one.Bytes = rows
-	case pooled:
+	case pooled, sage:
 		one.Bytes = rows + edges
 	case together:
 		one.Bytes, one.Wire = f.outcome.Sent.Total(), f.outcome.Sent.Wire

@@ -8,14 +8,12 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"slices"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/cmd/peer/report"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
@@ -47,8 +45,8 @@ type SiteWay struct {
 // with the run's result o on the site's own labelled test nodes. It is an error if there are none, or if o has no
 // predictions for own nodes, as at a peer that received the model from another.
 func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch) (*Site, error) {
-	if own.Labels.Kind() == target.Numbers {
-		return nil, fmt.Errorf("%s: comparing needs nodes with classes (got a numeric target)", own.Name)
+	if o.Metric.Gain(1, 0) < 0 {
+		return nil, fmt.Errorf("%s: %w", own.Name, lessIsBetter(o.Metric))
 	}
 	if p.Task.Links() {
 		return nil, fmt.Errorf("%s: comparing needs task auto (got links)", own.Name)
@@ -110,14 +108,22 @@ func (s *Site) aheadOf(ctx context.Context, of *SiteWay, plans []heddle.Plan, ow
 	var ahead []difference
 	sum := 0.0
 	for k, p := range plans {
-		ways := waysOf(p, &graph.Graph{X: own.X})
-		one := ways[slices.IndexFunc(ways, func(one way) bool { return one.key == of.Way })]
-		one.trial.Alone, one.trial.OnEvent = true, w.Part(of.title)
-		all, err := heddle.Compare(ctx, nil, []*shard.Shard{own}, one.trial)
+		var outcome heddle.Outcome
+		var err error
+		if of.Way == features {
+			outcome, _, err = onFeatures(ctx, p, own.Alone(), []*shard.Shard{own}, w.Part(of.title))
+		} else {
+			one := waysOf(p, false)[0]
+			one.trial.OnEvent = w.Part(of.title)
+			var all []heddle.Outcome
+			if all, err = heddle.Compare(ctx, nil, []*shard.Shard{own}, one.trial); err == nil {
+				outcome = all[0]
+			}
+		}
 		if err != nil {
 			return gain{}, err
 		}
-		theirs := []part{{Scores: all[0].Runs[0].Own[0].Logits, Labels: joined[k].Labels, Rows: joined[k].Rows}}
+		theirs := []part{{Scores: outcome.Runs[0].Own[0].Logits, Labels: joined[k].Labels, Rows: joined[k].Rows}}
 		key := rng.New(p.Seed).FoldString("compare").FoldString(of.Way)
 		ahead = append(ahead, differenceOf(s.Metric, joined[k:k+1], theirs, key))
 		sum += metricOf(s.Metric, theirs)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/disclosure"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
 )
@@ -16,6 +15,7 @@ const (
 	features = "features"
 	together = "together"
 	pooled   = "pooled"
+	sage     = "pooled-sage"
 )
 
 // way is one way of training.
@@ -25,22 +25,30 @@ type way struct {
 	trial      heddle.Trial
 }
 
-// waysOf returns the ways of training by p on g. All train by the same settings, but for features,
-// which an MLP learns by its defaults.
-func waysOf(p heddle.Plan, g *graph.Graph) []way {
+// waysOf returns the ways of training by p on a graph with features, or without. All train by the same settings, except
+// features (onFeatures) and GraphSAGE on pooled data, which has its defaults.
+func waysOf(p heddle.Plan, hasFeatures bool) []way {
 	one := byOnePeer(p)
 	all := []way{{alone, "each site alone", "nobody else", heddle.Trial{Plan: one, Alone: true}}}
-	if g.X.Cols() > 0 {
-		mlp := heddle.Defaults(heddle.Plan{Method: plan.FullBatch, Model: "mlp"})
-		mlp.Peers, mlp.Seed, mlp.Metric, mlp.Transport = 1, p.Seed, p.Metric, p.Transport
-		all = append(all, way{features, "features only", "who pools them", heddle.Trial{Plan: mlp}})
+	if hasFeatures {
+		all = append(all, way{features, "features only", "who pools them", heddle.Trial{Plan: one}})
 	}
 	all = append(all, way{together, "together", "nobody; rows left", heddle.Trial{Plan: p}},
 		way{pooled, "pooled data", "who pools them", heddle.Trial{Plan: one, Pooled: true}})
+	if p.Method != plan.FullBatch || p.Model != "sage" {
+		all = append(all, way{sage, "pooled GraphSAGE", "who pools them", heddle.Trial{Plan: pooledPlan(p, "sage"), Pooled: true}})
+	}
 	for k := range all {
 		all[k].trial.Name = all[k].title
 	}
 	return all
+}
+
+// pooledPlan returns the defaults of a model that is trained on pooled data, by p's seed and metric.
+func pooledPlan(p heddle.Plan, model string) heddle.Plan {
+	q := heddle.Defaults(heddle.Plan{Method: plan.FullBatch, Model: model})
+	q.Peers, q.Seed, q.Metric, q.Positive, q.Transport, q.Inductive, q.Patience = 1, p.Seed, p.Metric, p.Positive, p.Transport, p.Inductive, patience
+	return q
 }
 
 // byOnePeer returns p for one peer, without what only several need: from one peer nothing leaves,

@@ -133,7 +133,7 @@ func (r *results) page() report.Comparison {
 
 // bar is the mean of n runs with its 95 % interval.
 func (s *spread) bar(name string, n int) report.Bar {
-	b := report.Bar{Name: name, Value: s.Mean, Low: math.NaN(), High: math.NaN()}
+	b := report.Bar{Name: name, Value: max(0, s.Mean), Low: math.NaN(), High: math.NaN()}
 	if s.Deviation != nil {
 		half := student(n) * *s.Deviation / math.Sqrt(float64(n))
 		b.Low, b.High = max(0, s.Mean-half), min(1, s.Mean+half)
