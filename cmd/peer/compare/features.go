@@ -82,22 +82,9 @@ func standardised(g *graph.Graph, ranks bool) *graph.Graph {
 			seen = append(seen, int32(i))
 		}
 	}
-	x, n := g.X.Dense, float64(len(seen))
+	x := g.X.Dense
 	if s := g.X.Sparse; s != nil && s.Cols > narrow {
-		y, squares := *s, make([]float64, s.Cols)
-		for _, i := range seen {
-			col, val := s.Row(int(i))
-			for k, j := range col {
-				squares[j] += float64(val[k]) * float64(val[k])
-			}
-		}
-		y.Val = slices.Clone(s.Val)
-		for k, j := range s.Col {
-			if squares[j] > 0 {
-				y.Val[k] /= float32(math.Sqrt(squares[j] / n))
-			}
-		}
-		one.X = graph.Features{Sparse: &y}
+		one.X = graph.Features{Sparse: unitSquares(s, seen)}
 		return &one
 	} else if s != nil {
 		x = s.Dense()
@@ -124,30 +111,7 @@ func standardised(g *graph.Graph, ranks bool) *graph.Graph {
 			continue
 		}
 		slices.Sort(sorted)
-		above := func(v float64) float64 { // share
-			return 1 - float64(sort.SearchFloat64s(sorted, math.Nextafter(v, math.Inf(1))))/n
-		}
-		add(func(v float64) float64 {
-			return math.Sqrt(3) * (float64(sort.SearchFloat64s(sorted, v))/n - above(v))
-		})
-		var cuts []float64
-		each := max(1, steps/x.Cols)
-		for k := range each {
-			if cut := sorted[(k+1)*len(sorted)/(each+1)]; above(cut) > 0 {
-				cuts = append(cuts, cut)
-			}
-		}
-		cuts = slices.Compact(cuts)
-		for _, cut := range cuts {
-			share := above(cut)
-			scale := 1 / math.Sqrt(share*(1-share)*float64(len(cuts)))
-			add(func(v float64) float64 {
-				if v > cut {
-					return (1 - share) * scale
-				}
-				return -share * scale
-			})
-		}
+		addRanks(add, sorted, max(1, steps/x.Cols))
 	}
 	if len(columns) == 0 {
 		return g
@@ -159,4 +123,51 @@ func standardised(g *graph.Graph, ranks bool) *graph.Graph {
 		}
 	}
 	return &one
+}
+
+// unitSquares returns x with columns divided so that their mean square over the nodes seen is 1.
+func unitSquares(x *mat.Sparse, seen []int32) *mat.Sparse {
+	y, squares := *x, make([]float64, x.Cols)
+	for _, i := range seen {
+		col, val := x.Row(int(i))
+		for k, j := range col {
+			squares[j] += float64(val[k]) * float64(val[k])
+		}
+	}
+	y.Val = slices.Clone(x.Val)
+	for k, j := range x.Col {
+		if squares[j] > 0 {
+			y.Val[k] /= float32(math.Sqrt(squares[j] / float64(len(seen))))
+		}
+	}
+	return &y
+}
+
+// addRanks adds the ranks of a column as a column, and columns that mark values above quantiles, at most `each` of them.
+// sorted has the values of the column at the nodes seen.
+func addRanks(add func(value func(v float64) float64), sorted []float64, each int) {
+	n := float64(len(sorted))
+	above := func(v float64) float64 { // share
+		return 1 - float64(sort.SearchFloat64s(sorted, math.Nextafter(v, math.Inf(1))))/n
+	}
+	add(func(v float64) float64 {
+		return math.Sqrt(3) * (float64(sort.SearchFloat64s(sorted, v))/n - above(v))
+	})
+	var cuts []float64
+	for k := range each {
+		if cut := sorted[(k+1)*len(sorted)/(each+1)]; above(cut) > 0 {
+			cuts = append(cuts, cut)
+		}
+	}
+	cuts = slices.Compact(cuts)
+	for _, cut := range cuts {
+		share := above(cut)
+		scale := 1 / math.Sqrt(share*(1-share)*float64(len(cuts)))
+		add(func(v float64) float64 {
+			if v > cut {
+				return (1 - share) * scale
+			}
+			return -share * scale
+		})
+	}
 }
