@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
@@ -21,7 +22,6 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -104,7 +104,7 @@ func (l *leafSums) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduc
 	return r, err
 }
 
-// Gather implements closedform.Neighbours likewise.
+// Gather implements classmeans.Neighbours likewise.
 func (l *leafSums) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	sums, err := l.Collector.Gather(ctx, id, x)
 	if err != nil {
@@ -257,7 +257,7 @@ func tokenIn(dir string) (t leaf.Token, err error) {
 type attempt struct {
 	Site
 	plan   Plan
-	config closedform.Config
+	config classmeans.Config
 	own    *shard.Shard
 	token  leaf.Token
 
@@ -293,7 +293,7 @@ func (a *attempt) run(ctx context.Context) (*Result, error) {
 		for q := 0; q < agreed.Sites && yield(q); q++ {
 		}
 	})})
-	t, err := closedform.New(a.config, a.own)
+	t, err := classmeans.New(a.config, a.own)
 	if err != nil {
 		return nil, input(err)
 	}

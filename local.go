@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
@@ -23,7 +24,6 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/session"
 )
@@ -208,7 +208,7 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 	for _, one := range links {
 		err = errors.Join(err, one.close())
 	}
-	if _, few := errors.AsType[*closedform.LabelError](err); few {
+	if _, few := errors.AsType[*classmeans.LabelError](err); few {
 		return nil, input(err)
 	}
 	if err != nil {

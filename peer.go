@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/disclosure"
@@ -23,7 +24,6 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/retexo"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
@@ -80,7 +80,7 @@ type trainer struct {
 	hidden   func() mat.Dense                          // the rows that they are made of; empty if nobody asked for them
 	ranks    func() (val, test links.Figures, ok bool) // of links; nil: nodes have labels
 	final    *figures.Exchange                         // nil: of links
-	beyond   func(closedform.Neighbours)               // nil unless leaves have edges
+	beyond   func(classmeans.Neighbours)               // nil unless leaves have edges
 	note     func(Event)
 	settle   func(context.Context, comm.Reducer) (*trainer, error) // by features of all sites; nil: there is nothing to settle
 }
@@ -323,7 +323,7 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	t, err := closedform.New(c, p.shard)
+	t, err := classmeans.New(c, p.shard)
 	if err != nil {
 		return nil, input(err)
 	}
@@ -342,7 +342,7 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric,
 		draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if p.plan.LeafEdges {
-		one.beyond = func(n closedform.Neighbours) { t.Beyond = n }
+		one.beyond = func(n classmeans.Neighbours) { t.Beyond = n }
 	}
 	return one, nil
 }

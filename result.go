@@ -35,7 +35,7 @@ type Result struct {
 
 	Model  *nn.Model
 	Card   modelfile.Card // what the model file says of the run: the same at every peer
-	Config any            // of the trainer: retexo.Config, closedform.Config, fullbatch.Config or minibatch.Config
+	Config any            // of the trainer: retexo.Config, classmeans.Config, fullbatch.Config or minibatch.Config
 	Metric eval.Metric
 	Val    float64 // metric of the validation nodes; NaN: there are none
 	Test   float64 // of the test nodes, in the same way

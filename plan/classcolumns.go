@@ -3,9 +3,9 @@ package plan
 import (
 	"fmt"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/closed"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // mostColumns is how many classes may have columns beside components: each round of class means has regressions of 5·C
@@ -20,7 +20,7 @@ const enoughLabels = 5000
 // classColumns returns the rounds of class means whose logits the layers of p see of t, or why they see none (nil, and empty
 // where p does not ask for any). They are three rounds of soft labels over four hops, which all are run,
 // whatever they validate: docs/adr/0075-trained-layers-see-classes.md.
-func (p Plan) classColumns(t task) (c *closedform.Config, why string) {
+func (p Plan) classColumns(t task) (c *classmeans.Config, why string) {
 	switch {
 	case !p.Encoder.Classes:
 		return nil, ""
@@ -33,9 +33,9 @@ func (p Plan) classColumns(t task) (c *closedform.Config, why string) {
 	case p.Inductive:
 		return nil, "with inductive the graphs of training and of prediction would each need their own"
 	}
-	c = &closedform.Config{Seed: p.Seed, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: p.metric(t), RowNorm: p.rowNorm(t),
+	c = &classmeans.Config{Seed: p.Seed, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: p.metric(t), RowNorm: p.rowNorm(t),
 		Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4, Random: 128, Shrink: 3, MinClass: p.MinClass,
-		Lambdas: closedform.Lambdas(), Exchange: Auto,
+		Lambdas: classmeans.Lambdas(), Exchange: Auto,
 		Sums: p.Sums, Rows: p.coding()}
 	c.ClassWeights, c.Balanced = p.classWeights(t, &faults{})
 	c.Positive = p.positive(t, &faults{})
@@ -50,7 +50,7 @@ func (p Plan) classColumns(t task) (c *closedform.Config, why string) {
 }
 
 // layoutOf returns the layout of c; nil: c is nil.
-func layoutOf(c *closedform.Config) *closed.Layout {
+func layoutOf(c *classmeans.Config) *closed.Layout {
 	if c == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/fullbatch"
@@ -20,7 +21,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/retexo"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -138,7 +138,7 @@ func (p Plan) Sampled(s *shard.Shard) (minibatch.Config, error) { return p.sampl
 
 // ClosedForm returns the configuration of the peer that holds s in rounds of class means, or all
 // faults of p.
-func (p Plan) ClosedForm(s *shard.Shard) (closedform.Config, error) {
+func (p Plan) ClosedForm(s *shard.Shard) (classmeans.Config, error) {
 	return p.closedFormConfig(p.taskOf(s))
 }
 
@@ -168,7 +168,7 @@ func (p Plan) identify(t task) ([32]byte, error) {
 }
 
 // closedFormConfig returns the configuration of rounds of class means for t, or all faults of p.
-func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
+func (p Plan) closedFormConfig(t task) (classmeans.Config, error) {
 	q, errs := p.sound()
 	refuse := func(bad bool, format string, args ...any) {
 		if bad {
@@ -177,12 +177,12 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	}
 	refuse(q.Epsilon == 0 && q.Delta != Defaults(q).Delta, "delta applies only with epsilon (got %g)", q.Delta)
 	refuse(q.Exchange == "cover", "exchange must be halo or auto with method class-means (got cover)")
-	c := closedform.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.rowNorm(t),
-		Hops: q.Hops, Lambdas: closedform.Lambdas()}
+	c := classmeans.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.rowNorm(t),
+		Hops: q.Hops, Lambdas: classmeans.Lambdas()}
 	if t.Numbered {
 		c.Adjacent = min(t.Features, closed.MostAdjacent)
 	}
-	if c.Few = !t.Numbered && t.Features <= closedform.MostFew && q.Leaves == 0 && q.Epsilon == 0; q.RowNorm == Auto {
+	if c.Few = !t.Numbered && t.Features <= classmeans.MostFew && q.Leaves == 0 && q.Epsilon == 0; q.RowNorm == Auto {
 		c.RowNorm = Auto
 	}
 	q.fill(&c)
@@ -194,7 +194,7 @@ func (p Plan) closedFormConfig(t task) (closedform.Config, error) {
 	c.Rows = q.coding()
 	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
-		return closedform.Config{}, err
+		return classmeans.Config{}, err
 	}
 	return c, nil
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
+	"github.com/heddle-gnn/heddle/classmeans"
 )
 
 // Allowed returns an error unless policy allows p.
@@ -32,7 +32,7 @@ func (p Plan) Judged() admission.Plan {
 	switch {
 	case p.Method == ClassMeans:
 		// The plan does not say how many features there are: as many as have the most rounds.
-		j.Rounds = closedform.Config{Features: math.MaxInt, ClassRounds: p.ClassRounds, Hops: p.Hops,
+		j.Rounds = classmeans.Config{Features: math.MaxInt, ClassRounds: p.ClassRounds, Hops: p.Hops,
 			Epsilon: p.Epsilon}.MostRounds()
 		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/admission"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
+	"github.com/heddle-gnn/heddle/classmeans"
 )
 
 // mostCollecting is how many members may collect shares of leaves.
@@ -26,11 +26,11 @@ func (p Plan) Collecting() (n int) {
 
 // fitLeaves makes what is auto in c what leaves can have: random features are too many numbers for a phone, and nobody knows
 // how many nodes there are before the first sum.
-func (p Plan) fitLeaves(c *closedform.Config, errs *faults) {
+func (p Plan) fitLeaves(c *classmeans.Config, errs *faults) {
 	if c.Random < 0 {
 		c.Random = 0
 	}
-	if c.Target == closedform.Auto {
+	if c.Target == classmeans.Auto {
 		c.Target = "labels"
 	}
 	c.LastHop = true

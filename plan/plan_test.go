@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -16,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/retexo"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // sections moves experimental settings of a text to their section.
@@ -68,7 +68,7 @@ func TestTags(t *testing.T) {
 		}
 		if s.to != "" {
 			_, layerwise := fieldOf(reflect.TypeFor[retexo.Config](), s.to)
-			_, closedForm := fieldOf(reflect.TypeFor[closedform.Config](), s.to)
+			_, closedForm := fieldOf(reflect.TypeFor[classmeans.Config](), s.to)
 			_, sampled := fieldOf(reflect.TypeFor[minibatch.Config](), s.to)
 			if _, endToEnd := fieldOf(reflect.TypeFor[fullbatch.Config](), s.to); !layerwise && !endToEnd && !closedForm && !sampled {
 				t.Errorf("%s: no trainer has a field %s", s.Name, s.to)
@@ -443,7 +443,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	})
 	for trainer, fields := range reached {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			closed := strings.HasPrefix(name, ".Spec.Closed.") || strings.HasPrefix(name, ".Spec.Encoder.Classes.") // follows from closedform.Config and the labels
+			closed := strings.HasPrefix(name, ".Spec.Closed.") || strings.HasPrefix(name, ".Spec.Encoder.Classes.") // follows from classmeans.Config and the labels
 			closed = closed || strings.HasPrefix(name, ".Classes.")                                                 // one recipe (classColumns)
 			// of other methods
 			closed = closed || trainer == "minibatch.Config" && (name == ".Exchange" || name == ".Links.Near")

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -53,7 +53,7 @@ func (t *Trainer) learnFrom(all labels.Counts) {
 func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 	enc, x := t.model.Encoder, t.input
 	if c := t.config.Classes; c != nil {
-		within := closedform.Within{Config: *c, Labels: t.labels, Generation: t.generation, OnEvent: t.report}
+		within := classmeans.Within{Config: *c, Labels: t.labels, Generation: t.generation, OnEvent: t.report}
 		if t.classes, err = within.Logits(ctx, enc.Classes, t.whole, t.group, t.reducer); err != nil || t.config.Init != "" {
 			return err // a model to start from keeps its components
 		}

@@ -8,19 +8,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 )
 
 // besideClasses is the config of a model whose layers see columns of classes beside components.
 func besideClasses(t *testing.T, g *graph.Graph, model string) Config {
 	t.Helper()
-	columns := closedform.Config{Seed: 1, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Metric: "accuracy", RowNorm: "none",
+	columns := classmeans.Config{Seed: 1, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Metric: "accuracy", RowNorm: "none",
 		Target: "labels", LeaveOut: "true", ClassRounds: 2, Hops: 2, Random: 4, Shrink: 3, MinClass: 2,
-		Lambdas: closedform.Lambdas(), Exchange: "halo", Sums: "float32"}
+		Lambdas: classmeans.Lambdas(), Exchange: "halo", Sums: "float32"}
 	layout := columns.Layout()
 	c := configOf(t, g, Design{Model: model, Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Heads: 2,
 		Dropout: 0.3, Classes: &layout})

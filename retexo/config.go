@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/shares"
@@ -39,7 +39,7 @@ type Config struct {
 
 	// Classes is a closed form whose logits are columns of what the first layer sees, as Spec.Encoder.Classes has them; nil:
 	// there are none, and WithoutClasses says why where the plan asks for them.
-	Classes        *closedform.Config `json:"classes,omitempty"`
+	Classes        *classmeans.Config `json:"classes,omitempty"`
 	WithoutClasses string             `json:"-"`
 
 	// EnoughLabels is from how many training labels on no weight decays, whatever Optimizer.Decay says; 0: never.

@@ -1,17 +1,17 @@
 package traffic
 
 import (
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/closed"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
 // ClassMeans returns what a run of m by c sends if all rounds are run and that share of all nodes has labels: a list for
 // each option that its first rounds may choose.
-func ClassMeans(c closedform.Config, m Members, labelled float64) (lists []List) {
+func ClassMeans(c classmeans.Config, m Members, labelled float64) (lists []List) {
 	kind, _ := target.Named(c.Task)
 	options := c.Options(labelled, 1)
 	for _, run := range options {
@@ -36,7 +36,7 @@ func ClassMeans(c closedform.Config, m Members, labelled float64) (lists []List)
 var formats = map[int]string{0: "float32", 4: "int4", 8: "int8", 16: "int16", 32: "int32"}
 
 // classRounds adds that many rounds of c.
-func (l *sending) classRounds(c closedform.Config, rounds int) {
+func (l *sending) classRounds(c classmeans.Config, rounds int) {
 	spec := c.Layout()
 	sums := formats[c.SumBits(l.Peers)]
 	features := int64(c.Inputs())
@@ -101,7 +101,7 @@ func (l *sending) classRounds(c closedform.Config, rounds int) {
 }
 
 // finished adds what is counted of the finished model.
-func (l *sending) finished(c closedform.Config, kind target.Kind) {
+func (l *sending) finished(c classmeans.Config, kind target.Kind) {
 	if first, second, sites := c.ShareCounts(); first > 0 { // the first two if as many training nodes are of each class
 		l.moves(int64(first), int64(second), int64(sites), 0)
 	}
@@ -119,7 +119,7 @@ func (l *sending) moves(first, second, sites, likelihoods int64) {
 }
 
 // penalties adds the validation of a round.
-func (l *sending) penalties(c closedform.Config) {
+func (l *sending) penalties(c classmeans.Config) {
 	counts, wide := c.Compared()
 	l.counts("validation counts of each penalty", 1, int64(counts)+1, int64(wide))
 }

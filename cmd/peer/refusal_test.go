@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/ports"
@@ -21,7 +22,6 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // liar is the part of a member in sums and frames, as a false program has it.
@@ -89,7 +89,7 @@ func (f *flock) lie(ctx context.Context, r int, l *liar) error {
 	if err != nil {
 		return err
 	}
-	t, err := closedform.New(c, p.InOrder(own))
+	t, err := classmeans.New(c, p.InOrder(own))
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,13 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/retexo"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 	"github.com/heddle-gnn/heddle/train/session"
 
 	events "github.com/heddle-gnn/heddle/train"
@@ -50,7 +50,7 @@ func Begin(p plan.Plan, own *shard.Shard) (t session.Trainer, model func() (*nn.
 		if err != nil {
 			return nil, nil, err
 		}
-		one, err := closedform.New(c, own)
+		one, err := classmeans.New(c, own)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -4,13 +4,13 @@ import (
 	"math"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // FewColumns reads the columns of a victim's boundary nodes, of few numeric columns, off all numbers that are sent of them: of all
@@ -67,7 +67,7 @@ func (run *Run) Sent(victim int) (n int, err error) {
 func (run *Run) scenes(victim int) (theirs, yours scene, err error) {
 	own, mine := run.Shards[victim], run.Shards[run.Attacker]
 	nodes, read := own.Boundary[run.Attacker], mine.Boundary[victim]
-	if own.X.Dense.Empty() || own.X.Cols() > closedform.MostFew || len(nodes) == 0 || run.Plan.Hops == 0 {
+	if own.X.Dense.Empty() || own.X.Cols() > classmeans.MostFew || len(nodes) == 0 || run.Plan.Hops == 0 {
 		return theirs, yours, ErrNothing
 	}
 	width := run.Model.Encoder.Spec.Out

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
@@ -17,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // command has the flags of peer simulate.
@@ -183,7 +183,7 @@ func (c *command) members() (m members, name string, err error) {
 }
 
 // config returns the configuration of all members: that of one closed form, less what leaves cannot have.
-func (c *command) config(m members) (closedform.Config, error) {
+func (c *command) config(m members) (classmeans.Config, error) {
 	p := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans})
 	p.Seed, p.ClassRounds, p.Hops, p.ClassTarget, p.RandomFeatures = c.seed, c.rounds, c.hops, c.target, 0
 	config, err := p.ClosedForm(m.sites[0])
@@ -195,9 +195,9 @@ func (c *command) config(m members) (closedform.Config, error) {
 }
 
 // pool returns the test accuracy of one peer that has all data.
-func pool(ctx context.Context, c closedform.Config, g *graph.Graph, allRounds bool) (float64, error) {
+func pool(ctx context.Context, c classmeans.Config, g *graph.Graph, allRounds bool) (float64, error) {
 	whole := shard.Whole(g)
-	t, err := closedform.New(c, whole)
+	t, err := classmeans.New(c, whole)
 	if err != nil {
 		return 0, err
 	}

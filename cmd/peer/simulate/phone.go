@@ -5,13 +5,13 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/leaf"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // phone is one leaf. Its trainer runs in a goroutine of its own, which works only while the simulation waits for it.
@@ -26,7 +26,7 @@ type phone struct {
 	known  leaf.Boundary
 	told   int // bytes in which a site describes its nodes that have edges
 
-	trainer *closedform.Trainer
+	trainer *classmeans.Trainer
 	asked   chan request  // what it waits for
 	answer  chan [][]byte // it, of one site or of all
 	ended   chan error
@@ -117,7 +117,7 @@ func newPhone(number int, s *shard.Shard, seed uint64, trace string) *phone {
 // step lets the phone work until it waits for sums, which b are if it did so before, or has ended.
 func (p *phone) step(ctx context.Context, w *world, b [][]byte) error {
 	if p.waits < 0 {
-		trainer, err := closedform.New(w.config, p.shard)
+		trainer, err := classmeans.New(w.config, p.shard)
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (p *phone) step(ctx context.Context, w *world, b [][]byte) error {
 }
 
 // score counts the test nodes of s that the model is right about, and all.
-func score(t *closedform.Trainer, s *shard.Shard) (right, tested int) {
+func score(t *classmeans.Trainer, s *shard.Shard) (right, tested int) {
 	logits := t.Logits()
 	for _, i := range s.NodesIn(graph.Test) {
 		c := s.Labels.Class[i]

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/leaf"
@@ -19,7 +20,6 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // delayed is a transport whose frames arrive as late as the model says: what it sends by netsim, what it receives here.
@@ -76,7 +76,7 @@ func TestTimeOverQUIC(t *testing.T) {
 }
 
 // overQUIC runs the federation of m over QUIC, and returns how long it took once all were connected.
-func overQUIC(t *testing.T, c closedform.Config, m members, link netsim.Model) time.Duration {
+func overQUIC(t *testing.T, c classmeans.Config, m members, link netsim.Model) time.Duration {
 	sites, phones := len(m.sites), len(m.phones)
 	a := leaf.Agreement{Sites: sites, Least: 2, Most: phones}
 	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones}},
@@ -122,7 +122,7 @@ func overQUIC(t *testing.T, c closedform.Config, m members, link netsim.Model) t
 	start := time.Now()
 	var run sync.WaitGroup
 	for r, s := range append(m.sites[:sites:sites], m.phones...) {
-		trainer, err := closedform.New(c, s)
+		trainer, err := classmeans.New(c, s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,11 +9,11 @@ import (
 	"math"
 	"time"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/cmd/peer/cli"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/leaf"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // Time in a simulation is that of events: what nobody does takes none. Only the network and the phones' absence take time;
@@ -56,7 +56,7 @@ type settings struct {
 // world is a running simulation.
 type world struct {
 	settings
-	config closedform.Config
+	config classmeans.Config
 	agreed leaf.Agreement
 	sites  []*site // those that collect shares
 	phones []*phone
@@ -77,7 +77,7 @@ type world struct {
 }
 
 // simulate runs a federation and returns what came of it.
-func simulate(ctx context.Context, c closedform.Config, m members, s settings) (*Outcome, error) {
+func simulate(ctx context.Context, c classmeans.Config, m members, s settings) (*Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := &world{settings: s, config: c, agreed: leaf.Agreement{Run: [8]byte{1}, Sites: len(m.sites), Least: s.least,

@@ -17,13 +17,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // simulated runs peer simulate --json.
@@ -123,7 +123,7 @@ func TestComeAndGo(t *testing.T) {
 }
 
 // real runs the same federation over netsim, in which members wait for their messages, and returns how long it took.
-func real(t *testing.T, c closedform.Config, m members, link netsim.Model) time.Duration {
+func real(t *testing.T, c classmeans.Config, m members, link netsim.Model) time.Duration {
 	sites, phones := len(m.sites), len(m.phones)
 	net := netsim.New(sites+phones, netsim.Config{Links: netsim.Table{All: link}})
 	a := leaf.Agreement{Sites: sites, Least: 2, Most: phones}
@@ -136,7 +136,7 @@ func real(t *testing.T, c closedform.Config, m members, link netsim.Model) time.
 	ready.Add(sites)
 	start := time.Now()
 	for r, s := range append(m.sites[:sites:sites], m.phones...) {
-		trainer, err := closedform.New(c, s)
+		trainer, err := classmeans.New(c, s)
 		if err != nil {
 			t.Fatal(err)
 		}

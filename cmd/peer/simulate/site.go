@@ -5,13 +5,13 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
-	"github.com/heddle-gnn/heddle/retexo/closedform"
 )
 
 // site is a peer that collects shares. It runs as in any federation; what its messages to the other sites take follows
@@ -22,7 +22,7 @@ type site struct {
 	group     *comm.Group
 	intake    *leaf.Intake
 	collector *leaf.Collector
-	trainer   *closedform.Trainer
+	trainer   *classmeans.Trainer
 	numbers   []int // of each sum, over neighbours of a row
 	widths    []int // the latter again; 0: a sum of all
 
@@ -41,10 +41,10 @@ func (s *site) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, 
 	return s.collector.Reduce(ctx, c)
 }
 
-// Boundary implements closedform.Neighbours.
+// Boundary implements classmeans.Neighbours.
 func (s *site) Boundary() leaf.Boundary { return s.collector.Boundary() }
 
-// Gather implements closedform.Neighbours: it notes how many numbers a row has.
+// Gather implements classmeans.Neighbours: it notes how many numbers a row has.
 func (s *site) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	s.numbers, s.widths = append(s.numbers, x.Cols), append(s.widths, x.Cols)
 	return s.collector.Gather(ctx, id, x)
@@ -83,7 +83,7 @@ func (s *site) start(ctx context.Context, w *world, m members, net *netsim.Netwo
 			return leaf.Admission{Cohort: "phones", Nodes: w.phones[binary.LittleEndian.Uint32(number)].shard.IDs}, nil
 		}}
 	var err error
-	if s.trainer, err = closedform.New(w.config, s.shard); err != nil {
+	if s.trainer, err = classmeans.New(w.config, s.shard); err != nil {
 		return err
 	}
 	s.trainer.Leaves, s.trainer.AllRounds = true, s.allRounds

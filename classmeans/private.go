@@ -1,0 +1,46 @@
+package classmeans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/privacy/dp"
+)
+
+// sumNeighbours returns for each own node the sum of its neighbours' class rows in round r, with the noise
+// that keeps edges private. Whatever follows, rows that other peers get among it, is computed from such
+// sums. They are in a checkpoint before anything is computed from them: a round that is done again has
+// the same ones.
+func (t *Trainer) sumNeighbours(ctx context.Context, s *sight, r int) (mat.Dense, error) {
+	spec, logits := t.model.Spec.Closed, s.logits
+	if spec.LeaveOut && !spec.Residual { // columns stay at home: what crosses is made of logits
+		logits = logits.Clone()
+		if _, err := t.takeLead(ctx, r, logits); err != nil {
+			return mat.Dense{}, err
+		}
+	}
+	rows := spec.ClassRows(t.x, logits)
+	t.Edges.Bound(rows)
+	what := fmt.Sprintf("class rows of round %d", r+1)
+	src, err := t.sender.Exact().Halo(ctx, graph.Features{Dense: rows}, false, what)
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	name := fmt.Sprintf("round-%d", r+1)
+	sums, err := t.Edges.Release(name, s.Adj, t.shard.Global[:t.shard.Owned], src.Dense)
+	if long, ok := errors.AsType[*dp.RowError](err); ok {
+		q := 0
+		for t.shard.HaloPtr[q+1] <= long.Row {
+			q++
+		}
+		return mat.Dense{}, &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("%v", err)}
+	}
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	return sums, t.save() // also one that was made before: an earlier save may have failed
+}

@@ -1,0 +1,390 @@
+package classmeans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/linear"
+)
+
+// round runs round r, from 0, and reports whether another one is worth its bytes: the first is, and one
+// whose logits validate better than those before by half a standard error. Logits that validate better
+// by less are kept, too, but end the rounds.
+func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
+	spec := t.model.Spec.Closed
+	own, z, err := t.source(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range t.sights() {
+		if err := t.addColumns(ctx, s, r, own, z); err != nil {
+			return false, err
+		}
+	}
+	y, weight := t.targets()
+	if t.Leaves {
+		err = t.equations(ctx, r, y, weight)
+	} else {
+		err = t.extend(ctx, r, t.added(r), y, weight)
+	}
+	if err != nil {
+		return false, err
+	}
+	found, err := t.solve(ctx, r, y, weight)
+	if err != nil {
+		return false, err
+	}
+	before := t.at
+	better := t.at.Improve(t.config.Metric, r, found.val, found.loss)
+	if measured := found.val == found.val && before.BestRound >= 0; measured {
+		gain := t.config.Metric.Gain(found.val, before.Best)
+		goOn = gain >= found.margin
+		if better = gain > 0; !better { // as good, at the cost of another round
+			t.at = before
+		}
+	} else {
+		goOn = true
+	}
+	if t.at.BestRound == r {
+		t.scales, t.margin = found.scales, found.margin
+	}
+	// What its sums of neighbours tell is spent as the plan says, and rounds Alone lead to those with hops: they are all run.
+	if spec.Own > 0 || r < spec.Alone || t.AllRounds {
+		goOn = true
+	}
+	if better || t.within || spec.Own > 0 || r < spec.Alone {
+		for _, s := range t.sights() {
+			s.logits = t.model.Closed.Heads[r].Logits(withoutConstant(s.columns))
+		}
+	}
+	t.report(train.Event{Kind: train.RoundEnd, Round: r, Metric: string(t.config.Metric), Done: r + 1, Total: spec.Rounds,
+		Loss: math.NaN(), Val: found.val, ValLoss: math.NaN(), Sent: t.sent()})
+	return goOn, nil
+}
+
+// sights returns what there is to see: once, or inductive twice.
+func (t *Trainer) sights() []*sight {
+	return slices.Compact([]*sight{t.full, t.base})
+}
+
+// withoutConstant returns the columns that a head sees.
+func withoutConstant(columns mat.Dense) mat.Dense { return columns.ColRange(1, columns.Cols) }
+
+// source returns the columns of own nodes in round r before any hop, as they are read at home, and as they are aggregated.
+func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err error) {
+	form := t.model.Closed
+	p := form.Spec.Targets(r, t.train, t.others, t.shard.Labels.Rows(t.train), t.base.logits)
+	n := make([]float64, p.Cols)
+	for c := range n {
+		if r == 0 && t.labels.Classes[c] < t.leastClass() {
+			for i := range p.Rows {
+				p.Set(i, c, 0)
+			}
+		}
+	}
+	u, without := mat.Dense{}, false
+	if !form.Spec.DirectionsOnly || r < form.Spec.Alone {
+		if u, without, err = t.classMap(ctx, r, p, n); err != nil {
+			return own, z, err
+		}
+	}
+	if u, err = t.withDirections(ctx, r, u); err != nil {
+		return own, z, err
+	}
+	if !finite(u.Data) {
+		return own, z, errors.New("the class means of all peers together overflow; scale the features")
+	}
+	t.limit(r, u)
+	own = closed.Times(t.x, u)
+	scale, err := t.standardise(ctx, r, u, own)
+	if err != nil {
+		return own, z, err
+	}
+	form.Means[r].Value.CopyFrom(u)
+	if form.Spec.LeaveOut {
+		counts := form.Counts[r].Value
+		copy(counts.Row(1), scale) // those of directions stay behind
+		if form.Spec.Residual {
+			kernels.Scale(t.residualUnit(), counts.Row(1))
+		}
+		for k, v := range n {
+			counts.Set(0, k, float32(v))
+		}
+		if err := t.leaveOwn(ctx, r, own, p, without); err != nil {
+			return own, z, err
+		}
+	}
+	z = form.Spec.Coarsen(r, t.x, own)
+	return own, z, nil
+}
+
+// classMap returns the map of round r from the class sums of all peers over this one's targets p, and sets n to how many nodes
+// are of each class, or its share of the labels. without says that this peer's part is not in them.
+func (t *Trainer) classMap(ctx context.Context, r int, p mat.Dense, n []float64) (u mat.Dense, without bool, err error) {
+	sums, rows, without, err := t.classSums(ctx, r, p)
+	if err != nil {
+		return u, without, err
+	}
+	if t.model.Closed.Spec.Residual {
+		u = t.means.ResidualMap(sums)
+		kernels.Scale(t.residualUnit(), u.Data)
+		for k := range n {
+			n[k] = float64(t.shares()[k])
+		}
+		return u, without, nil
+	}
+	for k, v := range rows {
+		n[k] = float64(v) / unit
+	}
+	return t.means.Map(sums, n), without, nil
+}
+
+// leaveOwn takes the own part of each node out of its columns z of round r, given the targets p. without says that this
+// peer's part is not in the means.
+func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without bool) error {
+	form := t.model.Closed
+	form.SetLead(r, 0) // that of an attempt before
+	if !without {
+		form.LeaveOwn(r, t.x, z, p)
+	}
+	if !form.Spec.TrainLead || r == 0 || form.Spec.DirectionsOnly && r >= form.Spec.Alone {
+		return nil
+	}
+	lead, err := t.takeLead(ctx, r, z)
+	form.SetLead(r, lead)
+	return err
+}
+
+// takeLead takes out of the own class of training nodes in z, of round r, what it leads by more than the classes of
+// validation nodes do.
+func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, error) {
+	c := &comm.Contribution{ID: t.id("leads", r, 0)}
+	for _, nodes := range [][]int32{t.train, t.shard.NodesIn(graph.Val)} {
+		sums, counts := closed.Leads(z.ColRange(0, t.model.Spec.Closed.Width(t.config.Classes)), t.shard.Labels.Class, nodes)
+		c.Update, c.Counts = append(c.Update, sums...), append(c.Counts, counts...)
+	}
+	if !t.Leaves {
+		c.UpdateLimit, c.CountLimit = within("the sum of the leads of a class", 2*mostCrossing*t.rest.Rows), atMost("the number of nodes of a class", t.rest.Rows)
+	}
+	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+		return 0, err
+	}
+	lead := closed.TrainLead(c.Update, c.Counts)
+	for _, i := range t.train {
+		z.Row(int(i))[t.shard.Labels.Class[i]] -= lead
+	}
+	return lead, nil
+}
+
+// classSums returns the sums of the features of all peers over the columns of this one's targets p in round r, and over how
+// many rows they go, in units; nil where residuals are the target. without says that this peer's part is not in them.
+func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.Dense, counts []int64, without bool, err error) {
+	residual := t.model.Closed.Spec.Residual
+	sums = t.means.Sums(p)
+	own, rows, most := sums.Clone(), t.classRows(r), 1.0
+	if residual {
+		most = closed.MaxResidual
+	}
+	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Columns: sums.Cols,
+		Bits: t.config.MeansBits(t.shard.Parts, t.labels.Labelled)}
+	if !t.Leaves {
+		c.UpdateLimit = t.rest.SumsLimit(t.means, rows, sums.Cols, most)
+	}
+	if !residual {
+		c.Counts = make([]int64, p.Cols)
+		for i := range p.Rows {
+			for k, v := range p.Row(i) {
+				c.Counts[k] += int64(math.RoundToEven(float64(v) * unit))
+			}
+		}
+	}
+	before := slices.Clone(c.Counts)
+	if c.Counts != nil {
+		c.CountLimit = atMost("the number of nodes of a class", t.rest.Rows*unit)
+	}
+	said, err := t.reducer.Reduce(ctx, c)
+	if err != nil || t.Leaves {
+		return sums, c.Counts, said.Without, err
+	}
+	if err := t.rest.CheckSums(t.means, sums, own, rows, most, said.Error); err != nil {
+		return sums, nil, false, err
+	}
+	if c.Counts != nil {
+		err = t.checkClassCounts(r, c.Counts, before)
+	}
+	return sums, c.Counts, false, err
+}
+
+// unit is that of soft counts, which are summed as whole numbers.
+const unit = 1 << 20
+
+// standardise divides the columns of u, and those of z = x·u, by the deviations of z over all nodes
+// that training sees. It returns the factors.
+func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]float32, error) {
+	sums := make([]float64, 2*u.Cols)
+	for _, i := range t.present() {
+		for k, v := range z.Row(int(i)) {
+			sums[k] += float64(v)
+			sums[u.Cols+k] += float64(v) * float64(v)
+		}
+	}
+	c := &comm.Contribution{ID: t.id("deviations", r, 0), UpdateLimit: t.deviationLimit(u)}
+	if t.Leaves { // other nodes than those of the statistics
+		c.Counts = []int64{int64(len(t.present()))}
+	}
+	for _, v := range sums {
+		c.Update = append(c.Update, float32(v))
+	}
+	own := slices.Clone(c.Update)
+	said, err := t.reducer.Reduce(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.checkDeviations(c.Update, own, said.Error); err != nil {
+		return nil, err
+	}
+	nodes := t.nodes
+	if t.Leaves {
+		nodes = max(float64(c.Counts[0]), 1)
+	}
+	scale, squares := make([]float32, u.Cols), make([]float64, u.Cols)
+	for k := range scale {
+		mean, square := float64(c.Update[k])/nodes, float64(c.Update[u.Cols+k])/nodes
+		if v := square - mean*mean; v > 0 {
+			scale[k], squares[k] = float32(1/math.Sqrt(v)), square/v
+		}
+	}
+	t.allow(r, squares)
+	for _, x := range []mat.Dense{u, z} {
+		for i := range x.Rows {
+			for k, f := range scale {
+				x.Set(i, k, f*x.At(i, k))
+			}
+		}
+	}
+	return scale, nil
+}
+
+// addColumns adds to s the columns of round r, of which own are those before any hop, and z what is aggregated of them.
+func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, own, z mat.Dense) (err error) {
+	spec := t.model.Spec.Closed
+	parts := []graph.Features{{Dense: s.columns}}
+	add := func(x mat.Dense) { parts = append(parts, graph.Features{Dense: x}) }
+	if r > 0 {
+		x := spec.Before(s.logits)
+		for k := range spec.LogitHopsOf(r) {
+			if x, err = t.hop(ctx, s, x, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
+				return err
+			}
+			add(x)
+		}
+	}
+	hops := spec.HopsOf(r)
+	for k := range hops + 1 {
+		kept := own
+		if k > 0 {
+			if z, err = t.hop(ctx, s, z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
+				return err
+			}
+			kept = z
+		}
+		if spec.AllHops || k == hops {
+			add(kept)
+		}
+	}
+	if r == 0 && spec.Degree {
+		add(closed.DegreeColumn(s.Degree[:t.shard.Owned]))
+	}
+	if r == 0 && t.model.Closed.Own != nil {
+		add(t.model.Closed.OwnColumns(t.x))
+	}
+	if spec.Sums(r) {
+		sums, err := t.sumNeighbours(ctx, s, r)
+		if err != nil {
+			return err
+		}
+		add(spec.SumColumns(sums, s.logits))
+	}
+	s.columns = graph.Columns(parts).Dense
+	return nil
+}
+
+// hop returns the aggregate of x over the edges that s sees.
+func (t *Trainer) hop(ctx context.Context, s *sight, x mat.Dense, what string) (mat.Dense, error) {
+	if s.hop == nil {
+		if err := t.agreeHop(ctx, s); err != nil {
+			return mat.Dense{}, err
+		}
+	}
+	z, err := s.hop.Aggregate(ctx, x, what)
+	if err == nil && t.Beyond != nil {
+		err = t.beyond(ctx, s, x, z, what)
+	}
+	return z, err
+}
+
+// agreeHop agrees with every peer on what crosses in each hop of s: rows, or sums where the hops of the rounds that any
+// run has repay asking for them. A run that is resumed agrees on the same.
+func (t *Trainer) agreeHop(ctx context.Context, s *sight) (err error) {
+	spec, each := t.model.Spec.Closed, 0 // bytes of a row in those hops
+	for r := spec.Alone; r < min(spec.Rounds, spec.Alone+2); r++ {
+		each += spec.LogitHopsOf(r) * t.sender.RowLen(spec.Width(t.config.Classes))
+		each += spec.Hops * t.sender.RowLen(spec.MapWidth(r, t.config.Classes))
+	}
+	crossing := train.Crossing{Most: mostCrossing}
+	if t.config.Exchange != "halo" {
+		crossing.Worth = func(fewer, bytes int) bool { return fewer*each > bytes }
+	}
+	s.hop, err = t.sender.NewHop(ctx, s.GraphView, spec.Edges(), "covers of rows", crossing)
+	return err
+}
+
+// added returns how many columns round r adds to the normal equations, the constant among them.
+func (t *Trainer) added(r int) int {
+	n := t.model.Spec.Closed.Columns(r, t.config.Classes)
+	if r == 0 {
+		n++
+	}
+	return n
+}
+
+// trainingRows returns the rows of own training nodes as they count in a regression after round r, with their labels and
+// weights.
+func (t *Trainer) trainingRows(r int, columns, y mat.Dense, weight []float32) (z, labels mat.Dense, of []float32) {
+	for _, i := range t.train {
+		of = append(of, weight[i])
+	}
+	z = columns.Select(t.train)
+	t.bounded(r, z)
+	return z, y.Select(t.train), of
+}
+
+// extend adds the last so many columns, those of round r, to the normal equations.
+func (t *Trainer) extend(ctx context.Context, r, added int, y mat.Dense, weight []float32) error {
+	z, labels, of := t.trainingRows(r, t.base.columns, y, weight)
+	own, k := linear.Part(z, added, labels, of), t.joint()
+	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: slices.Clone(own),
+		UpdateLimit: linear.PartLimit(added, t.squares(r, k.RestWeight), k.Rest)}
+	said, err := t.reducer.Reduce(ctx, c)
+	if err != nil {
+		return err
+	}
+	if t.own, err = t.own.Extend(own, added, y.Cols); err != nil {
+		return err
+	}
+	if t.normal, err = t.normal.Extend(c.Update, added, t.config.Classes); err != nil {
+		return err
+	}
+	t.parts = append(t.parts, c.Update...)
+	k.Apart = largest(said.Error)
+	return t.checkEquations(ctx, r, t.normal, t.own, k)
+}

@@ -1,0 +1,65 @@
+package classmeans
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/labels"
+)
+
+// Within is a closed form as a part of another run: its logits are columns of what trained layers see.
+type Within struct {
+	Config     Config
+	Labels     labels.Counts // of all peers
+	Generation uint64        // of the run: a part of the name of each of its sums
+	OnEvent    func(train.Event)
+}
+
+// Logits runs all rounds of w, whatever they validate, for the peer that holds s, and returns the logits of own nodes, [Owned ×
+// C]. The parameters of form, which is of w's layout, become those of the rounds. It writes no checkpoint and looks at no test
+// node: a run that is resumed has the logits in its own checkpoint, or begins anew and finds the same. Where most classes have
+// too few training nodes for a mean, form and logits become zeros, and a warning says so.
+func (w Within) Logits(ctx context.Context, form *closed.Form, s *shard.Shard, g *comm.Group, r comm.Reducer) (mat.Dense, error) {
+	none := mat.New(s.Owned, w.Config.Classes)
+	t, err := New(w.Config, s)
+	if err != nil {
+		return none, err
+	}
+	defer func() {
+		if t.model != nil {
+			for i, p := range form.Params() {
+				p.Value.CopyFrom(t.model.Closed.Params()[i].Value)
+			}
+		}
+	}()
+	t.OnEvent = func(e train.Event) {
+		if e.Kind == train.Warning || e.Kind == train.Note {
+			w.OnEvent(e)
+		}
+	}
+	t.group, t.reducer, t.generation, t.within = g, r, w.Generation, true
+	if err = t.resolve(w.Labels); err == nil {
+		err = t.smallClasses()
+	}
+	if err != nil {
+		w.OnEvent(train.Event{Kind: train.Warning, Text: fmt.Sprintf("the layers see no columns of classes: %v", err)})
+		return none, nil
+	}
+	if err := t.statistics(ctx); err != nil {
+		return none, err
+	}
+	for k := range t.model.Spec.Closed.Rounds {
+		if err := ctx.Err(); err != nil {
+			return none, err
+		}
+		if _, err := t.round(ctx, k); err != nil {
+			return none, fmt.Errorf("round %d of class means: %w", k+1, err)
+		}
+	}
+	return t.full.logits, nil
+}
