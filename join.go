@@ -20,8 +20,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // Join takes part, as one of p's members, in a run on several machines, and returns when the model
@@ -200,9 +200,9 @@ func (a *seat) peer(p Plan, state string) *peer {
 
 // attend takes part in sessions until what make makes is done. final is told when it is, and others may still need this
 // peer.
-func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*session.Member) (session.Trainer, error), final func(session.Trainer, session.Usage) error) (session.Trainer, session.Usage, error) {
+func (a *seat) attend(ctx context.Context, store *checkpoint.Store, make func(*session.Session) (session.Trainer, error), final func(session.Trainer, session.Usage) error) (session.Trainer, session.Usage, error) {
 	p := a.plan
-	m := &session.Member{Reducer: secureSums(p, a.hello.Plan, idsOf(p), a.Identity), Rank: a.rank, Names: p.Names(), Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
+	m := &session.Session{Reducer: secureSums(p, a.hello.Plan, idsOf(p), a.Identity), Rank: a.rank, Names: p.Names(), Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute),
 		Wait: a.Wait, Rejoin: a.Rejoin, More: a.more,
 		Checkpoints: store, New: make, Event: a.keeper.Event, Final: final,
 		Fatal: func(err error) bool { return errors.Is(err, p2p.ErrRevoked) }}

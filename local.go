@@ -24,8 +24,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // Train partitions g by p's policy and trains over its parts, with a peer for each part in this
@@ -192,7 +192,7 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 			if err != nil {
 				return err
 			}
-			m := &session.Member{Reducer: secureSums(p, greeting.Plan, ids, peers[r]), Rank: r, Names: make([]string, size), Wait: time.Minute, Checkpoints: one.store, New: one.trainer, Event: func(Event) {},
+			m := &session.Session{Reducer: secureSums(p, greeting.Plan, ids, peers[r]), Rank: r, Names: make([]string, size), Wait: time.Minute, Checkpoints: one.store, New: one.trainer, Event: func(Event) {},
 				Meet: func(context.Context) (*session.Connection, error) { return connection, nil }}
 			if r == 0 {
 				m.Event = l.OnEvent

@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/train/session"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 // TestOwnPredictions: what the sites predict for their own nodes at the end of a run comes to the test accuracy that the run
@@ -44,7 +44,7 @@ func TestOwnPredictions(t *testing.T) {
 		}
 		dir := j.sites[1].State
 		one := &peer{plan: results[1].Plan, shard: shards[1], store: &checkpoint.Store{Dir: dir}}
-		trainer, err := one.trainer(&session.Member{Event: func(Event) {}})
+		trainer, err := one.trainer(&session.Session{Event: func(Event) {}})
 		if err != nil {
 			t.Fatal(err)
 		}

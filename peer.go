@@ -25,11 +25,11 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/retexo"
 	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/links"
-	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // link is one peer's way to the others. Its owner closes the group before the link.
@@ -133,7 +133,7 @@ func (t *trainer) sent() comm.Counts {
 
 // trainer makes the trainer of p's plan, for m. If the features of all sites decide on the norm, it has that of the last
 // session until it runs.
-func (p *peer) trainer(m *session.Member) (session.Trainer, error) {
+func (p *peer) trainer(m *session.Session) (session.Trainer, error) {
 	if p.init != nil && p.plan.RowNorm == plan.Auto {
 		p.plan.RowNorm = p.init.rowNorm()
 	}
@@ -211,7 +211,7 @@ func agreedNorm(ctx context.Context, r comm.Reducer, s *shard.Shard) (string, er
 }
 
 // method makes the trainer of p's method, for m.
-func (p *peer) method(m *session.Member) (*trainer, error) {
+func (p *peer) method(m *session.Session) (*trainer, error) {
 	of := p.endToEnd
 	switch {
 	case p.plan.Method == plan.ClassMeans:
@@ -254,7 +254,7 @@ func (p *peer) begun(newModel func() (*nn.Model, error)) (*nn.Model, error) {
 }
 
 // endToEnd trains all layers at once.
-func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
+func (p *peer) endToEnd(m *session.Session) (*trainer, error) {
 	c, err := p.plan.EndToEnd(p.shard)
 	if err != nil {
 		return nil, input(err)
@@ -277,7 +277,7 @@ func (p *peer) endToEnd(m *session.Member) (*trainer, error) {
 }
 
 // sampled trains all layers at once by sampled mini-batches.
-func (p *peer) sampled(m *session.Member) (*trainer, error) {
+func (p *peer) sampled(m *session.Session) (*trainer, error) {
 	c, err := p.plan.Sampled(p.shard)
 	if err != nil {
 		return nil, input(err)
@@ -300,7 +300,7 @@ func (p *peer) sampled(m *session.Member) (*trainer, error) {
 }
 
 // linkwise trains a model of links layer by layer.
-func (p *peer) linkwise(m *session.Member) (*trainer, error) {
+func (p *peer) linkwise(m *session.Session) (*trainer, error) {
 	c, err := p.plan.Linkwise(p.shard)
 	if err != nil {
 		return nil, input(err)
@@ -318,7 +318,7 @@ func (p *peer) linkwise(m *session.Member) (*trainer, error) {
 }
 
 // closedForm trains in rounds of class means.
-func (p *peer) closedForm(m *session.Member) (*trainer, error) {
+func (p *peer) closedForm(m *session.Session) (*trainer, error) {
 	c, err := p.plan.ClosedForm(p.shard)
 	if err != nil {
 		return nil, input(err)
@@ -348,7 +348,7 @@ func (p *peer) closedForm(m *session.Member) (*trainer, error) {
 }
 
 // layerwise trains layer by layer.
-func (p *peer) layerwise(m *session.Member) (*trainer, error) {
+func (p *peer) layerwise(m *session.Session) (*trainer, error) {
 	c, err := p.plan.Layerwise(p.shard)
 	if err != nil {
 		return nil, input(err)

@@ -14,13 +14,13 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/disclosure"
-	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -94,7 +94,7 @@ func (k *gatekeeper) counting(p Plan, own *shard.Shard) func() {
 
 // gatekeeper enforces a site's rules during a run, and writes its audit log.
 type gatekeeper struct {
-	*gate.Keeper
+	*session.Keeper
 	gate   Gate
 	roster admission.Roster // where there is a policy
 }
@@ -106,7 +106,7 @@ func (s Site) admit(p Plan, now time.Time, sends func() (*disclosure.Disclosure,
 	if g.Roster == "" && (g.Policy != "" || g.Approval != "") || g.Roster != "" && (g.Policy == "" || g.Approval == "") {
 		return nil, input(errors.New("roster, policy and approval go together: give all three, or none"))
 	}
-	k := &gatekeeper{gate: g, Keeper: gate.New(s.OnEvent)}
+	k := &gatekeeper{gate: g, Keeper: session.NewKeeper(s.OnEvent)}
 	if g.Audit != "" {
 		if k.Log, err = admission.OpenLog(g.Audit); err != nil {
 			return nil, input(err)

@@ -43,7 +43,7 @@ func (t *Trainer) participant() recovery.Participant {
 }
 
 // Resume takes up a final model that the checkpoints have, and reports whether there is one;
-// session.Member asks for it.
+// session.Session asks for it.
 func (t *Trainer) Resume() (done bool, err error) {
 	p := t.participant()
 	c, err := p.Newest()

@@ -177,7 +177,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 // Result returns what Run measured so far.
 func (t *Trainer) Result() train.Result { return t.result }
 
-// Done reports whether the model is final; session.Member asks for it.
+// Done reports whether the model is final; session.Session asks for it.
 func (t *Trainer) Done() bool { return t.done }
 
 // Model returns the model of the best round so far; nil: there is none.

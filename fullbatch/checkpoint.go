@@ -152,9 +152,9 @@ func (t *Trainer) learnUnits(all labels.Counts) {
 	}
 }
 
-// Generation returns the highest generation that this worker had a part in; session.Member asks for it.
+// Generation returns the highest generation that this worker had a part in; session.Session asks for it.
 
-// Resume takes up a final model that the checkpoints have, and reports whether there is one; session.Member asks for it.
+// Resume takes up a final model that the checkpoints have, and reports whether there is one; session.Session asks for it.
 func (t *Trainer) Resume() (done bool, err error) {
 	p := t.participant()
 	c, err := p.Newest()

@@ -389,7 +389,7 @@ func (t *Trainer) report(e train.Event) {
 	}
 }
 
-// Done reports whether the model is final; session.Member asks for it. What Run returned then concerns the other workers
+// Done reports whether the model is final; session.Session asks for it. What Run returned then concerns the other workers
 // only: one of them may need what this one holds.
 func (t *Trainer) Done() bool { return t.done }
 

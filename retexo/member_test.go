@@ -18,8 +18,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // meetings is where the members of a run meet, in place of sockets: a session begins when all are there.
@@ -101,9 +101,9 @@ func TestMembersSurviveKills(t *testing.T) {
 			}
 			trainers, errs := make([]*Trainer, 3), make([]error, 3)
 			run := func(ctx context.Context, r int) error {
-				m := &session.Member{Rank: r, Names: []string{"a", "b", "c"},
+				m := &session.Session{Rank: r, Names: []string{"a", "b", "c"},
 					Progress: time.Minute, Wait: 10 * time.Minute, Rejoin: 10 * time.Minute, Checkpoints: &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, Event: func(train.Event) {}, Final: func(session.Trainer, session.Usage) error { return nil }}
-				m.New = func(m *session.Member) (session.Trainer, error) {
+				m.New = func(m *session.Session) (session.Trainer, error) {
 					tr := trainersOf(t, c, shards)[r]
 					tr.Checkpoints, tr.OnEvent = &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, m.Note
 					return tr, nil
@@ -171,8 +171,8 @@ func TestUsageSurvivesRestarts(t *testing.T) {
 		dir := filepath.Join(memoryDir(t), "0")
 		run := func(ctx context.Context, at func(train.Event)) (session.Usage, error) {
 			place := &meetings{size: 1, waiting: map[int]chan *session.Connection{}, see: func(int) {}}
-			m := &session.Member{Names: []string{"a"}, Wait: time.Minute, Checkpoints: &checkpoint.Store{Dir: dir}, Event: at}
-			m.New = func(m *session.Member) (session.Trainer, error) {
+			m := &session.Session{Names: []string{"a"}, Wait: time.Minute, Checkpoints: &checkpoint.Store{Dir: dir}, Event: at}
+			m.New = func(m *session.Session) (session.Trainer, error) {
 				tr := trainersOf(t, c, shards)[0]
 				tr.Checkpoints, tr.OnEvent = m.Checkpoints, m.Note
 				return tr, nil

@@ -137,7 +137,7 @@ func (t *Trainer) finish(ctx context.Context) error {
 	return t.save()
 }
 
-// Resume takes up a final model that the checkpoints have, and reports whether there is one; session.Member asks for it.
+// Resume takes up a final model that the checkpoints have, and reports whether there is one; session.Session asks for it.
 func (t *Trainer) Resume() (done bool, err error) {
 	c, err := t.participant().Newest()
 	if c == nil || err != nil || !t.participant().Shape.Final(c.At) {
@@ -151,7 +151,7 @@ func (t *Trainer) Resume() (done bool, err error) {
 	return t.done, nil
 }
 
-// Done reports whether the model is final; session.Member asks for it. What Run returned then concerns the other peers
+// Done reports whether the model is final; session.Session asks for it. What Run returned then concerns the other peers
 // only: the last of them may need what this one holds.
 func (t *Trainer) Done() bool { return t.done }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/retexo"
-	"github.com/heddle-gnn/heddle/train/session"
+	"github.com/heddle-gnn/heddle/session"
 
 	events "github.com/heddle-gnn/heddle/train"
 )
@@ -26,7 +26,7 @@ func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, erro
 	}
 	var model func() (*nn.Model, error)
 	m := Member(0, 1, netsim.New(1, netsim.Config{}).Transport(0))
-	m.New = func(*session.Member) (t session.Trainer, err error) {
+	m.New = func(*session.Session) (t session.Trainer, err error) {
 		t, model, err = Begin(p, site)
 		return t, err
 	}
@@ -37,9 +37,9 @@ func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, erro
 }
 
 // Member returns a member of so many that are all in this process, without its trainer.
-func Member(rank, size int, over comm.Transport) *session.Member {
+func Member(rank, size int, over comm.Transport) *session.Session {
 	connection := &session.Connection{Transport: over, Wire: func() int64 { return 0 }}
-	return &session.Member{Rank: rank, Names: make([]string, size), Wait: time.Minute, Event: func(events.Event) {},
+	return &session.Session{Rank: rank, Names: make([]string, size), Wait: time.Minute, Event: func(events.Event) {},
 		Meet: func(context.Context) (*session.Connection, error) { return connection, nil }}
 }
 

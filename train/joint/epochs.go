@@ -221,7 +221,7 @@ func (r *Epochs) Finish(ctx context.Context) error {
 	return r.Save()
 }
 
-// Resume takes up a final model that the checkpoints have, and reports whether there is one; session.Member asks for it.
+// Resume takes up a final model that the checkpoints have, and reports whether there is one; session.Session asks for it.
 func (r *Epochs) Resume() (done bool, err error) {
 	p := r.participant()
 	c, err := p.Newest()
@@ -296,7 +296,7 @@ func (r *Epochs) Alike(digests [][]byte) error {
 	return nil
 }
 
-// Done reports whether the model is final; session.Member asks for it. What a trainer's Run returned then concerns the
+// Done reports whether the model is final; session.Session asks for it. What a trainer's Run returned then concerns the
 // other peers only: one of them may need what this one holds.
 func (r *Epochs) Done() bool { return r.done }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/attack"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
 	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // Run is a run of all peers in this process, of which one member recorded what it received.
@@ -118,7 +118,7 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 			return run.sums(rank, r), err
 		}
 	}
-	m.New = func(*session.Member) (_ session.Trainer, err error) {
+	m.New = func(*session.Session) (_ session.Trainer, err error) {
 		var begun session.Trainer
 		begun, model, err = run.begin(own)
 		if err == nil {

@@ -1,5 +1,6 @@
-// Package session is one peer's part in a run over as many connections to the others as it takes: it meets them, waits for
-// failed ones, and ends the run so that no two peers have different models.
+// Package session is one member's place in a run, over as many connections to the others as it takes: it meets them, waits
+// for failed ones, and ends the run so that no two peers have different models. It also enforces the site's policy and
+// writes its audit log.
 package session
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Trainer is one peer's training, which a Member runs.
+// Trainer is one peer's training, which a Session runs.
 type Trainer interface {
 	Resume() (done bool, err error) // takes up a final model from checkpoints
 	Run(ctx context.Context, g *comm.Group, r comm.Reducer) error
@@ -38,8 +39,8 @@ type Usage struct {
 	Wire     int64 // bytes sent as the network carried them
 }
 
-// Member is one peer's part in a run, over as many sessions as it takes. The caller provides the connections.
-type Member struct {
+// Session is one member's place in a run, over as many connections as it takes. The caller provides the connections.
+type Session struct {
 	Rank  int
 	Names []string // of all members, by rank
 
@@ -50,7 +51,7 @@ type Member struct {
 
 	Checkpoints *checkpoint.Store // of the trainers; nil: there are none, and a failure ends the run
 
-	New   func(*Member) (Trainer, error)                 // trainers tell Note their events
+	New   func(*Session) (Trainer, error)                // trainers tell Note their events
 	Meet  func(ctx context.Context) (*Connection, error) // all members
 	Fatal func(error) bool                               // no further session helps; may be nil
 	Final func(Trainer, Usage) error                     // the model is final, and others may still need this peer; may be nil
@@ -64,7 +65,7 @@ type Member struct {
 	done    bool
 	told    bool  // Final has been called
 	fault   error // of Final
-	session *Connection
+	at      *Connection
 	usage   Usage
 	count   func()    // brings usage up to now
 	moved   time.Time // when the last round was done
@@ -77,94 +78,94 @@ const leaveTime = 3 * time.Second
 // Run trains until the model is final and all members have it. Where a peer fails, and there are checkpoints, this one
 // meets the others in another session; without one round in all the time that a failed peer is waited for, it gives up,
 // or ends with the model that it has. What one member refuses ends the run of all.
-func (m *Member) Run(ctx context.Context) (Trainer, Usage, error) {
-	m.moved = time.Now()
-	err := m.readUsage()
+func (s *Session) Run(ctx context.Context) (Trainer, Usage, error) {
+	s.moved = time.Now()
+	err := s.readUsage()
 	if err != nil {
-		return nil, m.usage, err
+		return nil, s.usage, err
 	}
-	if m.trainer, err = m.New(m); err != nil {
-		return nil, m.usage, err
+	if s.trainer, err = s.New(s); err != nil {
+		return nil, s.usage, err
 	}
-	if m.done, err = m.trainer.Resume(); err != nil {
-		return nil, m.usage, err
+	if s.done, err = s.trainer.Resume(); err != nil {
+		return nil, s.usage, err
 	}
-	wait := m.Wait
-	if m.done { // others may wait for this peer, or are still without a model
-		b, err := m.Checkpoints.Note(writtenNote)
-		switch wait = m.Rejoin; {
+	wait := s.Wait
+	if s.done { // others may wait for this peer, or are still without a model
+		b, err := s.Checkpoints.Note(writtenNote)
+		switch wait = s.Rejoin; {
 		case err != nil:
-			return nil, m.usage, err
-		case m.More && string(b) == writtenByAll:
-			return m.trainer, m.usage, m.final()
+			return nil, s.usage, err
+		case s.More && string(b) == writtenByAll:
+			return s.trainer, s.usage, s.final()
 		case len(b) > 0:
 			wait = leaveTime
 		}
 	}
 	for {
-		met, err := m.meet(ctx, wait)
-		if err != nil && (met || !m.done) {
-			if wait, err = m.patience(ctx, err); err == nil {
+		met, err := s.meet(ctx, wait)
+		if err != nil && (met || !s.done) {
+			if wait, err = s.patience(ctx, err); err == nil {
 				continue
 			}
 		}
-		if !m.done {
-			return nil, m.usage, err
+		if !s.done {
+			return nil, s.usage, err
 		}
-		if fault := m.final(); !errors.Is(err, comm.ErrRefused) { // the others may have left
-			return m.trainer, m.usage, fault
+		if fault := s.final(); !errors.Is(err, comm.ErrRefused) { // the others may have left
+			return s.trainer, s.usage, fault
 		}
-		return nil, m.usage, err
+		return nil, s.usage, err
 	}
 }
 
 // final tells once that the model is.
-func (m *Member) final() error {
-	if !m.told && m.Final != nil {
-		m.told = true
-		m.fault = m.Final(m.trainer, m.usage)
+func (s *Session) final() error {
+	if !s.told && s.Final != nil {
+		s.told = true
+		s.fault = s.Final(s.trainer, s.usage)
 	}
-	return m.fault
+	return s.fault
 }
 
 // recoverable reports whether another session may follow one that ended with err.
-func (m *Member) recoverable(err error) bool {
-	if m.Fatal != nil && m.Fatal(err) || errors.Is(err, comm.ErrRefused) { // it would come again
+func (s *Session) recoverable(err error) bool {
+	if s.Fatal != nil && s.Fatal(err) || errors.Is(err, comm.ErrRefused) { // it would come again
 		return false
 	}
 	var failed *comm.PeerError
-	return m.Checkpoints != nil && errors.As(err, &failed)
+	return s.Checkpoints != nil && errors.As(err, &failed)
 }
 
 // patience returns how long the next session is waited for after err, or why there is none: the first cause.
-func (m *Member) patience(ctx context.Context, err error) (time.Duration, error) {
-	if ctx.Err() != nil || m.Rejoin == 0 || m.lost == nil && !m.recoverable(err) {
-		return 0, m.naming(err)
+func (s *Session) patience(ctx context.Context, err error) (time.Duration, error) {
+	if ctx.Err() != nil || s.Rejoin == 0 || s.lost == nil && !s.recoverable(err) {
+		return 0, s.naming(err)
 	}
-	if !m.recoverable(err) {
+	if !s.recoverable(err) {
 		if errors.Is(err, comm.ErrRefused) || !errors.Is(err, context.DeadlineExceeded) {
-			return 0, m.naming(err)
+			return 0, s.naming(err)
 		}
-		m.note(train.Warning, "%v", err)
-		return 0, fmt.Errorf("%w, and it did not come back within %v", m.lost, m.Rejoin)
+		s.note(train.Warning, "%v", err)
+		return 0, fmt.Errorf("%w, and it did not come back within %v", s.lost, s.Rejoin)
 	}
-	if m.lost == nil {
-		m.lost = m.naming(err)
+	if s.lost == nil {
+		s.lost = s.naming(err)
 	}
-	wait := m.Rejoin - time.Since(m.moved)
+	wait := s.Rejoin - time.Since(s.moved)
 	if wait <= 0 {
-		return 0, fmt.Errorf("no round was done for %v: %w", m.Rejoin, m.lost)
+		return 0, fmt.Errorf("no round was done for %v: %w", s.Rejoin, s.lost)
 	}
-	m.note(train.Warning, "a peer failed; waiting for it, for at most %s: %v", wait.Round(time.Second), m.naming(err))
+	s.note(train.Warning, "a peer failed; waiting for it, for at most %s: %v", wait.Round(time.Second), s.naming(err))
 	failed := -1 // named now: Meet names it only after a while
 	if at, ok := errors.AsType[*comm.PeerError](err); ok {
 		failed = at.Rank
 	}
 	text := "waiting for a peer that failed"
-	if failed >= 0 && failed < len(m.Names) {
-		text = fmt.Sprintf("waiting for %s, which failed", m.Names[failed])
+	if failed >= 0 && failed < len(s.Names) {
+		text = fmt.Sprintf("waiting for %s, which failed", s.Names[failed])
 	}
-	m.Event(train.Event{Kind: train.Connection, Peer: failed, Text: text})
+	s.Event(train.Event{Kind: train.Connection, Peer: failed, Text: text})
 	select { // whoever is to blame has a moment to notice, and a fault that comes at once does not spin
 	case <-time.After(min(time.Second, wait)):
 	case <-ctx.Done():
@@ -173,100 +174,100 @@ func (m *Member) patience(ctx context.Context, err error) (time.Duration, error)
 }
 
 // naming adds the name of the member at fault, which trainers know by its rank only.
-func (m *Member) naming(err error) error {
+func (s *Session) naming(err error) error {
 	var at *comm.PeerError
-	if errors.As(err, &at) && at.Name == "" && at.Rank >= 0 && at.Rank < len(m.Names) {
-		at.Name = m.Names[at.Rank]
+	if errors.As(err, &at) && at.Name == "" && at.Rank >= 0 && at.Rank < len(s.Names) {
+		at.Name = s.Names[at.Rank]
 		if by := comm.FoundBy(err); by >= 0 && by != at.Rank && at.Name != "" {
-			m.note(train.Warning, "%s found what ends the run", m.Names[by])
+			s.note(train.Warning, "%s found what ends the run", s.Names[by])
 		}
 	}
 	return err
 }
 
-func (m *Member) note(kind train.Kind, format string, args ...any) {
-	m.Event(train.Event{Kind: kind, Text: fmt.Sprintf(format, args...)})
+func (s *Session) note(kind train.Kind, format string, args ...any) {
+	s.Event(train.Event{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
 // meet meets the other members and trains until the model is final, and the others have it, or one of them fails. met
 // reports whether a session began.
-func (m *Member) meet(ctx context.Context, wait time.Duration) (met bool, err error) {
+func (s *Session) meet(ctx context.Context, wait time.Duration) (met bool, err error) {
 	meeting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	m.note(train.Trace, "meeting the other peers")
-	s, err := m.Meet(meeting)
+	s.note(train.Trace, "meeting the other peers")
+	at, err := s.Meet(meeting)
 	if err != nil {
 		return false, err
 	}
-	m.note(train.Trace, "session begun")
-	t := m.trainer
-	if m.session != nil || m.done { // every session begins from checkpoints, and a final model stays
-		if t, err = m.New(m); err != nil {
+	s.note(train.Trace, "session begun")
+	t := s.trainer
+	if s.at != nil || s.done { // every session begins from checkpoints, and a final model stays
+		if t, err = s.New(s); err != nil {
 			return true, err
 		}
 	}
-	m.session = s
-	g := comm.NewGroup(s.Transport, m.Rank, len(m.Names))
-	g.LimitSilence(m.Progress)
+	s.at = at
+	g := comm.NewGroup(at.Transport, s.Rank, len(s.Names))
+	g.LimitSilence(s.Progress)
 	begun := time.Now()
-	counted := m.usage
-	m.count = func() {
+	counted := s.usage
+	s.count = func() {
 		u, took := counted, time.Since(begun)
 		trips, waited := g.Waits()
 		sent := g.Bytes()
-		u.Seconds, u.Trips, u.Waited, u.Wire = u.Seconds+took.Seconds(), u.Trips+trips, u.Waited+waited, u.Wire+s.Wire()
+		u.Seconds, u.Trips, u.Waited, u.Wire = u.Seconds+took.Seconds(), u.Trips+trips, u.Waited+waited, u.Wire+at.Wire()
 		u.Sent, u.Messages = u.Sent.Plus(sent), u.Messages+g.Messages()
-		m.usage = u
+		s.usage = u
 	}
 	defer func() {
-		m.keepUsage()
+		s.keepUsage()
 		g.Close()
 	}()
-	return true, g.Refuse(ctx, m.train(ctx, g, t))
+	return true, g.Refuse(ctx, s.train(ctx, g, t))
 }
 
 // train trains in a session until the model is final, and the others have it.
-func (m *Member) train(ctx context.Context, g *comm.Group, t Trainer) (err error) {
+func (s *Session) train(ctx context.Context, g *comm.Group, t Trainer) (err error) {
 	r := comm.Reducer(g)
-	if m.Reducer != nil {
-		if r, err = m.Reducer(ctx, g); err != nil {
+	if s.Reducer != nil {
+		if r, err = s.Reducer(ctx, g); err != nil {
 			return err
 		}
 	}
 	err = t.Run(ctx, g, r)
-	if t.Done() || !m.done {
-		m.trainer, m.done = t, t.Done()
+	if t.Done() || !s.done {
+		s.trainer, s.done = t, t.Done()
 	}
-	if err != nil || m.Final == nil {
+	if err != nil || s.Final == nil {
 		return err
 	}
-	m.keepUsage()
-	if err := errors.Join(m.final(), m.keepWritten("here")); err != nil {
+	s.keepUsage()
+	if err := errors.Join(s.final(), s.keepWritten("here")); err != nil {
 		return err
 	}
 	if err := g.Barrier(ctx); err != nil { // each has told that its model is final
 		return err
 	}
-	return m.keepWritten(writtenByAll)
+	return s.keepWritten(writtenByAll)
 }
 
 // keepWritten keeps where the model is written and measured.
-func (m *Member) keepWritten(where string) error {
-	if m.Checkpoints == nil {
+func (s *Session) keepWritten(where string) error {
+	if s.Checkpoints == nil {
 		return nil
 	}
-	return m.Checkpoints.KeepNote(writtenNote, []byte(where))
+	return s.Checkpoints.KeepNote(writtenNote, []byte(where))
 }
 
 // Note is told every event of the trainers, and passes it on.
-func (m *Member) Note(e train.Event) {
+func (s *Session) Note(e train.Event) {
 	switch e.Kind {
 	case train.RoundEnd:
-		m.moved, m.lost = time.Now(), nil
+		s.moved, s.lost = time.Now(), nil
 	case train.Saved:
-		m.keepUsage()
+		s.keepUsage()
 	}
-	m.Event(e)
+	s.Event(e)
 }
 
 // Names of notes next to checkpoints, about the usage of a run, and where the model is written and measured.
@@ -277,35 +278,35 @@ const (
 )
 
 // readUsage begins with what this peer used before its process was restarted.
-func (m *Member) readUsage() error {
-	if m.Checkpoints == nil {
+func (s *Session) readUsage() error {
+	if s.Checkpoints == nil {
 		return nil
 	}
-	b, err := m.Checkpoints.Note(usageNote)
+	b, err := s.Checkpoints.Note(usageNote)
 	if b == nil || err != nil {
 		return err
 	}
-	if err := json.Unmarshal(b, &m.usage); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(m.Checkpoints.Dir, usageNote), err)
+	if err := json.Unmarshal(b, &s.usage); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(s.Checkpoints.Dir, usageNote), err)
 	}
 	return nil
 }
 
 // keepUsage brings usage up to now, and keeps it beside the checkpoints. What other peers need after Final was called is
 // not counted.
-func (m *Member) keepUsage() {
-	if m.told {
+func (s *Session) keepUsage() {
+	if s.told {
 		return
 	}
-	m.count()
-	if m.Checkpoints == nil {
+	s.count()
+	if s.Checkpoints == nil {
 		return
 	}
-	b, err := json.Marshal(m.usage)
+	b, err := json.Marshal(s.usage)
 	if err == nil {
-		err = m.Checkpoints.KeepNote(usageNote, b)
+		err = s.Checkpoints.KeepNote(usageNote, b)
 	}
 	if err != nil {
-		m.note(train.Warning, "after a restart, bytes and seconds up to now will be missing: %v", err)
+		s.note(train.Warning, "after a restart, bytes and seconds up to now will be missing: %v", err)
 	}
 }

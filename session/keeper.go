@@ -1,5 +1,4 @@
-// Package gate enforces a site's policy during a run and writes its audit log.
-package gate
+package session
 
 import (
 	"errors"
@@ -35,8 +34,8 @@ type Keeper struct {
 	onEvent func(train.Event)
 }
 
-// New returns a keeper without policy and log, which passes events on; onEvent may be nil.
-func New(onEvent func(train.Event)) *Keeper {
+// NewKeeper returns a keeper without policy and log, which passes events on; onEvent may be nil.
+func NewKeeper(onEvent func(train.Event)) *Keeper {
 	return &Keeper{Stop: func() {}, written: time.Now(), onEvent: onEvent}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/session"
 )
 
 // waits is a trainer that has one step, for which it needs all others.
@@ -32,9 +32,9 @@ func TestSilentMember(t *testing.T) {
 		defer silent.Close()
 		var waited []string
 		meetings := 0
-		m := &session.Member{Names: []string{"a", "b"}, Wait: time.Minute, Progress: 5 * time.Minute, Rejoin: time.Hour,
+		m := &session.Session{Names: []string{"a", "b"}, Wait: time.Minute, Progress: 5 * time.Minute, Rejoin: time.Hour,
 			Checkpoints: &checkpoint.Store{Dir: t.TempDir()},
-			New:         func(*session.Member) (session.Trainer, error) { return waits{}, nil },
+			New:         func(*session.Session) (session.Trainer, error) { return waits{}, nil },
 			Event: func(e train.Event) {
 				if e.Kind == train.Connection && e.Peer == 1 && e.Members == nil {
 					waited = append(waited, e.Text)
@@ -96,10 +96,10 @@ func TestWhoHasTheModel(t *testing.T) {
 				}
 			}
 			var waits []time.Duration
-			m := &session.Member{Names: []string{"a", "b"}, Wait: time.Minute, Rejoin: time.Hour, More: test.more,
+			m := &session.Session{Names: []string{"a", "b"}, Wait: time.Minute, Rejoin: time.Hour, More: test.more,
 				Checkpoints: store, Event: func(train.Event) {},
 				Final: func(session.Trainer, session.Usage) error { final++; return nil }}
-			m.New = func(*session.Member) (session.Trainer, error) {
+			m.New = func(*session.Session) (session.Trainer, error) {
 				e := ends{}
 				if k := len(waits) - 1; k >= 0 && k < len(test.sessions) {
 					e.err = test.sessions[k]
