@@ -127,7 +127,7 @@ func TestLattice(t *testing.T) {
 	}
 }
 
-// nested reports whether imp lies inside p's own directory, as cmd/peer/report does in cmd/peer.
+// nested reports whether imp lies inside p's own directory, as mobile/bind does in mobile.
 func nested(p, imp string) bool { return p != module && strings.HasPrefix(imp, p+"/") }
 
 func TestBans(t *testing.T) {
@@ -158,7 +158,7 @@ func TestLibraryIsFreeOfTheNetwork(t *testing.T) {
 	for _, target := range targets {
 		for _, p := range list(t, target) {
 			at := short(p.ImportPath)
-			if anyMatches([]string{"p2p/...", "cmd/...", "mobile/...", "examples/...", "bench/...", "."}, at) {
+			if anyMatches([]string{"p2p/...", "cmd/...", "internal/cli/...", "mobile/...", "examples/...", "bench/...", "."}, at) {
 				continue
 			}
 			for _, dep := range p.Deps {
@@ -178,7 +178,7 @@ func TestPhonesLinkLittle(t *testing.T) {
 				continue
 			}
 			for _, dep := range p.Deps {
-				if anyMatches([]string{module + "/graph/dataset/...", module + "/graph/ingest/...", module + "/align/...", module + "/cmd/...", "github.com/parquet-go/...",
+				if anyMatches([]string{module + "/graph/dataset/...", module + "/graph/ingest/...", module + "/align/...", module + "/internal/cli/...", "github.com/parquet-go/...",
 					module + "/internal/svg", "github.com/spf13/...", "html/template", "text/template", "testing"}, dep) {
 					t.Errorf("%s: mobile depends on %s", target, dep)
 				}

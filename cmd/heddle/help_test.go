@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/internal/cli"
+)
+
+// TestHelpIsShort: help is a phrase of at most 60 characters, not counting the choices of a
+// setting.
+func TestHelpIsShort(t *testing.T) {
+	t.Parallel()
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			text := f.Usage
+			if cli.IsSetting(f) {
+				text, _, _ = strings.Cut(text, ":")
+			}
+			if n := len([]rune(text)); n > 60 || strings.HasSuffix(text, ".") {
+				t.Errorf("%s --%s: help must be a phrase of at most 60 characters (got %d: %q)", c.CommandPath(), f.Name, n, text)
+			}
+		})
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	root, _ := program.Root(nil)
+	visit(root)
+}
+
+// TestHelpFits: help is at most 80 columns wide, but for the default path of a key, and examples stay commands.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	config, err := os.UserConfigDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		help := must(t, append(strings.Fields(c.CommandPath())[1:], "--help")...)
+		for line := range strings.SplitSeq(help, "\n") {
+			if n := len([]rune(line)); n > 80 && !strings.Contains(line, config) {
+				t.Errorf("%s --help: a line of %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+		plain := func(text string) string {
+			return strings.Join(strings.Fields(strings.ReplaceAll(text, "\\\n", "")), " ")
+		}
+		if !strings.Contains(plain(help), plain(c.Example)) {
+			t.Errorf("%s --help has other examples:\n%s", c.CommandPath(), help)
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	root, _ := program.Root(nil)
+	root.InitDefaultCompletionCmd()
+	visit(root)
+	if help := must(t, "import", "--help"); !strings.Contains(help, "\\\n    --label-column outcome ") {
+		t.Errorf("a flag and its value are on one line:\n%s", help)
+	}
+}
+
+// TestHelpShowsEveryFlag: no section of settings is left out.
+func TestHelpShowsEveryFlag(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"train", "tune", "join", "plan", "partition"} {
+		root, _ := program.Root(nil)
+		c, _, err := root.Find([]string{command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		help := must(t, command, "--help")
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if shown := strings.Contains(help, " --"+f.Name+" "); shown == f.Hidden {
+				t.Errorf("peer %s --help: --%s is shown: %t", command, f.Name, shown)
+			}
+		})
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/heddle-gnn/heddle/checkpoint"
+)
+
+// TestMistyped: what is nearly a command or a flag is suggested, and nothing for what is like none.
+func TestMistyped(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"trian":               "did you mean train?",
+		"comapre --data x":    "did you mean compare?",
+		"roster shwo":         "did you mean show?",
+		"train --peeers 3":    "did you mean --peers?",
+		"train --hiden 3":     "did you mean --hidden?",
+		"join --receivelimit": "did you mean --receive-limit?",
+		"status 127.0.0.1:80": `peer status takes flags only (got "127.0.0.1:80"); usage: peer status [--http ADDRESS]`,
+		"frobnicate":          "",
+		// Settings of privacy that are no more: whoever asks for one must not be led to another one.
+		"train --label-epsilon 4": "",
+		"train --clip-means":      "",
+		"train --least-in-sum 3":  "",
+		"train --zzz":             "",
+	} {
+		exit, _, stderr := call(t.Context(), strings.Fields(args)...)
+		if exit != 2 || !strings.Contains(stderr, want) || want == "" && strings.Contains(stderr, "did you mean") {
+			t.Errorf("%s: exit %d, %q, must be %q", args, exit, stderr, want)
+		}
+	}
+}
+
+// TestManual: every command has a manual page, and --version and completion are listed.
+func TestManual(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "man")
+	must(t, "man", dir)
+	page := contents(t, filepath.Join(dir, "peer-compare.1"))
+	for _, want := range []string{".TH", "--seeds", "peer compare"} {
+		if !bytes.Contains(page, []byte(want)) {
+			t.Errorf("the page of peer compare has no %q", want)
+		}
+	}
+	if join := contents(t, filepath.Join(dir, "peer-join.1")); !bytes.Contains(join, []byte(`~/.config/heddle/identity.key`)) {
+		t.Error("the default of --identity must be below ~/.config, not this machine's directory")
+	}
+	root, _ := program.Root(nil)
+	for _, c := range root.Commands() {
+		if _, err := os.Stat(filepath.Join(dir, "peer-"+c.Name()+".1")); err != nil && c.Name() != "help" {
+			t.Error(err)
+		}
+	}
+	help := must(t, "--help")
+	if !strings.Contains(help, "completion ") || !strings.Contains(help, "--version") {
+		t.Errorf("help lists no completion or version:\n%s", help)
+	}
+	if text := must(t, "--version"); !strings.HasPrefix(text, "peer version ") {
+		t.Errorf("%q", text)
+	}
+	if text := must(t, "completion", "bash"); !strings.Contains(text, "__peer_debug") {
+		t.Errorf("%.100q", text)
+	}
+	for _, args := range [][]string{{"completion", "foo"}, {"completion", "bash", "foo"}} {
+		if exit, _, stderr := call(t.Context(), args...); exit != 2 || !strings.Contains(stderr, "foo") {
+			t.Errorf("%v: exit %d: %s", args, exit, stderr)
+		}
+	}
+}
+
+// TestSignals: a signal ends a run with 128 and its number, after a checkpoint from which it continues to the model of an
+// undisturbed run; a run that was not disturbed ends with 0.
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	data, dir := sites(t), t.TempDir()
+	args := []string{"train", "--data", data, "--transport", "memory", "--peers", "3", "-q", "--method", "layer-wise", "--encoder", "pca:16", "--hidden", "16",
+		"--rounds", "300", "--checkpoint-every", "25"}
+	whole := filepath.Join(dir, "whole")
+	if err := process(t, append(args[:len(args):len(args)], "-o", whole)...).Run(); err != nil {
+		t.Fatal(err)
+	}
+	for signal, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130} {
+		out := filepath.Join(dir, signal.String())
+		c := process(t, append(args[:len(args):len(args)], "-o", out)...)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if held, _ := checkpoint.Find(filepath.Join(out, "checkpoints")); len(held) == 3 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if err := c.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		c.Wait()
+		if got := c.ProcessState.ExitCode(); got != want {
+			t.Errorf("%v: exit %d, must be %d", signal, got, want)
+		}
+		must(t, "train", "--config", filepath.Join(out, "checkpoints", "run.yaml"), "--resume", "-q")
+		if !bytes.Equal(contents(t, filepath.Join(out, "model.safetensors")), contents(t, filepath.Join(whole, "model.safetensors"))) {
+			t.Errorf("%v: the run ends with another model", signal)
+		}
+	}
+}

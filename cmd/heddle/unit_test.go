@@ -1,0 +1,36 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestServiceUnit: the command of the systemd unit is one that this program takes, and the unit takes its exit codes as
+// they are meant.
+func TestServiceUnit(t *testing.T) {
+	t.Parallel()
+	of := map[string]string{}
+	for line := range strings.Lines(string(contents(t, "../../packaging/systemd/heddle-peer.service"))) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(name, "#") {
+			of[name] = value
+		}
+	}
+	if of["SuccessExitStatus"] != "143" || of["RestartPreventExitStatus"] != "2" || of["Restart"] != "on-failure" {
+		t.Errorf("exit codes: %v", of)
+	}
+	words := strings.Fields(of["ExecStart"])
+	if len(words) < 2 || words[0] != "/usr/local/bin/peer" {
+		t.Fatalf("ExecStart: %q", words)
+	}
+	root, _ := program.Root(nil)
+	c, args, err := root.Find(words[1:])
+	if err == nil {
+		err = c.ParseFlags(args)
+	}
+	if err == nil {
+		err = c.ValidateRequiredFlags()
+	}
+	if err != nil || c.Name() != "join" || c.Flags().NArg() > 0 {
+		t.Errorf("%q: %v", words, err)
+	}
+}

@@ -1,0 +1,48 @@
+package compare
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+func newDemo() *cobra.Command {
+	var c comparing
+	var seed uint64
+	var graph string
+	one := &cobra.Command{
+		Use:   "demo",
+		Short: "Compare four sites of a built-in graph",
+		Long: `Train over the four sites of a built-in graph, each with its own peer over QUIC on this machine, and compare what they
+reach together with what each site reaches alone, with the features alone and with pooled data, as peer compare does
+on your data. Each run draws the graph anew.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if graph != "" {
+				return cli.Invalid(dataset.Write(graph, dataset.Sites(dataset.SitesConfig{}, rng.New(seed))))
+			}
+			w, err := c.view.Start(cmd)
+			if err != nil {
+				return err
+			}
+			defer w.End()
+			p := heddle.Defaults(heddle.Plan{})
+			p.Seed = seed
+			if err := checkMode(p, c.Seeds); err != nil {
+				return err
+			}
+			return c.compare(cmd.Context(), builtIn(p), w, c.view.Text(cmd), fmt.Sprintf("peer demo --seed %d --seeds %d", seed, c.Seeds))
+		},
+	}
+	one.Flags().Uint64Var(&seed, "seed", 1, "random seed of graph and training, of the first run")
+	one.Flags().StringVar(&graph, "graph", "", "directory for the graph as a data set; nothing is run")
+	bindRuns(one.Flags(), &c.Seeds, 3)
+	one.Flags().StringVarP(&c.Out, "out", "o", filepath.Join("runs", "demo"), "directory to write to")
+	c.view.Bind(one.Flags())
+	return one
+}

@@ -1,0 +1,189 @@
+package federation
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+)
+
+// checking has the flags by which a plan is checked for a site, and what is read by them.
+type checking struct {
+	plan, policy, shard, trusted, model string
+
+	read  heddle.Plan
+	text  []byte            // of the plan, or of plan and model
+	asked *asked            // nil: the plan is to train
+	rules *admission.Policy // nil: none was given
+	rank  int               // of the shard
+}
+
+func (k *checking) bind(f *pflag.FlagSet, plan string) {
+	f.StringVar(&k.plan, "plan", "", plan)
+	f.StringVar(&k.policy, "policy", "", "policy of this site")
+	f.StringVar(&k.shard, "shard", "", "this site's part of the graph; several with commas between")
+	f.StringVar(&k.trusted, "trusted", "", "file of the roster in force; default: beside the key")
+	f.StringVar(&k.model, "model", "", "model file; the plan is then to predict, not to train")
+	cli.Reads(f, "plan", "policy", "shard", "model")
+}
+
+// asked is a model by which the members of a plan predict together.
+type asked struct {
+	model *nn.Model
+	card  modelfile.Card
+	print [32]byte
+}
+
+// readModel reads --model.
+func (k *checking) readModel() error {
+	if k.model == "" {
+		return nil
+	}
+	m, card, err := modelfile.Read(k.model)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	print, err := modelfile.Fingerprint(m, card)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	k.asked, k.text = &asked{m, card, print}, heddle.InferenceText(k.text, print)
+	return nil
+}
+
+func newCheckPlan() *cobra.Command {
+	var k checking
+	c := &cobra.Command{
+		Use:   "check-plan --plan plan.yaml --shard parts/part-0",
+		Short: "Show what a plan sends from this site",
+		Long: `Show, on one page, what leaves this site in a run by a plan: rows of nodes and parts of sums, how many numbers of each
+node, to whom, and how many bytes at most; what our own attacks recover of its rows; then all settings of the plan. With --policy also say whether this site's
+policy and the roster in force allow it. peer approve shows the same page before it asks for a yes. With --model the page is of
+peer predict --plan: what leaves when all members predict by that model.`,
+		Example: "  peer check-plan --plan plan.yaml --shard parts/part-0 --policy policy.yaml",
+		RunE: func(c *cobra.Command, _ []string) error {
+			return k.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
+		},
+	}
+	k.bind(c.Flags(), "plan to check")
+	cli.Required(c, "plan", "shard")
+	return c
+}
+
+// run prints the page. The error says what this site does not allow.
+func (k *checking) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err error) {
+	if err := k.load(w); err != nil {
+		return err
+	}
+	own, closer, err := cli.ReadParts(k.shard, len(k.read.Members))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	k.rank = own.Rank
+	p, err := k.page(own)
+	if err != nil {
+		return err
+	}
+	ran, err := heddle.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.Runs(own).Spent()
+	if err != nil {
+		return err
+	}
+	p.before = ran
+	refused := k.judge(p, time.Now())
+	if err := p.attack(ctx); err != nil {
+		return err
+	}
+	p.print(stdout)
+	return refused
+}
+
+// load reads plan and policy.
+func (k *checking) load(w *cli.Watch) error {
+	p, text, err := cli.ReadPlan(k.plan)
+	if err != nil {
+		return err
+	}
+	k.read, k.text = *p, text
+	if err := k.readModel(); err != nil {
+		return err
+	}
+	if k.policy == "" {
+		return nil
+	}
+	rules, err := admission.ReadPolicy(k.policy)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	k.rules = &rules
+	return nil
+}
+
+// page returns the page for the site that holds own.
+func (k *checking) page(own *shard.Shard) (*page, error) {
+	if n := len(k.read.Members); own.Parts != n {
+		return nil, cli.Invalidf("%s is part %d of %d, and %s has %d members", k.shard, own.Rank, own.Parts, k.plan, n)
+	}
+	if k.asked != nil {
+		sends, err := disclosure.OfModel(k.read, k.asked.model, k.asked.card, own)
+		if err != nil {
+			return nil, cli.Invalidf("%s: %w", k.model, err)
+		}
+		return &page{Disclosure: sends, own: own, fingerprint: admission.PlanFingerprint(k.text), model: hex.EncodeToString(k.asked.print[:])}, nil
+	}
+	err := heddle.Seat(k.read, own, own.Rank)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", k.plan, err)
+	}
+	sends, err := disclosure.Of(k.read, own)
+	if err != nil {
+		return nil, cli.Invalidf("%s: %w", k.plan, err)
+	}
+	return &page{Disclosure: sends, own: own, fingerprint: admission.PlanFingerprint(k.text)}, nil
+}
+
+// judge adds to p what policy and roster say of it. The error says what they do not allow.
+func (k *checking) judge(p *page, now time.Time) error {
+	if k.rules == nil {
+		p.verdicts = append(p.verdicts, verdict{"policy", "none was given (--policy)"})
+		return nil
+	}
+	if p.model == "" {
+		p.figures = k.rules.SiteFigures
+	}
+	say := func(what, by, text string, err error) error {
+		if err != nil {
+			text, err = by+" does not allow it", cli.Invalidf("%s is not allowed by %s: %w", k.plan, by, err)
+		}
+		p.verdicts = append(p.verdicts, verdict{what, text})
+		return err
+	}
+	refused := say("policy", k.policy, k.policy+" allows it", p.Judge(*k.rules))
+	file := heddle.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.InForce(k.rules.Federation)
+	held, err := file.Read()
+	switch {
+	case errors.Is(err, admission.ErrUnknownFederation):
+		none := admission.Roster{Federation: k.rules.Federation}
+		text := "none of " + none.Federation + " is in force here: peer join checks the members"
+		err = say("roster", "the roster", text, none.AllowsRelays(now, k.read.Relays, k.read.Addresses()))
+	case err != nil:
+		err = cli.Invalid(err)
+	default:
+		by := fmt.Sprintf("serial %d of %s", held.Body.Serial, held.Body.Federation)
+		err = say("roster", by, by+" lists all members, and all relays", k.read.Admitted(held.Body, now))
+	}
+	return errors.Join(refused, err)
+}

@@ -1,0 +1,363 @@
+package federation
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/internal/cli"
+)
+
+func newRoster() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "roster",
+		Short: "List, change and sign the members of a federation",
+		Long: `A roster lists the members of a federation. Its administrators sign it: a site accepts a version when more than half of
+the administrators of the previous version have signed it. To add or revoke a member, sign a new version of this file;
+no key or approval changes.
+
+docs/how-to/federation.md sets up a federation of three hospitals step by step.`,
+	}
+	c.AddCommand(newRosterNew(), newRosterAdd(), newRosterRevoke(), newRosterShow(), newRosterSign(), newRosterVerify())
+	return c
+}
+
+type roster = admission.Signed[admission.Roster]
+
+func readRoster(path string) (*roster, error) {
+	s, err := admission.ReadFile[admission.Roster](path)
+	return s, cli.Invalid(err)
+}
+
+// inForce is the file of the roster in force at this site: path, if it is given.
+func inForce(path, federation string) admission.Trusted {
+	return heddle.Gate{Trusted: path, TrustedDir: cli.TrustedDir()}.InForce(federation)
+}
+
+func nextYear() string { return string(admission.Day(time.Now().AddDate(1, 0, 0))) }
+
+// entry has the flags of new members.
+type entry struct {
+	role, expires, carrier string
+	port                   int
+	addresses              []string
+}
+
+func (e *entry) bind(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&e.role, "role", string(admission.Trainer), "role: trainer, coordinator, observer or relay")
+	f.StringVar(&e.expires, "expires", nextYear(), "last day of membership")
+	f.StringVar(&e.carrier, "carrier", "quic", "protocol of @HOST: quic, tcp, ws or auto (QUIC and TCP)")
+	f.IntVar(&e.port, "port", 4001, "port of @HOST")
+}
+
+// members reads arguments of the form NAME=ID[@HOST[:PORT]].
+func (e *entry) members(args []string) ([]admission.Member, error) {
+	p := heddle.Plan{Carrier: e.carrier}
+	if err := p.AddMembers(args, e.port); err != nil {
+		return nil, cli.Invalid(err)
+	}
+	var out []admission.Member
+	for _, m := range p.Members {
+		out = append(out, admission.Member{Name: m.Name, ID: m.ID, Role: admission.Role(e.role), Expires: admission.Date(e.expires),
+			Addresses: append(m.Addresses, e.addresses...)})
+	}
+	return out, nil
+}
+
+func newRosterNew() *cobra.Command {
+	var e entry
+	var admins []string
+	var quorum int
+	var out string
+	c := &cobra.Command{
+		Use:     "new FEDERATION NAME=ID[@HOST[:PORT]] ...",
+		Short:   "Write the first version of a roster",
+		Example: "  peer roster new tumour-registry north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2 west=12D3KooW... -o roster.json",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			members, err := e.members(args[1:])
+			if err != nil {
+				return err
+			}
+			for _, name := range admins {
+				if !slices.ContainsFunc(members, func(m admission.Member) bool { return m.Name == name }) {
+					return cli.Invalidf("each administrator must be a member (got %q)", name)
+				}
+			}
+			r := admission.Roster{Federation: args[0], Serial: 1, Quorum: quorum}
+			count := 0
+			for _, m := range members {
+				m.Administrator = len(admins) == 0 || slices.Contains(admins, m.Name)
+				if m.Administrator {
+					count++
+				}
+				r.Members = append(r.Members, m)
+			}
+			if quorum == 0 {
+				r.Quorum = count/2 + 1
+			}
+			if _, err := os.Stat(out); err == nil {
+				return cli.Invalidf("%s exists: only a new federation gets a first version", out)
+			}
+			return saveDraft(c.OutOrStdout(), out, r)
+		},
+	}
+	e.bind(c)
+	c.Flags().StringSliceVar(&admins, "administrators", nil, "names of the members who sign rosters (default: all)")
+	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: more than half")
+	c.Flags().StringVarP(&out, "out", "o", "roster.json", "file to write")
+	return c
+}
+
+func newRosterAdd() *cobra.Command {
+	var e entry
+	var admin bool
+	var quorum int
+	c := &cobra.Command{
+		Use:   "add FILE NAME=ID[@HOST[:PORT]] ...",
+		Short: "Add or change members in the next version",
+		Long: `Add members in the next version of a roster, which replaces FILE. An existing member gets a new entry: a later day,
+another address, another role. Several changes before the first signature form one version.`,
+		Example: "  peer roster add roster.json east=12D3KooW...@10.0.0.4\n  peer roster add roster.json eye=12D3KooW... --role observer --expires 2027-03-31",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			members, err := e.members(args[1:])
+			if err != nil {
+				return err
+			}
+			return change(c.OutOrStdout(), args[0], func(r *admission.Roster) error {
+				for _, m := range members {
+					m.Administrator = admin
+					if err := r.Add(m, quorum); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	e.bind(c)
+	c.Flags().StringSliceVar(&e.addresses, "address", nil, "multiaddress at which the member listens; may be repeated")
+	c.Flags().BoolVar(&admin, "administrator", false, "administrator rights for the members")
+	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: as before")
+	return c
+}
+
+func newRosterRevoke() *cobra.Command {
+	var quorum int
+	c := &cobra.Command{
+		Use:     "revoke FILE NAME|ID ...",
+		Short:   "Remove members for good in the next version",
+		Example: "  peer roster revoke roster.json west",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return change(c.OutOrStdout(), args[0], func(r *admission.Roster) error {
+				for _, who := range args[1:] {
+					if err := r.Revoke(who, quorum); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: as before")
+	return c
+}
+
+// change edits the roster in path: its next version if it is signed, otherwise the same version,
+// which is still a draft.
+func change(w io.Writer, path string, edit func(*admission.Roster) error) error {
+	s, err := readRoster(path)
+	if err != nil {
+		return err
+	}
+	r := s.Body
+	if len(s.Signatures) > 0 {
+		r = r.Next()
+	}
+	if err := edit(&r); err != nil {
+		return cli.Invalid(err)
+	}
+	for _, line := range s.Body.Changes(r) {
+		fmt.Fprintln(w, line)
+	}
+	return saveDraft(w, path, r)
+}
+
+func saveDraft(w io.Writer, path string, r admission.Roster) error {
+	if err := r.Validate(); err != nil {
+		return cli.Invalid(err)
+	}
+	if err := admission.WriteFile(path, admission.Unsigned(r)); err != nil {
+		return cli.Invalid(err)
+	}
+	fmt.Fprintf(w, "%s: serial %d of %s, not signed yet: peer roster sign %s\n", path, r.Serial, r.Federation, path)
+	return nil
+}
+
+func newRosterShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show FILE",
+		Short: "Show a roster and its signatures",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := readRoster(args[0])
+			if err != nil {
+				return err
+			}
+			showRoster(c.OutOrStdout(), s, time.Now())
+			return nil
+		},
+	}
+}
+
+func showRoster(w io.Writer, s *roster, now time.Time) {
+	r := s.Body
+	fmt.Fprintf(w, "federation   %s\nserial       %d\nfingerprint  %s\nquorum       %d of %d administrators sign the next version\n",
+		r.Federation, r.Serial, admission.Grouped(r.Fingerprint()), r.Quorum, len(r.Administrators()))
+	for _, m := range r.Members {
+		fmt.Fprintf(w, "member       %s%s\n", m, remark(m.Expires, now))
+	}
+	for _, v := range r.Revoked {
+		fmt.Fprintf(w, "revoked      %s  %s, in serial %d\n", v.Name, v.ID, v.Serial)
+	}
+	for _, id := range s.Signers() {
+		name := "not in this version"
+		if m, ok := r.Find(id); ok {
+			name = m.Name
+		}
+		fmt.Fprintf(w, "signed by    %s  %s\n", name, id)
+	}
+	if len(s.Signatures) == 0 {
+		fmt.Fprintln(w, "signed by    nobody yet")
+	}
+}
+
+// remark warns thirty days before a membership ends.
+func remark(d admission.Date, now time.Time) string {
+	switch {
+	case d.Past(now):
+		return "  (ENDED)"
+	case d.Past(now.AddDate(0, 0, 30)):
+		return "  (ends within 30 days)"
+	}
+	return ""
+}
+
+func newRosterSign() *cobra.Command {
+	var key, trusted string
+	c := &cobra.Command{
+		Use:   "sign FILE",
+		Short: "Show the changes of a version and sign it",
+		Long: `Show what FILE changes relative to the version in force here, and add this administrator's signature. Then give FILE to
+the next administrator and, with enough signatures, to all members.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := readRoster(args[0])
+			if err != nil {
+				return err
+			}
+			id, err := cli.LoadKey(key)
+			if err != nil {
+				return err
+			}
+			before, err := maySign(s, id.PeerID(), inForce(trusted, s.Body.Federation))
+			if err != nil {
+				return cli.Invalid(err)
+			}
+			for _, line := range before.Changes(s.Body) {
+				fmt.Fprintln(c.OutOrStdout(), line)
+			}
+			if err := s.Sign(id.PeerID(), id.Sign); err != nil {
+				return err
+			}
+			if err := admission.WriteFile(args[0], s); err != nil {
+				return cli.Invalid(err)
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s: serial %d of %s, fingerprint %s, signed by %d; %d must sign\n",
+				args[0], s.Body.Serial, s.Body.Federation, admission.Grouped(s.Body.Fingerprint()), len(s.Signatures), before.Quorum)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&key, "identity", cli.DefaultIdentity(), "key file of the administrator")
+	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force; default: beside the key")
+	return c
+}
+
+// maySign returns the version whose administrators sign s, after checking that id is one and that s
+// may follow.
+func maySign(s *roster, id string, trusted admission.Trusted) (admission.Roster, error) {
+	by := s.Body
+	held, err := trusted.Read()
+	switch {
+	case err == nil && s.Body.Serial > held.Body.Serial:
+		by = held.Body
+		var refusal *admission.Refusal
+		// A quorum is what it lacks before this signature; any other refusal is one of signing,
+		// too.
+		if err := admission.Accept(held, s, time.Now()); errors.As(err, &refusal) && refusal.Rule != "roster.quorum" {
+			return by, err
+		}
+	case err == nil:
+		if err := admission.Accept(held, s, time.Now()); err != nil {
+			return by, err
+		}
+		return by, fmt.Errorf("serial %d of %s is already in force here", s.Body.Serial, s.Body.Federation)
+	case !errors.Is(err, admission.ErrUnknownFederation):
+		return by, err
+	case s.Body.Serial > 1:
+		return by, fmt.Errorf("%w, so the changes of serial %d cannot be shown: run peer roster verify on an earlier version first", err, s.Body.Serial)
+	}
+	if m, ok := by.Find(id); !ok || !m.Administrator {
+		return by, fmt.Errorf("the signer must be an administrator of serial %d of %s: %s (got %s)", by.Serial,
+			by.Federation, names(by.Administrators()), id)
+	}
+	return by, nil
+}
+
+func names(members []admission.Member) string {
+	var s []string
+	for _, m := range members {
+		s = append(s, m.Name)
+	}
+	return strings.Join(s, ", ")
+}
+
+func newRosterVerify() *cobra.Command {
+	var trusted, told string
+	c := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Check a roster's signatures and put it in force at this site",
+		Long: `Check that FILE may follow the roster in force at this site, and put it in force: it needs a higher serial and the
+signatures of a quorum of administrators. For a federation that this site does not know yet, give the fingerprint
+that an administrator has read out to you; peer roster show prints it there.`,
+		Example: "  peer roster verify roster.json --fingerprint '1f2e 3d4c ...'\n  peer roster verify roster.json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := readRoster(args[0])
+			if err != nil {
+				return err
+			}
+			at := inForce(trusted, s.Body.Federation)
+			if err := at.Update(s, told, time.Now()); err != nil {
+				return cli.Invalidf("%s: %w", args[0], err)
+			}
+			fmt.Fprintf(c.OutOrStdout(), "serial %d of %s, fingerprint %s, is in force here\n", s.Body.Serial,
+				s.Body.Federation, admission.Grouped(s.Body.Fingerprint()))
+			return nil
+		},
+	}
+	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force; default: beside the key")
+	c.Flags().StringVar(&told, "fingerprint", "", "fingerprint from an administrator; needed once")
+	return c
+}

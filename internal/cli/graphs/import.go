@@ -1,0 +1,326 @@
+package graphs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/graph/dataset/ogb"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
+	"github.com/heddle-gnn/heddle/graph/dgl"
+	"github.com/heddle-gnn/heddle/graph/ingest"
+	"github.com/heddle-gnn/heddle/graph/section"
+	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/internal/cli"
+)
+
+// importing holds the flags of peer import.
+type importing struct {
+	tables        dataset.ImportConfig
+	list          edgelist.Config
+	like          string // model file
+	out           string
+	ogb, split    string // folder of a set, and in it
+	dgl, features string // partition, and its features
+	keepLoop      bool
+	embed         []string     // types of nodes
+	facts         *table.Facts // of tables
+	listing
+}
+
+func newImport() *cobra.Command {
+	var m importing
+	cmd := &cobra.Command{
+		Use:   "import (--nodes FILE [--edges FILE] | --nodes TYPE=FILE … | --edges FILE | --ogb DIR | --dgl DIR) --out DIR",
+		Short: "Import tables, lists of edges, OGB sets or DGL partitions",
+		Long: `Make a data set from a table of nodes and a table of edges (CSV, TSV or Parquet; CSV and TSV also with gzip or zstd).
+A table may be a directory of such files, as Spark writes them; --edges may also be a list of names (.edgelist, .txt) or .npz.
+Columns of numbers are standardised, dates become numbers, and columns of at most 50 texts become categories; what each
+column became is printed and stored (peer inspect), with warnings. The data set and the models trained on it store this
+encoding, so prediction reads other tables in the same way.
+
+With several types, give a table of nodes for each, --nodes TYPE=FILE, and a table of edges for each relation, --edges
+SOURCE-RELATION-TARGET=FILE. Names of nodes are unique in their type, and the label is a column of one type. A flag that
+names a column means every table that has it; TYPE.COLUMN or SOURCE-RELATION-TARGET.COLUMN means one.
+
+--edge-columns names columns of the tables of edges that are features of the edges. --directed says which way messages go
+along an edge: in (a node reads the sources of its edges), out (it reads their targets), or both, as two relations.
+--split-time COLUMN:T1:T2 trains on the nodes before T1, validates on those before T2 and tests on the others.
+
+With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet or
+NumPy (.npz with edge_index, as PyTorch Geometric has it). Columns without names are numbered from 1. --edge-format names
+the format of a file with another suffix: text, csv, tsv, parquet or npz.
+With --out NAME.graph the result is a stored graph for peer partition --memory, and neither it nor the list has to fit into
+memory. It may have --nodes, too, if their names are 0, 1, 2, … in the order of the table, and the edges have these numbers.
+
+With --ogb, make a data set from an unpacked Open Graph Benchmark folder with raw/ and split/.
+
+With --dgl, make shards from a partition of dgl.distributed.partition_graph: its NAME.json, or the folder of that file.
+Each node keeps its owner. Labels and features are the columns label and feat unless flags name others.`,
+		Example: `  peer import --nodes patients.csv --edges referrals.csv --label-column outcome --site-column hospital --out data/patients
+  peer import --nodes patient=patients.csv --nodes drug=drugs.csv --edges patient-takes-drug=prescriptions.csv \
+    --label-column patient.outcome --edge-columns dose --out data/care
+  peer import --edges soc-LiveJournal1.txt.gz --out data/livejournal
+  peer import --edges web.el.zst --out web.graph
+  peer import --nodes pages.csv.zst --edges web.el.zst --label-column topic --out web.graph
+  peer import --ogb ogbn_arxiv --out data/arxiv
+  peer import --dgl partitions/cora.json --out parts`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return m.run(cmd) },
+	}
+	m.bind(cmd)
+	return cmd
+}
+
+func (m *importing) bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	m.listing.bind(f)
+	bindTables(f, &m.tables)
+	bindRows(f, &m.tables)
+	f.StringSliceVar(&m.embed, "embed", nil, "types whose nodes get a learned row each")
+	f.StringVar(&m.tables.Site, "site-column", "", "column of a node's owner, such as a hospital")
+	f.Uint64Var(&m.tables.Seed, "seed", 1, "random seed of the split")
+	f.StringVar(&m.list.Format, "edge-format", "", "format of a list of edges; default: by its suffix")
+	f.IntVar(&m.list.Nodes, "num-nodes", 0, "nodes of a list of edges; 0: those that occur")
+	f.BoolVar(&m.list.Strict, "strict", false, "no repeated edges or loops in a list of edges")
+	f.StringVar(&m.ogb, "ogb", "", "folder of an Open Graph Benchmark data set")
+	f.StringVar(&m.split, "ogb-split", "", "folder in its split/ (default: the only one)")
+	f.StringVar(&m.dgl, "dgl", "", "partition by DGL: the file NAME.json, or its folder")
+	cli.Reads(f, "ogb", "dgl")
+	f.StringVar(&m.features, "feature-column", "", "features of --dgl (default feat or features)")
+	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
+	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
+	bindLike(cmd, &m.like)
+	cli.Required(cmd, "out")
+	cmd.MarkFlagsOneRequired("nodes", "edges", "ogb", "dgl")
+	cmd.MarkFlagsMutuallyExclusive("nodes", "ogb", "dgl")
+	cmd.MarkFlagsMutuallyExclusive("edges", "ogb", "dgl")
+	for _, name := range []string{"edge-format", "num-nodes", "strict"} {
+		cmd.MarkFlagsMutuallyExclusive("nodes", name)
+	}
+}
+
+func (m *importing) run(cmd *cobra.Command) error {
+	if err := readLike(m.like, &m.tables); err != nil {
+		return err
+	}
+	several, err := m.several()
+	if err != nil {
+		return err
+	}
+	if !several {
+		m.tables.Nodes, m.tables.Edges = m.one()
+	}
+	if err := m.check(several); err != nil {
+		return err
+	}
+	c := m.tables
+	if m.dgl != "" {
+		edges := strings.Join(c.EdgeColumns, ",")
+		build := graph.Build{Directed: c.Directed == dataset.Into, KeepLoops: m.keepLoop}
+		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Edges: edges, Build: build})
+	}
+	watch := cli.NewWatch(cmd.ErrOrStderr(), false)
+	defer watch.End()
+	c.Format.Watch = readProgress(cmd.Context(), watch, m.files()...)
+	m.list.Path, m.list.Source, m.list.Target, m.list.Weight = c.Edges, c.Source, c.Target, c.Weight
+	m.list.Cells, m.list.Merge = c.Format, c.Merge
+	if strings.HasSuffix(m.out, storedSuffix) && !several {
+		return store(cmd, m.list, c, m.out)
+	}
+	g, err := m.read(c, several)
+	if err == nil {
+		if c.Name != "" {
+			g.Name = c.Name
+		}
+		err = m.write(cmd.Context(), g, c)
+	}
+	if stopped := cmd.Context().Err(); stopped != nil && err != nil {
+		return fmt.Errorf("stopped; nothing was written: %w", stopped)
+	}
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", m.out, size(g))
+	if m.facts != nil {
+		m.facts.Print(cmd.OutOrStdout())
+	}
+	return nil
+}
+
+// size says how large a graph is.
+func size(g *graph.Graph) string {
+	text := fmt.Sprintf("%d nodes", g.N())
+	if n := g.Types.Count(); n > 0 {
+		text += fmt.Sprintf(" of %d types", n)
+	}
+	if g.Adj.Symmetric() {
+		text += fmt.Sprintf(", %d edges", g.Adj.NumEdges()/2)
+	} else {
+		text += fmt.Sprintf(", %d directed edges", g.Adj.NumEdges())
+	}
+	if n := g.Typed.Count(); n > 0 && g.Adj.Symmetric() {
+		text += fmt.Sprintf(" of %d relations with their reverses", n)
+	} else if n > 0 {
+		text += fmt.Sprintf(" of %d relations", n)
+	}
+	text += fmt.Sprintf(", %d features", g.X.Cols())
+	if g.EdgeX.Cols > 0 {
+		text += fmt.Sprintf(", %d of edges", g.EdgeX.Cols)
+	}
+	what := "classes"
+	if g.Labels.Kind() == target.Numbers {
+		what = "targets"
+	}
+	return text + fmt.Sprintf(", %d %s, %d sites", g.Labels.Classes, what, len(g.Sites))
+}
+
+// read reads the graph.
+func (m *importing) read(c dataset.ImportConfig, several bool) (g *graph.Graph, err error) {
+	switch {
+	case several:
+		g, m.facts, err = typed.Config{Nodes: m.nodes, Edges: m.edges, Embed: m.embed, Tables: c}.Read()
+		return g, err
+	case m.ogb != "":
+		return ogb.Read(m.ogb, m.split)
+	case c.Nodes == "":
+		g, listed, err := edgelist.Read(m.list)
+		if err != nil {
+			return nil, err
+		}
+		m.facts = &table.Facts{Tables: []table.TableFacts{{File: filepath.Base(m.list.Path), Rows: len(listed.Source)}}}
+		m.facts.Edges.Merge = m.list.Merge
+		if g.IDs != nil {
+			m.facts.Warnings = append(m.facts.Warnings,
+				"no edge has node 0: nodes are numbered from 1, and their numbers are "+
+					"their names (--num-nodes with one more keeps a node 0)")
+		}
+		err = m.facts.AddGraph(g, listed.Source, listed.Target)
+		m.facts.Warn()
+		return g, err
+	}
+	g, m.facts, err = c.Read()
+	return g, err
+}
+
+// write writes the graph, what its tables became and which rows were skipped.
+func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportConfig) error {
+	if strings.HasSuffix(m.out, storedSuffix) {
+		if _, err := os.Lstat(m.out); err == nil {
+			return fmt.Errorf("%s exists: remove it, or choose another name", m.out)
+		}
+		return ingest.WriteGraph(m.out, g)
+	}
+	if err := dataset.WriteUntil(m.out, g, ctx.Err); err != nil || m.facts == nil {
+		return err
+	}
+	err := m.facts.Write(m.out)
+	if err == nil {
+		err = WriteSkipped(m.out, c.Format.Faults)
+	}
+	if err != nil { // a data set without a part of it is none
+		err = errors.Join(err, os.RemoveAll(m.out))
+	}
+	return err
+}
+
+// bind adds the flags of the tables.
+func (l *listing) bind(f *pflag.FlagSet) {
+	f.StringArrayVar(&l.nodes, "nodes", nil, "table of nodes, or TYPE=FILE for each type")
+	f.StringArrayVar(&l.edges, "edges", nil, "table or list of edges, or SOURCE-RELATION-TARGET=FILE")
+	cli.Reads(f, "nodes", "edges")
+}
+
+// bindTables adds the flags for the meaning of the columns of the user's tables.
+func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
+	f.StringVar(&c.Name, "name", "", "name of the data set; default: of the file of nodes")
+	f.StringVar(&c.ID, "id-column", "", "column of the nodes' names (default id)")
+	f.StringVar(&c.Label, "label-column", "", "column of a node's class; a missing one: no label")
+	f.StringSliceVar(&c.ClassOrder, "class-order", nil, "all classes in their order; default: numbers, or text")
+	f.BoolVar(&c.Multi, "multi", false, "any number of classes in a cell, separated by ;")
+	f.BoolVar(&c.Regression, "regression", false, "a number in a cell, which a model predicts")
+	f.StringVar(&c.Split, "split-column", "", "column of train, val, test or none; empty: random split")
+	BindCells(f, &c.Format)
+	f.StringSliceVar(&c.Numeric, "numeric", nil, "columns of numbers; default: those that hold numbers")
+	f.StringSliceVar(&c.Categorical, "categorical", nil, "columns of categories, also of more than 50; default: found")
+	f.StringSliceVar(&c.Text, "text", nil, "COLUMN:WIDTH of texts, as hashed words")
+	BindDates(f, &c.Date)
+	f.StringSliceVar(&c.Age, "age", nil, "COLUMN:DATE of dates, as years until that date")
+	f.StringSliceVar(&c.Ignore, "ignore", nil, "columns to leave out")
+	f.StringVar(&c.Source, "source-column", "", "column of the source (default source)")
+	f.StringVar(&c.Target, "target-column", "", "column of the target (default target)")
+	f.StringVar(&c.Weight, "weight-column", "", "column of edge weights")
+	f.StringVar(&c.Merge, "merge", "", "repeated edges: sum, count, max, mean or last (default max)")
+	f.StringSliceVar(&c.EdgeColumns, "edge-columns", nil, "columns of edges as features, COLUMN or COLUMN:KIND; or all")
+	f.StringVar((*string)(&c.Directed), "directed", "", "messages of edges: in, out or both; default: undirected")
+	f.StringVar(&c.SplitTime, "split-time", "", "COLUMN:T1:T2: train before T1, validate before T2")
+	f.StringVar(&c.Relation, "relation-column", "", "column of relations; empty: edges without types")
+	f.Float64Var(&c.Train, "train", 0, "fraction of each class for training; all unset: 0.6")
+	f.Float64Var(&c.Val, "val", 0, "fraction of each class for validation")
+	f.Float64Var(&c.Test, "test", 0, "fraction of each class for testing")
+}
+
+// storedSuffix is the end of the name of a stored graph.
+const storedSuffix = ".graph"
+
+// store makes a stored graph from a list of edges and, if given, a table of numbered nodes. Neither
+// has to fit into memory.
+func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig, out string) error {
+	switch _, err := os.Lstat(out); {
+	case list.Path == "":
+		return cli.Invalidf("%s: a stored graph is made from a list of edges: give --edges", out)
+	case list.Weight != "" || list.Strict || list.Merge != "":
+		return cli.Invalidf("%s: a stored graph has no weights, and its repeated edges are one: omit --weight-column, --merge and --strict", out)
+	case err == nil:
+		return cli.Invalidf("%s exists: remove it, or choose another name", out)
+	}
+	of, features := &graph.Graph{Name: tables.Name}, []section.Section(nil)
+	what := &table.Facts{}
+	if tables.Nodes != "" {
+		tables.Edges = ""
+		nodes, err := dataset.ReadStored(tables)
+		if err != nil {
+			return cli.Invalid(err)
+		}
+		of, features, list.Nodes, what = nodes.Graph, nodes.Features(), len(nodes.Graph.Split), nodes.Facts
+	}
+	nodes, edges, err := list.Size()
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	if of.Name == "" {
+		of.Name, _, _ = strings.Cut(filepath.Base(list.Path), ".")
+	}
+	err = ingest.WriteNodes(out, of, features, nodes, until(cmd.Context(), list.Batches), graph.Build{}, 0)
+	if err != nil {
+		return ended(cmd.Context(), err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, of %d listed edges\n", out, nodes, edges)
+	what.Print(cmd.OutOrStdout())
+	return nil
+}
+
+// until returns edges that stop when ctx ends.
+func until(ctx context.Context, edges ingest.Edges) ingest.Edges {
+	return func(yield func(src, dst []int32) error) error {
+		return edges(func(src, dst []int32) error { return errors.Join(ctx.Err(), yield(src, dst)) })
+	}
+}
+
+// ended is the error of work that ctx may have stopped: it can be continued, or err is a fault of
+// the input.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped; to continue, repeat the command: %w", err)
+	}
+	return cli.Invalid(err)
+}

@@ -1,0 +1,241 @@
+package graphs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/align"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/cli/report"
+)
+
+// meeting is a site that makes its part of a graph with others.
+type meeting struct {
+	cli.Seat
+	tables align.SiteConfig
+	listing
+	like       string // model file
+	maxUnknown int    // names that another site may request although they do not exist
+	out        string
+	dry        bool // print what is sent, and stop
+}
+
+func newMeet() *cobra.Command {
+	var s meeting
+	c := &cobra.Command{
+		Use:   "meet --plan plan.yaml (--nodes FILE [--edges FILE] | --nodes TYPE=FILE …) --out DIR",
+		Short: "Make this site's part of a graph over several sites",
+		Long: `Make this site's part of a graph that several sites hold and cannot pool. Every site of the plan runs this command
+with tables of its nodes and of the edges that it knows, and prints what it sends before it connects. If an edge ends at
+a node of another site, a column of the edge table names that site as the plan does. The sites agree on columns,
+categories, classes and relations, tell each other which nodes their edges join, and each writes its own part for peer
+join. docs/reference/what-leaves.md describes what the others learn: no text that fewer than 10 nodes here have. A site
+that requests more than --max-unknown names that do not exist gets no answer.
+
+With several types each site gives a table for each type of which it has nodes, --nodes TYPE=FILE, and a table for each
+relation of which it knows edges, --edges SOURCE-RELATION-TARGET=FILE, as peer import does. A site may lack types and
+relations that others have. A flag that names a column means every table that has it; TYPE.COLUMN or
+SOURCE-RELATION-TARGET.COLUMN means one.`,
+		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part
+  peer meet --plan plan.yaml --nodes patient=patients.csv --edges patient-takes-drug=takes.csv --target-site-column pharmacy \
+    --label-column patient.outcome --out part`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return s.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	s.Bind(f, "plan of all sites; its seed splits the nodes", "wait for the other peers")
+	s.BindGate(f)
+	s.listing.bind(f)
+	bindTables(f, &s.tables.ImportConfig)
+	bindRows(f, &s.tables.ImportConfig)
+	f.StringVar(&s.tables.Site, "site-column", "", "column of the node table with this site's name")
+	f.StringVar(&s.tables.SourceSite, "source-site-column", "", "column with the source's site; empty cell: this one")
+	f.StringVar(&s.tables.TargetSite, "target-site-column", "", "column with the target's site; empty cell: this one")
+	f.IntVar(&s.maxUnknown, "max-unknown", 10, "unknown names that another site may request")
+	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
+	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
+	f.BoolVar(&s.dry, "dry-run", false, "print what this site would send, and stop")
+	bindLike(c, &s.like)
+	cli.Required(c, "plan", "nodes", "out")
+	return c
+}
+
+func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
+	p, rank, err := s.Sit(w)
+	if err != nil {
+		return err
+	}
+	own, err := s.open(ctx, w, stdout, p, rank)
+	if err != nil && !s.dry {
+		heddle.Decline(ctx, *p, s.Site)
+	}
+	if err != nil || s.dry {
+		return err
+	}
+	return heddle.Meet(ctx, *p, s.Site, "meet", func(ctx context.Context, m *heddle.Session) error {
+		return s.build(ctx, p, m, own, w, stdout)
+	})
+}
+
+// open reads this site's tables, prints what leaves it, and checks that its part can be written.
+func (s *meeting) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *heddle.Plan,
+	rank int) (*align.Tables, error) {
+	tables := s.tables
+	if err := readLike(s.like, &tables.ImportConfig); err != nil {
+		return nil, err
+	}
+	several, err := s.several()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLike(s.like, tables.Like, several); err != nil {
+		return nil, err
+	}
+	if several {
+		tables.NodeTables, tables.EdgeTables = s.nodes, s.edges
+	} else {
+		tables.Nodes, tables.Edges = s.one()
+	}
+	if tables.Name == "" {
+		tables.Name = "sites"
+	}
+	tables.Here, tables.Sites, tables.Seed = p.Members[rank].Name, p.Names(), p.Seed
+	tables.Format.Watch = readProgress(ctx, w, s.files()...)
+	policy, err := s.policy()
+	if err != nil {
+		return nil, err
+	}
+	tables.MinTexts = policy.TextCount()
+	own, err := align.OpenSite(tables)
+	w.End()
+	if err != nil {
+		return nil, ended(ctx, err)
+	}
+	sends := own.Sends()
+	s.show(stdout, p, rank, sends, tables.MinTexts)
+	if err := policy.CheckTold(sends.Told()); err != nil {
+		return nil, cli.Invalidf("%s: %w", s.Site.Gate.Policy, err)
+	}
+	if s.dry {
+		return own, nil
+	}
+	if err := shard.Vacant(s.out); err != nil {
+		return nil, cli.Invalid(err)
+	}
+	return own, cli.WritableDir(filepath.Dir(filepath.Clean(s.out)))
+}
+
+// policy is this site's, if it has one.
+func (s *meeting) policy() (p admission.Policy, err error) {
+	if path := s.Site.Gate.Policy; path != "" {
+		if p, err = admission.ReadPolicy(path); err != nil {
+			return p, cli.Invalid(err)
+		}
+	}
+	return p, nil
+}
+
+// show prints what leaves this site.
+func (s *meeting) show(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, least int) {
+	fmt.Fprintf(w, "What leaves %s (docs/reference/what-leaves.md):\n", p.Members[rank].Name)
+	if s.like != "" {
+		fmt.Fprintf(w, "  to all sites: the digest of %s, no name of a column, no text and no sum\n", s.like)
+	} else {
+		fmt.Fprintf(w, "  to all sites: columns %q\n", sent.Columns)
+	}
+	few := 0
+	for _, t := range sent.Texts {
+		what := "texts"
+		if t.Name {
+			what = "names"
+		}
+		fmt.Fprintf(w, "    %s of %s: %q", what, t.Column, t.Sent)
+		if t.Few > 0 {
+			fmt.Fprintf(w, "; not sent: %d that fewer than %d nodes have", t.Few, least)
+		}
+		if t.Few > 0 && t.Name {
+			fmt.Fprintf(w, " (an error, unless another site sends them)")
+		} else {
+			few += t.Few
+		}
+		fmt.Fprintln(w)
+	}
+	if few > 0 {
+		fmt.Fprintf(w, "    texts that are not sent become \"other\" here, unless another site sends them; "+
+			"numbers, dates and\n"+
+			"      words (--text) need no text that others get\n")
+	}
+	if s.like == "" {
+		fmt.Fprintf(w, "    sums: number, sum and squares of each column of numbers or dates, and the nodes "+
+			"of each text;\n"+
+			"      %s\n", p.SumTerms(len(p.Members)).Trust)
+	}
+	fmt.Fprintf(w, "    counts of nodes, edges and splits\n")
+	for q, m := range p.Members {
+		if q != rank {
+			fmt.Fprintf(w, "  to %s: the names of %d of its nodes and the edges to them; whether each name "+
+				"that it asks for\n"+
+				"    is a node here\n", m.Name, sent.Names[m.Name])
+		}
+	}
+}
+
+// build makes this site's part with the others.
+func (s *meeting) build(
+	ctx context.Context, p *heddle.Plan, with *heddle.Session, tables *align.Tables, w *cli.Watch, stdout io.Writer,
+) error {
+	g, rank, names := with.Group, with.Rank, p.Names()
+	shard, facts, err := align.Shard(ctx, g, align.Config{Sites: names, Tables: tables, Sums: with.Sums,
+		Phase: func(name string) { w.Log.Info("meeting", "phase", name) },
+		Asked: func(site string, names, unknown int) error {
+			with.Record(admission.Record{Event: admission.Connected, Peer: p.IDOf(site), Name: site,
+				Rows: int64(names - unknown),
+				Text: fmt.Sprintf("it requested %d nodes of this site by name, of which %d do not exist", names, unknown)})
+			if unknown > s.maxUnknown {
+				return fmt.Errorf("%s requested %d nodes of this site by name, of which at most %d may be unknown "+
+					"(got %d): its table is wrong, or it guesses names (--max-unknown)", site, names, s.maxUnknown, unknown)
+			}
+			return nil
+		}})
+	if err != nil {
+		return err
+	}
+	if shard.Import, err = facts.Encode(); err != nil {
+		return err
+	}
+	m, err := align.Write(ctx, g, s.out, shard, names)
+	if err != nil {
+		return err
+	}
+	if err := facts.Write(s.out); err != nil {
+		return err
+	}
+	if err := WriteSkipped(s.out, s.tables.ImportConfig.Format.Faults); err != nil {
+		return err
+	}
+	sent := g.Bytes()
+	with.Left("meet")
+	own := m.Parts[rank]
+	fmt.Fprintf(stdout, "%s: %s of %d sites, %d of %d nodes, %d edges into them, %d of these from other sites, %d features, %d classes\n",
+		filepath.Join(s.out, fmt.Sprintf("part-%d", rank)), names[rank], len(names), own.Owned, m.Nodes, own.Edges,
+		own.Cut, shard.X.Cols(), shard.Labels.Classes)
+	relations(stdout, &shard.Typed)
+	facts.Print(stdout)
+	for q, of := range names {
+		if q != rank {
+			fmt.Fprintf(stdout, "  %s: %d of its nodes are neighbours here, %d nodes here are neighbours there\n", of,
+				own.Halo[q], len(shard.Boundary[q]))
+		}
+	}
+	fmt.Fprintf(stdout, "  sent: names and numbers of neighbours %s, sums %s, columns and the like %s\n",
+		report.Bytes(sent.Halo), report.Bytes(sent.Reduce), report.Bytes(sent.Control))
+	return nil
+}

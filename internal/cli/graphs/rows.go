@@ -1,0 +1,106 @@
+package graphs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/cli/report"
+	"github.com/heddle-gnn/heddle/internal/disk"
+)
+
+// SkippedFile is the file of the rows that were skipped, beside what was made of the others.
+const SkippedFile = "skipped.csv"
+
+// onError is the flag for rows at fault.
+type onError struct{ faults *table.Faults }
+
+// String implements pflag.Value.
+func (o onError) String() string {
+	if o.faults != nil && o.faults.Skip {
+		return "skip"
+	}
+	return "stop"
+}
+
+// Set implements pflag.Value.
+func (o onError) Set(text string) error {
+	if text != "stop" && text != "skip" {
+		return fmt.Errorf("must be stop or skip (got %q)", text)
+	}
+	o.faults.Skip = text == "skip"
+	return nil
+}
+
+// Type implements pflag.Value.
+func (o onError) Type() string { return "string" }
+
+// BindCells adds the flags for how tables write their cells.
+func BindCells(f *pflag.FlagSet, c *table.Format) {
+	f.StringVar(&c.Delimiter, "delimiter", "", "between cells: one character or tab; default: found")
+	f.StringVar(&c.Charset, "encoding", "auto", "of text: utf-8, latin1, windows-1252, utf-16 or auto")
+	f.BoolVar(&c.DecimalComma, "decimal-comma", false, "numbers like 1.234,5")
+	f.BoolVar(&c.NoHeader, "no-header", false, "the first line is a row; columns are numbered from 1")
+	f.StringArrayVar(&c.Missing, "missing", nil, "more texts that mean no value, such as unknown")
+}
+
+// BindDates adds the flag of columns of dates.
+func BindDates(f *pflag.FlagSet, dates *[]string) {
+	f.StringSliceVar(dates, "date", nil, "columns of dates; COLUMN:mdy for 12/31/2024")
+}
+
+// BindRows adds the flag for rows at fault.
+func BindRows(f *pflag.FlagSet, c *table.Format) {
+	c.Faults = &table.Faults{}
+	f.Var(onError{c.Faults}, "on-error", "rows at fault: stop, or skip into "+SkippedFile)
+}
+
+// bindRows is BindRows with one spelling more of another flag.
+func bindRows(f *pflag.FlagSet, c *dataset.ImportConfig) {
+	BindRows(f, &c.Format)
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "onehot" {
+			name = "categorical"
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+// WriteSkipped writes the rows that were skipped, if any, into dir.
+func WriteSkipped(dir string, faults *table.Faults) error {
+	if faults.Count("") == 0 {
+		return nil
+	}
+	if err := cli.Within(dir, SkippedFile); err != nil {
+		return err
+	}
+	return cli.Invalid(disk.Replace(disk.OS{}, filepath.Join(dir, SkippedFile), 0o600, func(f disk.File) error { return faults.Write(f) }))
+}
+
+// readProgress returns what shows how much of the files was read, and stops when ctx ends. Files are
+// read two or more times, and compressed ones are longer than they look.
+func readProgress(ctx context.Context, w *cli.Watch, files ...string) func(bytes int64) error {
+	size := int64(0)
+	for _, name := range files {
+		parts, _ := table.Files(name) // what is wrong with it is told by who opens it
+		for _, part := range parts {
+			if info, err := os.Stat(part); err == nil {
+				size += info.Size()
+			}
+		}
+	}
+	done := int64(0)
+	return func(bytes int64) error {
+		done += bytes
+		if total := int(max(3*size, done) >> 20); w.Due(total) {
+			w.Show(int(done>>20), []string{"reading", report.Bytes(done)}, "reading", "read", report.Bytes(done), "files", report.Bytes(size))
+		}
+		return ctx.Err()
+	}
+}

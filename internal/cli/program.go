@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/train/links"
+)
+
+// Program is a program of commands.
+type Program struct {
+	Name, Short, Long string
+	Commands          func() []*cobra.Command
+}
+
+// Main runs the program as this process. Exit codes: 0 done, 1 failed, 2 bad usage or input, 130 and 143 interrupted by
+// SIGINT and SIGTERM.
+func (p Program) Main() {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var by atomic.Int64 // number of the signal that interrupted the program; 0: none
+	go func() {
+		s := <-signals
+		if n, ok := s.(syscall.Signal); ok {
+			by.Store(int64(n))
+		}
+		// From now on the default action: a second signal ends the program immediately.
+		signal.Stop(signals)
+		stop()
+	}()
+	exit := p.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if n := by.Load(); n > 0 && exit == 1 {
+		exit = 128 + int(n) // as of a program that a signal ends
+	}
+	os.Exit(exit)
+}
+
+// Run is the program in a process that goes on, such as that of a test.
+func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int) {
+	out := &sink{to: stdout}
+	root, began := p.Root(out)
+	root.SetArgs(args)
+	root.SetErr(stderr)
+	err := kernels.Choice()
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("standard output: %w", out.err)
+	}
+	if err == nil {
+		return 0
+	}
+	crowded := errors.Is(err, syscall.EMFILE)
+	if crowded { // on a line before the last, which is the same at all sites
+		fmt.Fprintf(stderr, "%s: raise the limit of open files (ulimit -n)\n", p.Name)
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+	if crowded || errors.Is(err, syscall.ENOSPC) { // the input is right: the same command works when there is room
+		return 1
+	}
+	var input *heddle.InputError
+	var plan *p2p.MismatchError
+	var state *checkpoint.MismatchError
+	if !*began || errors.As(err, &input) || errors.As(err, &plan) || errors.As(err, &state) ||
+		errors.Is(err, links.ErrNone) {
+		return 2
+	}
+	return 1
+}
+
+// sink is standard output, whose first error is not lost.
+type sink struct {
+	to  io.Writer
+	err error
+}
+
+// Write keeps the first error: a command that printed to a full disk must not exit with 0.
+func (s *sink) Write(b []byte) (int, error) {
+	n, err := s.to.Write(b)
+	if s.err == nil {
+		s.err = err
+	}
+	return n, err
+}
+
+// Root returns all commands, which print to stdout (nil = os.Stdout). began is set when one of them runs: every
+// error before that is one of usage.
+func (p Program) Root(stdout io.Writer) (root *cobra.Command, began *bool) {
+	root = &cobra.Command{
+		Use: p.Name, Short: p.Short, Long: p.Long,
+		SilenceErrors: true, SilenceUsage: true,
+		Version: Version(),
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.AddCommand(p.Commands()...)
+	root.AddCommand(newMan())
+	root.SetOut(stdout)
+	root.InitDefaultCompletionCmd() // now, so that its arguments are checked as well
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w (see %s --help)", meant(c, err, c.Flags().Args()), c.CommandPath())
+	})
+	fitHelp(root)
+	began = new(bool)
+	for _, c := range root.Commands() {
+		mark(c, began)
+	}
+	explain(root)
+	return root, began
+}
+
+// explain adds the usage of c, and of each command below it, to errors about their arguments. A
+// command without a check of its arguments takes none.
+func explain(c *cobra.Command) {
+	check := c.Args
+	if check == nil {
+		check = cobra.NoArgs
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
+		err := check(c, args)
+		switch {
+		case err == nil:
+			return nil
+		case c.HasSubCommands():
+			return fmt.Errorf("%w (see %s --help)", meant(c, err, args), c.CommandPath())
+		case strings.HasPrefix(err.Error(), "unknown command"): // cobra.NoArgs takes it for one
+			err = fmt.Errorf("%s takes flags only (got %q)", c.CommandPath(), args[0])
+		}
+		return fmt.Errorf("%w; usage: %s (see %s --help)", err, c.UseLine(), c.CommandPath())
+	}
+	for _, below := range c.Commands() {
+		explain(below)
+	}
+}
+
+// mark sets began when c or a command below it runs, which prints its help if it does nothing else.
+func mark(c *cobra.Command, began *bool) {
+	runE := c.RunE
+	if runE == nil {
+		runE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		*began = true
+		return Missing(c, args, runE(c, args))
+	}
+	for _, below := range c.Commands() {
+		mark(below, began)
+	}
+}

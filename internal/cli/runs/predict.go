@@ -1,0 +1,448 @@
+package runs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/cli/graphs"
+	"github.com/heddle-gnn/heddle/internal/cli/launch"
+	"github.com/heddle-gnn/heddle/internal/cli/report"
+	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
+)
+
+// question has the flags of peer predict.
+type question struct {
+	cli.Seat                            // with --plan
+	model, data, shard, out, embeddings string
+	nodes, known, edges                 []string // tables
+	dates                               []string // columns
+	report                              string   // HTML page; empty: none
+	split                               int
+	cells                               table.Format
+	launch                              launch.Flags // with --plan
+}
+
+func newPredict() *cobra.Command {
+	var q question
+	c := &cobra.Command{
+		Use:   "predict --model FILE (--data D | --shard S [--plan P] | --nodes TABLE) (--out FILE | --embeddings FILE)",
+		Short: "Predict the classes of nodes with a trained model",
+		Long: `Predict the classes of nodes with a trained model. The CSV has one line per node: its ID, the class and the
+probability of that class, its split and label if there are any, and the probability of every class. An --out that ends
+in .npz or .parquet is written in that format. If test nodes have labels, the metric over them is printed.
+
+With --plan all members of a plan run this command with the same model file, each with its own part: they exchange rows
+of boundary nodes once, under the same rules as in training, and each writes predictions for its own nodes, computed with
+its neighbours at other peers. A site with a policy needs an approval of plan and model (peer approve --model).
+With --secret a scheduler starts them, as those of peer join: they share all flags, {rank} in --out is a peer's rank, and
+--shard is the whole partition.
+With --shard alone a peer predicts for its own nodes from its own rows and edges, without its neighbours at other peers.
+With --nodes and --edges tables are read like those that the model was trained on; --on-error skip leaves out rows at
+fault, which skipped.csv beside --out has with their reasons. Give all tables of new nodes, and with --known those of
+nodes that are neighbours of them: they are read, but not predicted. Nodes that trained or chose the model, by
+predictions.parquet in its folder, are marked in --out and not measured. --report writes a page about the
+predictions: how many of each class, how sure, how often right where labels are known, and what left the site. With
+--embeddings in place of --out it writes the nodes' last hidden rows alone: of a model of links those that its decoder reads,
+by which peer recommend ranks new links.`,
+		Example: "  peer predict --model runs/cora-class-means-1/model.safetensors --data data/cora --out predictions.csv\n" +
+			"  peer predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv\n" +
+			"  mpirun -n 4 peer predict --plan plan.yaml --secret secret --model model.safetensors --shard parts --out 'rank-{rank}.parquet'",
+		RunE: func(c *cobra.Command, _ []string) error {
+			text := cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, q.report)
+			switch {
+			case q.launch.Secret != "" && q.Plan == "":
+				return cli.Invalidf("--secret requires --plan: peers that a scheduler starts predict together by the settings of a plan")
+			case q.Plan != "":
+				return q.together(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout(), text)
+			}
+			return q.answer(c.OutOrStdout(), text)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&q.model, "model", "", "model.safetensors of a run")
+	f.StringVar(&q.data, "data", "", "data set to predict for")
+	f.IntVar(&q.split, "split", 0, "split of the data set")
+	f.StringVar(&q.shard, "shard", "", "part to predict for, alone or with --plan")
+	f.StringArrayVar(&q.nodes, "nodes", nil, "table of nodes to predict for; repeat it for several")
+	f.StringArrayVar(&q.known, "known", nil, "table of further nodes, which are neighbours only")
+	f.StringArrayVar(&q.edges, "edges", nil, "table of edges; repeat it for several")
+	cli.Reads(f, "model", "data", "shard", "nodes", "known", "edges")
+	graphs.BindCells(f, &q.cells)
+	graphs.BindDates(f, &q.dates)
+	graphs.BindRows(f, &q.cells)
+	f.StringVarP(&q.out, "out", "o", "", "CSV, .npz or .parquet file to write; - for standard output")
+	f.StringVar(&q.embeddings, "embeddings", "", embeddingsHelp)
+	f.StringVar(&q.report, "report", "", "HTML page about the predictions; empty: none")
+	q.Bind(f, "plan whose members predict together", "wait for the other peers, with --plan")
+	q.BindGate(f)
+	f.BoolVar(&q.Site.LAN, "lan", false, "search of the local network by mDNS, with --plan")
+	f.StringVar(&q.Link, "link", "", linkHelp)
+	q.launch.Bind(f)
+	cli.Required(c, "model")
+	return c
+}
+
+// answer writes the predictions to files and messages to text.
+func (q question) answer(stdout, text io.Writer) error {
+	m, card, err := modelfile.Read(q.model)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	as := dataset.As{Task: m.Spec.Task} // links and regression are tasks of data sets
+	if m.Spec.Kind() == target.Single {
+		as = dataset.As{Task: "classification", Classes: m.Spec.Classes, Names: card.Classes}
+	}
+	of, err := q.graph(card, as, m.Spec.ReadsEdges(), text)
+	if err != nil {
+		return err
+	}
+	defer of.done()
+	g := of.Graph
+	if err := q.alike(m, card, g); err != nil {
+		return err
+	}
+	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
+		return err
+	}
+	if err := graphs.WriteSkipped(filepath.Dir(cmp.Or(q.out, q.embeddings)), q.cells.Faults); err != nil {
+		return err
+	}
+	before, err := q.run(g, card)
+	if err != nil {
+		return err
+	}
+	if q.out == "" {
+		return q.embed(m, g, before, text)
+	}
+	p, err := heddle.Predict(m, g)
+	if err != nil {
+		return fmt.Errorf("%s: %w", q.model, err)
+	}
+	p = p.By(card)
+	all := guessed{ids: g.IDs, labels: g.Labels, p: p, only: typed.Target(card.Encoding)}
+	if q.embeddings != "" {
+		if all.hidden, err = heddle.Embed(m, g); err != nil {
+			return fmt.Errorf("%s: %w", q.model, err)
+		}
+	}
+	used := measured(&all, of, before)
+	if err := q.write(stdout, card, all); err != nil {
+		return err
+	}
+	if err := writeEmbeddings(q.embeddings, []guessed{all}); err != nil {
+		return err
+	}
+	fmt.Fprintf(text, "%s: %d nodes\n", q.out, q.written(&all))
+	if of.unseen != "" {
+		fmt.Fprintln(text, of.unseen)
+	}
+	if p.Warning != "" && !before.strangers {
+		fmt.Fprintf(text, "warning: %s\n", p.Warning)
+		of.warnings = append(of.warnings, p.Warning)
+	}
+	score, nodes, err := p.Score(eval.Metric(card.Metric), g)
+	if err != nil {
+		return fmt.Errorf("%s: %w", q.model, err)
+	}
+	what := "test"
+	if len(q.nodes) > 0 {
+		what = "labelled" // tables have no split
+	}
+	if nodes > 0 {
+		fmt.Fprintf(text, "%s %s: %s (%d nodes)\n", what, card.Metric, report.Measure(eval.Metric(card.Metric), score), nodes)
+	}
+	page := q.page(g, m, card, all.p, what+" nodes", score)
+	page.Notes = of.warnings
+	if used != "" && (nodes > 0 || before.unsure == "") {
+		fmt.Fprintln(text, used)
+		page.Notes = append(page.Notes, used)
+	}
+	if of.unseen != "" {
+		page.Notes = append(page.Notes, "The predictions were made "+of.unseen+".")
+	}
+	return q.writeReport(stdout, text, page)
+}
+
+// measured leaves for a figure those nodes of which the model is not known to have had the label, and of tables for
+// --out those of --nodes.
+func measured(all *guessed, of subject, before runNodes) (used string) {
+	g := of.Graph
+	g.Split = slices.Clone(g.Split) // a part's cannot be written to
+	used = before.mark(g.Split, of.predicted)
+	all.split = slices.Clone(g.Split)
+	if of.predicted == 0 {
+		return used
+	}
+	all.p.Logits = all.p.Logits.RowRange(0, of.predicted)
+	if all.hidden.Rows > 0 {
+		all.hidden = all.hidden.RowRange(0, of.predicted)
+	}
+	for i := range g.Split {
+		if all.split[i] == graph.Test {
+			all.split[i] = graph.None // tables have none
+		}
+		if i >= of.predicted {
+			g.Split[i] = graph.None
+		}
+	}
+	return used
+}
+
+// runNodes are those nodes of a graph that a model's run had.
+type runNodes struct {
+	splits    map[int]graph.Split // that they had in the run
+	strangers bool                // the run had no node of these names
+	unsure    string              // why that is not known (empty = it is)
+}
+
+// run finds the nodes of g that the model's run had. The run's predictions in the folder of the model have
+// their names: the model has none.
+func (q question) run(g *graph.Graph, card modelfile.Card) (of runNodes, err error) {
+	type was struct {
+		ID    string  `parquet:"id"`
+		Split string  `parquet:"split"`
+		Label *string `parquet:"label,optional"`
+	}
+	same := card.Dataset == g.Name && card.Nodes == int64(g.N())
+	if g.IDs == nil && !same {
+		return of, nil // another graph
+	}
+	path := filepath.Join(filepath.Dir(q.model), "predictions.parquet")
+	rows, err := parquet.ReadFile[was](path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return of, cli.Invalidf("%s: %w", path, err)
+	}
+	if err != nil {
+		of.unsure = "it is not known which nodes trained the model (" + path +
+			" lists them): the figure may be too good"
+		return of, nil
+	}
+	at := make(map[string]int, len(g.Split))
+	for i := range g.Split {
+		at[guessed{ids: g.IDs}.name(i)] = i
+	}
+	splits := map[string]graph.Split{"train": graph.Train, "val": graph.Val, "test": graph.Test}
+	of.strangers = true
+	known, other := map[int]graph.Split{}, 0
+	for _, row := range rows {
+		i, ok := at[row.ID]
+		of.strangers = of.strangers && !ok
+		if !ok || splits[row.Split] == graph.None || g.Split[i] == graph.None {
+			continue
+		}
+		if label, ok := labelOf(g.Labels, i, g.Labels.Names); ok && row.Label != nil && label != *row.Label {
+			other++ // another node of that name
+			continue
+		}
+		known[i] = splits[row.Split]
+	}
+	if 10*other <= len(known) {
+		of.splits = known
+	}
+	return of, nil
+}
+
+// mark gives the nodes of the run the split that they had then, and returns what to report. predicted is how many
+// nodes of tables come first, which are predicted for (0 = no tables).
+func (of runNodes) mark(split []graph.Split, predicted int) (used string) {
+	marked := 0
+	for i, had := range of.splits {
+		if had != graph.Test && split[i] == graph.Test && (predicted == 0 || i < predicted) {
+			marked++
+		}
+		split[i] = had
+	}
+	if marked == 0 {
+		return of.unsure
+	}
+	return fmt.Sprintf("%d nodes trained or chose the model and are not in the figure: the column split marks them",
+		marked)
+}
+
+// alike refuses data whose columns became other features than the model's.
+func (q question) alike(m *nn.Model, card modelfile.Card, g *graph.Graph) error {
+	if err := modelfile.SameColumns(m.Spec, card.Encoding, g.Encoding); err != nil {
+		return cli.Invalidf("%s: %w (peer import --like %s reads tables as the model does)",
+			cmp.Or(q.data, q.shard, strings.Join(q.nodes, ", ")), err, q.model)
+	}
+	return nil
+}
+
+// written returns how many nodes --out has: arrays are of all nodes, whatever their type.
+func (q question) written(all *guessed) int {
+	if filepath.Ext(q.out) == ".npz" {
+		return all.p.Logits.Rows
+	}
+	return all.told()
+}
+
+// embed writes the hidden rows alone.
+func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Writer) error {
+	if q.embeddings == "" || q.report != "" {
+		return cli.Invalidf("--out must be given, or --embeddings alone")
+	}
+	hidden, err := heddle.Embed(m, g)
+	if err == nil {
+		err = writeEmbeddings(q.embeddings, []guessed{{ids: g.IDs, split: g.Split, hidden: hidden}})
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(text, "%s: %d nodes\n", q.embeddings, g.N())
+	}
+	if warning := m.Spec.Unlabelled(g.Labels, g.Split); warning != "" && !before.strangers {
+		fmt.Fprintf(text, "warning: %s\n", warning)
+	}
+	return err
+}
+
+// writable checks that all files can be written before anything is computed.
+func (q question) writable() error {
+	return errors.Join(cli.Writable(q.out), cli.Writable(q.report), checkEmbeddings(q.embeddings))
+}
+
+// pageable refuses --report for a model whose predictions have no page.
+func (q question) pageable(m *nn.Model) error {
+	if q.report != "" && m.Spec.Kind() == target.Numbers {
+		return cli.Invalidf("--report needs predictions of classes (got those of a numeric target): the file of --out has them")
+	}
+	return nil
+}
+
+// page is that of p for g, whose nodes with a label that training did not use have that name.
+func (q question) page(g *graph.Graph, m *nn.Model, card modelfile.Card, p heddle.Predictions, knownAs string, score float64) report.Prediction {
+	one := report.Prediction{Data: g.Name, File: filepath.Base(q.model), Model: "closed form", Card: card, Predictions: p, Labels: g.Labels, KnownAs: knownAs, Score: score, Date: time.Now()}
+	if m.Closed == nil {
+		one.Model = m.Spec.Encoder.Kind // of a run that ended with its encoder
+	}
+	if len(m.Spec.Layers) > 0 {
+		one.Model = m.Spec.Layers[0].Conv
+	}
+	if math.IsNaN(score) {
+		return one
+	}
+	one.Known = g.InSplit(graph.Test)
+	return one
+}
+
+// writeReport writes the page to --report, if the flag is given.
+func (q question) writeReport(stdout, text io.Writer, page report.Prediction) error {
+	if q.report == "" {
+		return nil
+	}
+	if err := cli.WriteFile(stdout, q.report, func(w io.Writer) error { return report.WritePrediction(w, page) }); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(text, "report: %s\n", q.report)
+	return err
+}
+
+// write writes predictions to --out.
+func (q question) write(stdout io.Writer, card modelfile.Card, of guessed) error {
+	fill := writeCSV
+	switch filepath.Ext(q.out) {
+	case ".npz":
+		fill = writeNPZ
+	case ".parquet":
+		fill = writeParquet
+	}
+	return cli.WriteFile(stdout, q.out, func(w io.Writer) error { return fill(w, card.Classes, []guessed{of}) })
+}
+
+// subject is what is predicted for.
+type subject struct {
+	*graph.Graph
+	unseen    string   // what of it the model cannot see; empty: nothing
+	warnings  []string // of its tables
+	predicted int      // nodes of tables, behind which known ones follow (0 = no tables)
+	done      func()   // ends the use of its arrays
+}
+
+// graph returns what to predict for, with labels of that kind, by a model that reads edges or none.
+func (q question) graph(card modelfile.Card, as dataset.As, edges bool, text io.Writer) (of subject, err error) {
+	given := 0
+	for _, s := range []string{q.data, q.shard, strings.Join(q.nodes, "")} {
+		if s != "" {
+			given++
+		}
+	}
+	of.done = func() {}
+	switch {
+	case given != 1:
+		return of, cli.Invalidf("give one of --data D, --shard S and --nodes TABLE")
+	case len(q.nodes) == 0 && len(q.known) > 0:
+		return of, cli.Invalidf("--known must be given with --nodes (got %s)", strings.Join(q.known, ", "))
+	case q.data != "":
+		of.Graph, err = as.Read(q.data, q.split)
+		return of, cli.Invalid(err)
+	case len(q.nodes) > 0:
+		if card.Encoding == nil {
+			return of, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes[0])
+		}
+		if typed.Encodes(card.Encoding) {
+			return of, cli.Invalidf("the model of %s reads tables of several types: make a data set of them with peer import --like %[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
+		}
+		if q.cells.Faults.Skip && q.out == "-" {
+			return of, cli.Invalidf("--on-error skip writes skipped.csv beside the file of --out, which must not be - (standard output)")
+		}
+		if edges && q.edges == nil {
+			return of, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
+		}
+		var f *table.Facts
+		tables := slices.Concat(q.nodes, q.known)
+		if of.Graph, f, err = dataset.Encode(card.Encoding, tables, q.edges, q.dates, q.cells); err != nil {
+			return of, cli.Invalid(err)
+		}
+		for k := range q.nodes {
+			of.predicted += f.Tables[k].Rows
+		}
+		f.Warn() // of categories that the model does not know
+		f.PrintWarnings(text, "")
+		if n := q.cells.Faults.Count(""); n > 0 {
+			fmt.Fprintf(text, "skipped: %d rows at fault, in %s\n", n, filepath.Join(filepath.Dir(q.out), graphs.SkippedFile))
+			for _, t := range f.Tables {
+				t.PrintReasons(text)
+			}
+		}
+		of.warnings = f.Warnings
+		return of, nil
+	}
+	s, closer, err := shard.ReadShard(q.shard)
+	if err != nil {
+		return of, cli.Invalid(err)
+	}
+	if edges && s.Halo() > 0 {
+		of.unseen = fmt.Sprintf("without %d neighbours at other peers and the %d edges from them, which --plan sees", s.Halo(), across(s))
+	}
+	of.Graph, of.done = s.Alone(), func() { closer.Close() }
+	return of, nil
+}
+
+// across returns how many edges of a shard come from nodes of other peers.
+func across(s *shard.Shard) (n int) {
+	for _, j := range s.Adj.Col {
+		if int(j) >= s.Owned {
+			n++
+		}
+	}
+	return n
+}

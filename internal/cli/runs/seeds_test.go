@@ -1,0 +1,16 @@
+package runs
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// TestOverRuns: a mean needs a figure of every run.
+func TestOverRuns(t *testing.T) {
+	t.Parallel()
+	runs := []oneRun{{Split: 1}, {Split: 0}}
+	b, err := json.Marshal(over(runs, func(r oneRun) *float64 { return r.Test }))
+	if err != nil || string(b) != `{"mean":null,"deviation":null}` {
+		t.Errorf("without test nodes: %s, %v", b, err)
+	}
+}

@@ -1,0 +1,303 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/cli/live"
+	"github.com/heddle-gnn/heddle/internal/cli/report"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/dp"
+)
+
+// job is a simulation of all peers on this machine.
+type job struct {
+	plan *heddle.Plan
+	jobFile
+	init    *heddle.Initial // what training starts from; nil: random parameters
+	embed   bool            // hidden rows are written
+	ledger  dp.Ledger
+	planOut string // file for the settings by which the model was trained; empty: none
+}
+
+// jobFile is what a settings file of peer train has besides settings.
+type jobFile struct {
+	cli.Source `yaml:",inline"`
+	InitFile   string `yaml:"init_file,omitempty"` // model file whose SHA-256 is setting init
+	Out        string `yaml:"out"`                 // directory to write to; empty: runs/DATA-METHOD-MODEL-SEED
+	Seeds      int    `yaml:"seeds,omitempty"`     // runs; each takes the next seed, and the next split if there are several
+}
+
+func (j *jobFile) bind(f *pflag.FlagSet) {
+	f.StringVar(&j.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
+	f.StringVar(&j.Shards, "shards", "", "partition: a directory that peer partition wrote")
+	cli.Reads(f, "data", "shards")
+	f.IntVar(&j.Split, "split", 0, "split of the data set")
+	f.IntVar(&j.Seeds, "seeds", 1, "runs, by the next seeds and the next splits, if several")
+	f.StringVarP(&j.Out, "out", "o", "", "directory to write to (default runs/DATA-METHOD-MODEL-SEED)")
+}
+
+// load makes the job from the settings file at path, if there is one, and the flags that were
+// given.
+func (j *job) load(path string, f *pflag.FlagSet) (err error) {
+	given, settings := j.jobFile, cli.GivenSettings(f)
+	initFile := settings["init"]
+	if j.init, err = cli.TakeInitial(settings); err != nil {
+		return err
+	}
+	if j.plan, _, err = cli.LoadPlan("train", path, settings, &j.jobFile); err != nil {
+		return err
+	}
+	if initFile != "" {
+		j.InitFile = initFile
+	} else if j.init, err = cli.ReadInitial(j.InitFile); err != nil {
+		return fmt.Errorf("%s: init_file: %w", path, err)
+	}
+	for name, restore := range map[string]func(){
+		"data": func() { j.Data = given.Data }, "shards": func() { j.Shards = given.Shards },
+		"split": func() { j.Split = given.Split }, "out": func() { j.Out = given.Out },
+		"seeds": func() { j.Seeds = given.Seeds },
+	} {
+		if f.Changed(name) {
+			restore()
+		}
+	}
+	return nil
+}
+
+func newTrain() *cobra.Command {
+	j := new(job)
+	c := &cobra.Command{
+		Use:   "train (--data D [--peers K] | --shards DIR)",
+		Short: "Simulate all peers on one machine and train a model",
+		Long: `Simulate all peers on one machine, each with its own part of the graph, and train a model.
+
+The output directory gets model.safetensors, report.html, result.json, settings.yaml that repeats the run by --config, and
+predictions.csv, .npz and .parquet with the class of every node. Ctrl-C leaves checkpoints there, and the same command
+with --resume continues from them.`,
+		Example: `  peer train --data data/cora --peers 4 --seed 1 --json out.json
+  peer train --data data/cora --config examples/plans/retexo-paper.yaml
+  peer train --data data/cora --method full-batch --peers 4 --model gat
+  peer train --data data/cora --method full-batch --peers 1 --model gat
+  peer train --shards parts --config settings.yaml --lr 0.01
+  peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
+	}
+	var config, jsonPath, rows string
+	var resume bool
+	var view cli.WatchFlags
+	var http live.Flags
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		w, err := view.Start(c)
+		if err != nil {
+			return err
+		}
+		defer w.End()
+		if err := j.load(config, c.Flags()); err != nil {
+			return err
+		}
+		out := output{json: jsonPath, rows: rows, stdout: c.OutOrStdout()}
+		j.embed = rows != ""
+		return j.run(c.Context(), out, resume, http, w, view.Text(c, jsonPath, j.planOut))
+	}
+	cli.BindSettings(c.Flags(), "train", func(plan.Setting) bool { return true })
+	j.bind(c.Flags())
+	cli.GroupFlags(c, "data", "shards", "split", "seeds", "config")
+	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
+	cli.Reads(c.Flags(), "config", "init")
+	c.Flags().StringVar(&rows, "embeddings", "", embeddingsHelp)
+	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results; - for standard output")
+	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")
+	cli.BindLedger(c.Flags(), &j.ledger)
+	c.Flags().BoolVar(&resume, "resume", false, "continuation of an interrupted run")
+	http.Bind(c.Flags())
+	view.Bind(c.Flags())
+	return c
+}
+
+// run trains and writes the files of out, whose directory is that of the job. Messages go to text.
+func (j *job) run(ctx context.Context, out output, resume bool, http live.Flags, w *cli.Watch, text io.Writer) (err error) {
+	splits, err := j.several()
+	if err != nil {
+		return err
+	}
+	first, err := j.open(0, splits, w.Event)
+	if err != nil {
+		return err
+	}
+	j.name(first)
+	out.dir = j.Out
+	state := filepath.Join(j.Out, "checkpoints")
+	release := func() {}
+	if err = errors.Join(out.check(), cli.Writable(j.planOut)); err == nil {
+		release, err = j.begin(first, state, resume, w)
+	}
+	if err != nil {
+		return errors.Join(err, first.closer.Close())
+	}
+	defer release()
+	about := live.About{Dataset: first.shards[0].Name, Method: first.plan.Method, Model: first.plan.Model, Sites: make([]string, len(first.shards)), Simulated: true}
+	copy(about.Sites, first.source.Sites)
+	page, err := http.Start(about, w.Log)
+	if err != nil {
+		return errors.Join(err, first.closer.Close())
+	}
+	defer func() { err = errors.Join(err, page.End(err)) }()
+	best, all, err := j.runs(ctx, first, splits, state, w, page.Over)
+	if best != nil {
+		defer func() { err = errors.Join(err, best.closer.Close()) }()
+	}
+	w.End()
+	release()
+	if err != nil {
+		return j.stopped(ctx, err, first, state)
+	}
+	return j.finish(out, best, all, state, text)
+}
+
+// name completes the job's directory.
+func (j *job) name(first *trained) {
+	if j.Out != "" {
+		return
+	}
+	p, data := first.plan, cli.FileName(first.shards[0].Name)
+	j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", data, p.Method, p.Model, p.Seed))
+	if p.Method == plan.ClassMeans {
+		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%d", data, p.Method, p.Seed))
+	}
+}
+
+// settings are those of a run and of its data, as a settings file.
+func (j *job) settings(p heddle.Plan) ([]byte, error) {
+	setting, err := p.MarshalYAML()
+	if err != nil {
+		return nil, err
+	}
+	place, err := yaml.Marshal(j.jobFile)
+	return append(setting, place...), err
+}
+
+// begin locks state until release, and checks and records what resumed does. Without further seeds the trainer locks it
+// instead.
+func (j *job) begin(first *trained, state string, resume bool, w *cli.Watch) (release func(), err error) {
+	release, err = checkpoint.Lock(state)
+	if err != nil {
+		return nil, cli.Invalid(err)
+	}
+	if err = j.resumed(first, state, resume, w); err != nil || j.Seeds == 1 {
+		release()
+	}
+	return release, err
+}
+
+// resumed checks what an earlier process left in state, and records there how this run continues.
+func (j *job) resumed(first *trained, state string, resume bool, w *cli.Watch) error {
+	now, err := j.settings(first.plan)
+	if err != nil {
+		return err
+	}
+	left := false
+	for k := range j.Seeds {
+		one, err := (heddle.Local{Plan: first.plan, Shards: first.shards, State: j.stateOf(state, k)}).Interrupted()
+		if err != nil {
+			return cli.Explain(err, state, now)
+		}
+		left = left || one
+	}
+	held, err := checkpoint.Find(state)
+	if err != nil {
+		return err
+	}
+	switch {
+	case (left || len(held) > 0) && !resume:
+		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again", j.Out, state)
+	case len(held) > 0 && !left: // of another method or number of seeds
+		other := &checkpoint.MismatchError{Path: held[0].Dir, Which: []string{"config"}}
+		return cli.Invalid(cli.Explain(other, state, now))
+	case left:
+		return nil
+	case resume:
+		if begun, err := cli.ReadRecord(state); begun != nil && err == nil {
+			if differ, err := begun.Differ(now); err == nil && len(differ) > 0 {
+				return cli.Invalidf("%s has a run with other settings: %s. Use the same, or remove %s to start again",
+					j.Out, strings.Join(differ, "; "), state)
+			}
+		}
+		w.Log.Warn("no checkpoints to resume from: the run starts from the beginning", "checkpoints", state)
+	}
+	path := cli.RecordOf(state)
+	again := fmt.Sprintf("peer train --config %s --resume", path)
+	if j.ledger.Path != "" {
+		again += " --privacy-ledger " + j.ledger.Path
+	}
+	return cli.Record{Path: path, Settings: now, Again: again}.Keep()
+}
+
+// stopped completes the error of a run that did not end.
+func (j *job) stopped(ctx context.Context, err error, first *trained, state string) error {
+	held, finding := checkpoint.Find(state)
+	if finding == nil && len(held) == 0 {
+		err = errors.Join(err, os.RemoveAll(state)) // what is there says how to continue, and nothing can
+	}
+	if ctx.Err() == nil {
+		now, _ := j.settings(first.plan)
+		return cli.Explain(err, state, now)
+	}
+	if len(held) > 0 {
+		return fmt.Errorf("interrupted; the checkpoints are in %s: to continue, repeat the command with --resume --out %s",
+			state, j.Out)
+	}
+	return errors.New("interrupted before the first checkpoint")
+}
+
+// finish writes and prints what the best of all runs gave.
+func (j *job) finish(out output, best *trained, all []oneRun, state string, text io.Writer) error {
+	j.Source.Split = best.source.Split
+	again := "peer train --config " + out.settings() + " --out " + j.Out + "-again"
+	one := j.jobFile
+	one.Seeds = 0 // the settings are of the run that is written
+	place, err := yaml.Marshal(one)
+	if err != nil {
+		return err
+	}
+	out.runs = all
+	o := best.Result
+	page := report.Run{Data: best.source.Warnings, Names: best.source.Sites, Settings: string(place), Command: again,
+		Runs: runsTable(o.Metric, all)}
+	if err := errors.Join(out.write(o, best.plan, best.shards, page), j.writePlan(out.stdout, o)); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(state); err != nil {
+		return err
+	}
+	if err := printRuns(text, o.Metric, all); err != nil {
+		return err
+	}
+	if err := out.print(text, o, best.shards); err != nil {
+		return err
+	}
+	return cli.PrintLedger(text, j.ledger, best.shards...)
+}
+
+// writePlan writes the settings by which the model was trained.
+func (j *job) writePlan(stdout io.Writer, o *heddle.Result) error {
+	if j.planOut == "" {
+		return nil
+	}
+	text, err := o.Plan.MarshalYAML()
+	if err != nil {
+		return err
+	}
+	return cli.WriteFile(stdout, j.planOut, func(w io.Writer) error { _, err := w.Write(text); return err })
+}

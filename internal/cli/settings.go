@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/plan"
+)
+
+// settingValue is the flag of a setting. Its value stays text until a plan is made.
+type settingValue struct {
+	setting plan.Setting
+	text    string
+	given   bool
+}
+
+// Set implements pflag.Value.
+func (v *settingValue) Set(text string) error {
+	if err := v.setting.Parse(text); err != nil {
+		return err
+	}
+	if v.given && v.setting.Type == "list" { // a repeated flag adds to the list
+		text = v.text + "," + text
+	}
+	v.text, v.given = text, true
+	return nil
+}
+
+// Type implements pflag.Value.
+func (v *settingValue) Type() string {
+	return map[string]string{"text": "string", "integer": "int", "number": "float", "true or false": "bool",
+		"list": "list", "duration": "duration"}[v.setting.Type]
+}
+
+func (v *settingValue) String() string { return v.text }
+
+// BindSettings adds the flags of the settings that a command takes, of those that wanted accepts:
+// train, or join for what the peers of several machines agree on. Experimental settings are hidden.
+func BindSettings(f *pflag.FlagSet, command string, wanted func(plan.Setting) bool) {
+	for _, s := range plan.Settings() {
+		if s.Only != "" && s.Only != command || !wanted(s) {
+			continue
+		}
+		usage := s.Help
+		if len(s.Choices) > 0 {
+			usage += ": " + strings.Join(s.Choices, ", ")
+		}
+		one := f.VarPF(&settingValue{setting: s}, s.Flag, "", usage)
+		one.DefValue, one.Hidden = s.Default, s.Experimental
+		if s.Type == "true or false" {
+			one.NoOptDefVal = "true"
+		}
+	}
+}
+
+// GivenSettings returns the settings that flags set.
+func GivenSettings(f *pflag.FlagSet) map[string]string {
+	given := make(map[string]string)
+	f.Visit(func(one *pflag.Flag) {
+		if v, ok := one.Value.(*settingValue); ok {
+			given[v.setting.Name] = v.text
+		}
+	})
+	return given
+}
+
+// sections are those of help, in order. Flags that are not settings are in the first or the last one.
+func sections() []string {
+	all := []string{"data"}
+	for _, s := range plan.Settings() {
+		if !slices.Contains(all, s.Group) {
+			all = append(all, s.Group)
+		}
+	}
+	return append(all, "output")
+}
+
+// FlagSection annotates a flag that does not set a field of a plan with its section of the help.
+const FlagSection = "section"
+
+// GroupFlags groups the flags in c's help by section, and those of one method only by method. The
+// flags in data, besides settings, are in section data.
+func GroupFlags(c *cobra.Command, data ...string) {
+	c.Flags().SortFlags = false
+	c.SetUsageFunc(func(c *cobra.Command) error {
+		w := c.OutOrStderr()
+		writeUsage(w, c)
+		of := map[string]*pflag.FlagSet{}
+		var more []string // sections
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			name := "output"
+			if v, ok := f.Value.(*settingValue); ok {
+				name = v.setting.Group
+				if m := v.setting.Methods; len(m) == 1 && m[0] != "trained" && m[0] != "federated" {
+					name = "only with method " + plan.MethodNames(m)
+					more = append(more, name)
+				}
+			} else if in := f.Annotations[FlagSection]; len(in) > 0 {
+				name = in[0]
+				more = append(more, name)
+			} else if slices.Contains(data, f.Name) {
+				name = "data"
+			}
+			if of[name] == nil {
+				of[name] = pflag.NewFlagSet("", pflag.ContinueOnError)
+				of[name].SortFlags = false
+			}
+			of[name].AddFlag(f)
+		})
+		slices.Sort(more)
+		for _, name := range slices.Concat(sections(), slices.Compact(more)) {
+			if s := of[name]; s != nil && s.HasAvailableFlags() {
+				fmt.Fprintf(w, "\n%s:\n%s", strings.ToUpper(name[:1])+name[1:], s.FlagUsagesWrapped(helpColumns))
+			}
+		}
+		return nil
+	})
+}
+
+// IsSetting reports whether f is the flag of a setting.
+func IsSetting(f *pflag.Flag) bool {
+	_, is := f.Value.(*settingValue)
+	return is
+}

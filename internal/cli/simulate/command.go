@@ -1,0 +1,211 @@
+// Package simulate has the command that simulates a federation of sites and phones.
+package simulate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/classmeans"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/privacy/secagg"
+)
+
+// command has the flags of peer simulate.
+type command struct {
+	data          string
+	phones, sites int
+	rounds, hops  int
+	target        string
+	labelled      float64
+	participation []float64
+	edges, single bool
+	settings
+	json bool
+}
+
+// Command returns peer simulate.
+func Command() *cobra.Command {
+	var c command
+	one := &cobra.Command{
+		Use:   "simulate [--data D] [--phones N]",
+		Short: "Simulate sites and thousands of phones",
+		Long: `Simulate a federation in which phones send shares of their numbers to sites (docs/explanation/leaves.md), and print time,
+bytes, wake-ups and accuracy beside that of pooled data. Sites and phones run the code that they would run apart; their
+messages take simulated time, by the kind of connection, and nobody sleeps.
+
+Without --data each phone has a graph of 20 to 40 nodes with labels of its own, as generated from --seed. A data set is cut
+into communities of at least 20 nodes, one a member; edges between them are used by the last pooled run alone, or with --edges
+by all: the sites know them. With --single each phone is one node of the data set, and the sites know all its edges.
+
+Trace always: phones are there all the time. Trace day: one in ten is there always on a LAN; six in ten charge at night on
+DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. The run begins at one in the morning.`,
+		Example: `  peer simulate --phones 10000
+  peer simulate --phones 1000 --trace day --quorum 0.3 --participation 1,0.3,0.1
+  peer simulate --data data/facebook-pages --labelled 0.3
+  peer simulate --data data/cora --single`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	f := one.Flags()
+	f.StringVar(&c.data, "data", "", "data set in place of generated graphs")
+	cli.Reads(f, "data")
+	f.IntVar(&c.phones, "phones", 0, "phones; 0: 1000, or of a data set one for 20 nodes")
+	f.IntVar(&c.sites, "sites", 3, "sites; the first 64 of them collect shares")
+	f.BoolVar(&c.edges, "edges", false, "edges between members of a data set, which the sites know")
+	f.BoolVar(&c.single, "single", false, "one node of a data set for each phone, with its edges")
+	f.IntVar(&c.rounds, "rounds", 0, "rounds of class means at most; 0: as in peer train")
+	f.BoolVar(&c.allRounds, "all-rounds", false, "run all rounds, also where they validate no better")
+	f.IntVar(&c.hops, "hops", 2, "aggregations of the columns")
+	f.StringVar(&c.target, "class-target", "labels", "what a round after the first learns from")
+	f.Float64Var(&c.labelled, "labelled", 0, "fraction to train on; 0: 0.3, or a data set's own split")
+	f.Float64SliceVar(&c.participation, "participation", []float64{1}, "fractions of the phones that take part, a run each")
+	f.StringVar(&c.trace, "trace", "always", "when phones are there: always, day")
+	f.DurationVar(&c.deadline, "deadline", time.Minute, "time after which a sum closes")
+	f.Float64Var(&c.quorum, "quorum", 1, "fraction of the phones with which a sum closes")
+	f.IntVar(&c.least, "least-leaves", 20, "phones that a sum must have")
+	f.Uint64Var(&c.seed, "seed", 1, "random seed")
+	f.BoolVar(&c.json, "json", false, "print JSON")
+	return one
+}
+
+// check returns the first fault of the flags.
+func (c *command) check() error {
+	switch {
+	case c.sites < 2 || c.sites > secagg.MostMembers:
+		return cli.Invalidf("--sites must be 2 to %d (got %d)", secagg.MostMembers, c.sites)
+	case c.phones < 0 || c.phones == 1 || c.phones > 1<<20:
+		return cli.Invalidf("--phones must be 2 to %d (got %d)", 1<<20, c.phones)
+	case (c.edges || c.single) && c.data == "" || c.single && c.phones > 0:
+		return cli.Invalidf("--edges and --single must be with --data, and --single without --phones")
+	case c.trace != "always" && c.trace != "day":
+		return cli.Invalidf("--trace must be always or day (got %q)", c.trace)
+	case c.deadline <= 0 || c.deadline > day:
+		return cli.Invalidf("--deadline must be above 0 and at most 24h (got %v)", c.deadline)
+	case !(c.quorum > 0 && c.quorum <= 1):
+		return cli.Invalidf("--quorum must be above 0 and at most 1 (got %g)", c.quorum)
+	case !(c.labelled >= 0 && c.labelled <= 0.5):
+		return cli.Invalidf("--labelled must be 0 to 0.5 (got %g)", c.labelled)
+	case len(c.participation) == 0:
+		return cli.Invalidf("--participation must have at least one fraction")
+	}
+	for _, x := range c.participation {
+		if !(x > 0 && x <= 1) {
+			return cli.Invalidf("--participation must be above 0 and at most 1 (got %g)", x)
+		}
+	}
+	return nil
+}
+
+// Result is what peer simulate --json prints.
+type Result struct {
+	Data    string     `json:"data"`
+	Sites   int        `json:"sites"`
+	Phones  int        `json:"phones"`
+	Nodes   int        `json:"nodes"`
+	Pooled  float64    `json:"pooled_accuracy"`
+	Joined  float64    `json:"joined_accuracy,omitempty"` // of pooled data with the edges between members
+	Runs    []*Outcome `json:"runs"`
+	Seconds float64    `json:"seconds"` // on this machine
+	Memory  int64      `json:"peak_memory"`
+}
+
+func (c *command) run(cmd *cobra.Command) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	began := time.Now()
+	m, name, err := c.members()
+	if err != nil {
+		return err
+	}
+	config, err := c.config(m)
+	if err != nil {
+		return err
+	}
+	r := Result{Data: name, Sites: len(m.sites), Phones: len(m.phones), Nodes: m.pooled.N()}
+	for _, x := range c.participation {
+		s := c.settings
+		s.participation = x
+		o, err := simulate(cmd.Context(), config, m, s)
+		if err != nil {
+			return err
+		}
+		r.Runs = append(r.Runs, o)
+	}
+	if r.Pooled, err = pool(cmd.Context(), config, m.pooled, c.allRounds); err != nil {
+		return err
+	}
+	if m.joined != nil {
+		if r.Joined, err = pool(cmd.Context(), config, m.joined, c.allRounds); err != nil {
+			return err
+		}
+	}
+	r.Seconds, r.Memory = time.Since(began).Seconds(), cli.PeakMemory()
+	out := cmd.OutOrStdout()
+	if c.json {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	fmt.Fprintf(out, "%d sites and %d phones, %s: %d nodes, trace %s\n\n", r.Sites, r.Phones, r.Data, r.Nodes, c.trace)
+	if err := table(out, r); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nthis machine: %.0f s, %.2f GiB at most\n", r.Seconds, float64(r.Memory)/(1<<30))
+	return nil
+}
+
+// members returns the federation's data and what it is called.
+func (c *command) members() (m members, name string, err error) {
+	if c.data != "" {
+		m, err = c.dealt()
+		if err == nil {
+			name = m.pooled.Name
+		}
+		return m, name, err
+	}
+	if c.phones == 0 {
+		c.phones = 1000
+	}
+	if c.labelled == 0 {
+		c.labelled = 0.3
+	}
+	return generated(c.sites, c.phones, c.labelled, c.seed), "generated", nil
+}
+
+// config returns the configuration of all members: that of one closed form, less what leaves cannot have.
+func (c *command) config(m members) (classmeans.Config, error) {
+	p := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans})
+	p.Seed, p.ClassRounds, p.Hops, p.ClassTarget, p.RandomFeatures = c.seed, c.rounds, c.hops, c.target, 0
+	config, err := p.ClosedForm(m.sites[0])
+	if err != nil {
+		return config, cli.Invalid(err)
+	}
+	config.LastHop, config.Few = true, false
+	return config, nil
+}
+
+// pool returns the test accuracy of one peer that has all data.
+func pool(ctx context.Context, c classmeans.Config, g *graph.Graph, allRounds bool) (float64, error) {
+	whole := shard.Whole(g)
+	t, err := classmeans.New(c, whole)
+	if err != nil {
+		return 0, err
+	}
+	t.AllRounds = allRounds
+	group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
+	if err := t.Run(ctx, group, group); err != nil {
+		return 0, err
+	}
+	right, tested := score(t, whole)
+	return float64(right) / float64(max(tested, 1)), nil
+}
