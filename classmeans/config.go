@@ -229,8 +229,8 @@ const (
 	// say, and a regression what all of them do. Their products are few, and no row holds them.
 	MostFew = 64
 
-	labelRandom = 128 // random features of each head with soft labels, or of few features
-	fewHops     = 4   // of rounds of few features
+	labelRandom = 64 // random features of each head with soft labels
+	fewHops     = 4  // of rounds of few features
 )
 
 // spec returns the model of so many rounds, or of the number that the target has by default (0).
