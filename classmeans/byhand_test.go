@@ -28,7 +28,7 @@ func TestByHand(t *testing.T) {
 	c := plain(g)
 	c.RowNorm, c.Target, c.Hops, c.ClassRounds, c.MinClass, c.Random = "none", "labels", 1, 1, 1, 0
 	r := mustRun(t, c, shards, options{})
-	page, err := os.ReadFile("../../docs/explanation/class-means.md")
+	page, err := os.ReadFile("../docs/explanation/class-means.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,10 +55,10 @@ func within(what string, most float64) func(int) comm.Limit {
 
 // classRows returns how many rows of the other peers are in the sum of each class in round r, or of all classes.
 func (t *Trainer) classRows(r int) []float64 {
-	all, own := t.labels.Classes, t.shard.Labels.Select(t.train).Count()
+	all, own := t.Labels.Classes, t.shard.Labels.Select(t.train).Count()
 	switch {
 	case t.config.residual():
-		return []float64{t.labels.Labelled - float64(len(t.train))}
+		return []float64{t.Labels.Labelled - float64(len(t.train))}
 	case r > 0:
 		return []float64{t.rest.Rows}
 	}
@@ -76,7 +76,7 @@ func (t *Trainer) checkClassCounts(r int, counts, own []int64) error {
 	all, room := int64(0), int64(t.shard.Nodes)*int64(len(counts)) // each soft count is rounded
 	for c, n := range counts {
 		all += n - own[c]
-		if known := t.labels.Classes[c]; r == 0 && known >= t.leastClass() && n != int64(known*unit) {
+		if known := t.Labels.Classes[c]; r == 0 && known >= t.leastClass() && n != int64(known*unit) {
 			return comm.Refused("the training nodes of class %d must be %g, as was counted before (got %g)", c, known, float64(n)/unit)
 		} else if r == 0 && known < t.leastClass() && n != 0 {
 			return comm.Refused("the training nodes of class %d, which has too few, must be 0 (got %g)", c, float64(n)/unit)
@@ -175,7 +175,7 @@ func (t *Trainer) squares(r int, w float64) []float64 {
 
 // joint returns what is known of the targets of all peers.
 func (t *Trainer) joint() linear.Joint {
-	return linear.NewJoint(t.labels.Classes, t.labels.Labelled, t.shard.Labels.Select(t.train), t.weight)
+	return linear.NewJoint(t.Labels.Classes, t.Labels.Labelled, t.shard.Labels.Select(t.train), t.weight)
 }
 
 // checkEquations checks the normal equations after round r, of which own are this peer's.

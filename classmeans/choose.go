@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // candidate is one regression: which columns it has, from 1, and its weights with the constant last.
@@ -139,8 +138,8 @@ func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense, weight []f
 	}
 	own, k := linear.Part(even, random, labels, of), t.joint()
 	c := &comm.Contribution{ID: t.id("normal equations of random features", r, 0), Update: slices.Clone(own),
-		Bits: t.config.RandomBits(t.shard.Parts, t.labels.Labelled), UpdateLimit: t.randomLimit(d, random, k)}
-	said, err := t.reducer.Reduce(ctx, c)
+		Bits: t.config.RandomBits(t.shard.Parts, t.Labels.Labelled), UpdateLimit: t.randomLimit(d, random, k)}
+	said, err := t.Reducer.Reduce(ctx, c)
 	if err != nil {
 		return linear.Normal{}, mat.Dense{}, err
 	}
@@ -311,7 +310,7 @@ func (t *Trainer) scalesOf(mean, deviation []float64) (all []eval.Scale) {
 		all = append(all, eval.Scale{Centre: float64(factor*m) - 1/others - math.Log(others), Width: factor * deviation[k]})
 	}
 	if len(all) == 2 {
-		positive := t.labels.Positive()
+		positive := t.Labels.Positive()
 		return all[positive:][:1]
 	}
 	return all
@@ -340,7 +339,7 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 		a.On(one.scales).Write(v, 0, 0, logits, labels)
 	}
 	c.Counts[len(all)*size] = int64(labels.Labelled())
-	own, rest := slices.Clone(c.Counts), int64(t.labels.Validating())-t.ownValidating()
+	own, rest := slices.Clone(c.Counts), int64(t.Labels.Validating())-t.ownValidating()
 	c.CountLimit = func(i int) comm.Limit {
 		most := rest
 		if !accuracy && i < len(all)*size {
@@ -351,14 +350,14 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 	c.CountBits = comm.CountBits(t.shard.Nodes)
 	c.Wide = func(i int) bool { return !accuracy && i < len(all)*size && a.Wide(i) }
 	c.Meta = digestOf(all)
-	reduced, err := t.reducer.Reduce(ctx, c)
+	reduced, err := t.Reducer.Reduce(ctx, c)
 	if err != nil {
 		return choice{}, err
 	}
 	if err := t.agree(ctx, r, reduced.Meta, all); err != nil {
 		return choice{}, err
 	}
-	if known := int64(t.labels.Validating()); c.Counts[len(all)*size] != known && !t.Leaves {
+	if known := int64(t.Labels.Validating()); c.Counts[len(all)*size] != known && !t.Leaves {
 		return choice{}, comm.Refused("the labelled validation nodes must be %d, as was counted before (got %d)", known, c.Counts[len(all)*size])
 	}
 	n := float64(c.Counts[len(all)*size])
@@ -435,9 +434,9 @@ func (t *Trainer) agree(ctx context.Context, r int, digests [][]byte, all []cand
 	for i, one := range all {
 		weights[i] = one.weights.Data
 	}
-	from, distance, err := recovery.TakeOfMost(ctx, t.group, digests, weights)
+	from, distance, err := train.TakeOfMost(ctx, t.Group, digests, weights)
 	if err == nil && from >= 0 {
-		t.report(train.Event{Kind: train.Resync, Round: r, Peer: from, Other: t.shard.Rank,
+		t.Report(train.Event{Kind: train.Resync, Round: r, Peer: from, Other: t.shard.Rank,
 			Differed: !bytes.Equal(digests[from], digests[t.shard.Rank]), Distance: distance})
 	}
 	return err

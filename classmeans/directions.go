@@ -46,16 +46,16 @@ func (t *Trainer) directions(ctx context.Context, r int) (mat.Dense, error) {
 	y := t.residuals(at)
 	z := graph.Columns([]graph.Features{{Dense: ones(near.Rows)}, {Dense: near}}).Dense
 	own := linear.Part(z, z.Cols, y, slices.Repeat([]float32{1}, z.Rows))
-	rest := float64(t.labels.Labelled) - float64(len(t.train))
+	rest := float64(t.Labels.Labelled) - float64(len(t.train))
 	squares := append([]float64{rest}, slices.Repeat([]float64{rest * mostDeviations * mostDeviations}, near.Cols)...)
 	c := &comm.Contribution{ID: t.id("directions", r, 0), Update: slices.Clone(own),
 		UpdateLimit: linear.PartLimit(z.Cols, squares, slices.Repeat([]float64{rest * closed.MaxResidual * closed.MaxResidual}, y.Cols))}
-	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+	if _, err := t.Reducer.Reduce(ctx, c); err != nil {
 		return mat.Dense{}, err
 	}
 	g := mat.New(near.Cols, form.Spec.Directions)
 	if nodes := float64(c.Update[0]); nodes < float64(perDirection*near.Cols) {
-		t.note(train.Note, "round %d has no directions: %.0f labelled nodes have a neighbour at their own site, and %d features take %d",
+		t.Log(train.Note, "round %d has no directions: %.0f labelled nodes have a neighbour at their own site, and %d features take %d",
 			r+1, nodes, near.Cols, perDirection*near.Cols)
 		return g, nil
 	}
@@ -130,7 +130,7 @@ func (t *Trainer) residuals(at []int32) mat.Dense {
 // agreeOn gives every peer the directions that most have: each solves the same equations, and processors may round apart.
 func (t *Trainer) agreeOn(ctx context.Context, r int, g mat.Dense) error {
 	one := []candidate{{weights: g}}
-	reduced, err := t.reducer.Reduce(ctx, &comm.Contribution{ID: t.id("digests of directions", r, 0), Meta: digestOf(one)})
+	reduced, err := t.Reducer.Reduce(ctx, &comm.Contribution{ID: t.id("digests of directions", r, 0), Meta: digestOf(one)})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Options returns the configurations that first rounds choose from, the usual one first: how features are scaled, and what
@@ -54,34 +53,35 @@ func (c Config) First() Config {
 
 // choose takes the option that validates best in its first rounds: the usual one unless another is better by half a standard
 // error.
-func (t *Trainer) choose(ctx context.Context, counts labels.Counts) error {
-	options := t.given.Options(counts.Labelled, float64(t.whole.Nodes))
+func (t *Trainer) choose(ctx context.Context) error {
+	counts := t.Labels
+	options := t.given.Options(counts.Labelled, float64(t.Whole.Nodes))
 	if len(options) == 1 || counts.Validating() == 0 || t.Leaves {
 		return t.statistics(ctx) // of the usual one, which is resolved
 	}
 	best, margin := math.Inf(-1), 0.0
 	for i, c := range options {
-		one, err := t.first(ctx, i+1, c, counts)
+		one, err := t.first(ctx, i+1, c)
 		if err != nil {
 			return fmt.Errorf("first rounds, option %d: %w", i+1, err)
 		}
 		metric := one.config.Metric
-		t.note(train.Note, "own features, row_norm %s, %s: validation %s %.4f", c.RowNorm, c.Target, metric, one.at.Best)
-		if i == 0 || metric.Gain(one.at.Best, best) > margin {
-			best, margin, t.config = one.at.Best, one.margin, c
+		t.Log(train.Note, "own features, row_norm %s, %s: validation %s %.4f", c.RowNorm, c.Target, metric, one.At.Best)
+		if i == 0 || metric.Gain(one.At.Best, best) > margin {
+			best, margin, t.config = one.At.Best, one.margin, c
 		}
 	}
-	if err := t.resolve(counts); err != nil {
+	if err := t.resolve(); err != nil {
 		return err
 	}
 	return t.statistics(ctx)
 }
 
 // first returns this peer's trainer after the first rounds of c. The names of its sums have step.
-func (t *Trainer) first(ctx context.Context, step int, c Config, counts labels.Counts) (*Trainer, error) {
+func (t *Trainer) first(ctx context.Context, step int, c Config) (*Trainer, error) {
 	one := *t
 	one.config, one.step, one.OnEvent = c.First(), step, nil
-	if err := one.resolve(counts); err != nil {
+	if err := one.resolve(); err != nil {
 		return nil, err
 	}
 	if err := one.statistics(ctx); err != nil {

@@ -38,17 +38,17 @@ func (t *Trainer) fitsLeaves() error {
 func (t *Trainer) countLabels(ctx context.Context) (labels.Counts, error) {
 	id, draw := t.id("label counts", 0, 0), t.config.Draw()
 	if !t.Leaves {
-		return labels.Count(ctx, t.reducer, id, t.whole, draw)
+		return labels.Count(ctx, t.Reducer, id, t.Whole, draw)
 	}
-	c := &comm.Contribution{ID: id, Counts: labels.Numbers(t.whole, draw)}
-	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+	c := &comm.Contribution{ID: id, Counts: labels.Numbers(t.Whole, draw)}
+	if _, err := t.Reducer.Reduce(ctx, c); err != nil {
 		return labels.Counts{}, err
 	}
 	sums := make([]float64, len(c.Counts))
 	for k, n := range c.Counts {
 		sums[k] = float64(n)
 	}
-	return labels.Read(sums, t.whole.Labels.Kind(), draw), nil
+	return labels.Read(sums, t.Whole.Labels.Kind(), draw), nil
 }
 
 // residualUnit returns what a map of residuals is multiplied by before its columns are standardised: with leaves, whose sums
@@ -57,7 +57,7 @@ func (t *Trainer) residualUnit() float32 {
 	if !t.Leaves {
 		return 1
 	}
-	_, exponent := math.Frexp(t.labels.Labelled)
+	_, exponent := math.Frexp(t.Labels.Labelled)
 	return float32(math.Ldexp(1, -exponent))
 }
 
@@ -65,7 +65,7 @@ func (t *Trainer) residualUnit() float32 {
 func (t *Trainer) equations(ctx context.Context, r int, y mat.Dense, weight []float32) error {
 	z, labels, of := t.trainingRows(r, t.base.columns, y, weight)
 	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: linear.Part(z, z.Cols, labels, of)}
-	_, err := t.reducer.Reduce(ctx, c)
+	_, err := t.Reducer.Reduce(ctx, c)
 	if err == nil {
 		t.normal, err = (linear.Normal{}).Extend(c.Update, z.Cols, y.Cols)
 	}

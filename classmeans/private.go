@@ -42,5 +42,5 @@ func (t *Trainer) sumNeighbours(ctx context.Context, s *sight, r int) (mat.Dense
 	if err != nil {
 		return mat.Dense{}, err
 	}
-	return sums, t.save() // also one that was made before: an earlier save may have failed
+	return sums, t.Save(t) // also one that was made before: an earlier save may have failed
 }

@@ -43,18 +43,18 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	before := t.at
-	better := t.at.Improve(t.config.Metric, r, found.val, found.loss)
+	before := t.At
+	better := t.At.Improve(t.config.Metric, r, found.val, found.loss)
 	if measured := found.val == found.val && before.BestRound >= 0; measured {
 		gain := t.config.Metric.Gain(found.val, before.Best)
 		goOn = gain >= found.margin
 		if better = gain > 0; !better { // as good, at the cost of another round
-			t.at = before
+			t.At = before
 		}
 	} else {
 		goOn = true
 	}
-	if t.at.BestRound == r {
+	if t.At.BestRound == r {
 		t.scales, t.margin = found.scales, found.margin
 	}
 	// What its sums of neighbours tell is spent as the plan says, and rounds Alone lead to those with hops: they are all run.
@@ -66,8 +66,8 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 			s.logits = t.model.Closed.Heads[r].Logits(withoutConstant(s.columns))
 		}
 	}
-	t.report(train.Event{Kind: train.RoundEnd, Round: r, Metric: string(t.config.Metric), Done: r + 1, Total: spec.Rounds,
-		Loss: math.NaN(), Val: found.val, ValLoss: math.NaN(), Sent: t.sent()})
+	t.Report(train.Event{Kind: train.RoundEnd, Round: r, Metric: string(t.config.Metric), Done: r + 1, Total: spec.Rounds,
+		Loss: math.NaN(), Val: found.val, ValLoss: math.NaN(), Sent: t.Sent()})
 	return goOn, nil
 }
 
@@ -85,7 +85,7 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 	p := form.Spec.Targets(r, t.train, t.others, t.shard.Labels.Rows(t.train), t.base.logits)
 	n := make([]float64, p.Cols)
 	for c := range n {
-		if r == 0 && t.labels.Classes[c] < t.leastClass() {
+		if r == 0 && t.Labels.Classes[c] < t.leastClass() {
 			for i := range p.Rows {
 				p.Set(i, c, 0)
 			}
@@ -175,7 +175,7 @@ func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, er
 	if !t.Leaves {
 		c.UpdateLimit, c.CountLimit = within("the sum of the leads of a class", 2*mostCrossing*t.rest.Rows), atMost("the number of nodes of a class", t.rest.Rows)
 	}
-	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+	if _, err := t.Reducer.Reduce(ctx, c); err != nil {
 		return 0, err
 	}
 	lead := closed.TrainLead(c.Update, c.Counts)
@@ -195,7 +195,7 @@ func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.D
 		most = closed.MaxResidual
 	}
 	c := &comm.Contribution{ID: t.id("class means", r, 0), Update: sums.Data, Columns: sums.Cols,
-		Bits: t.config.MeansBits(t.shard.Parts, t.labels.Labelled)}
+		Bits: t.config.MeansBits(t.shard.Parts, t.Labels.Labelled)}
 	if !t.Leaves {
 		c.UpdateLimit = t.rest.SumsLimit(t.means, rows, sums.Cols, most)
 	}
@@ -211,7 +211,7 @@ func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.D
 	if c.Counts != nil {
 		c.CountLimit = atMost("the number of nodes of a class", t.rest.Rows*unit)
 	}
-	said, err := t.reducer.Reduce(ctx, c)
+	said, err := t.Reducer.Reduce(ctx, c)
 	if err != nil || t.Leaves {
 		return sums, c.Counts, said.Without, err
 	}
@@ -245,7 +245,7 @@ func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]flo
 		c.Update = append(c.Update, float32(v))
 	}
 	own := slices.Clone(c.Update)
-	said, err := t.reducer.Reduce(ctx, c)
+	said, err := t.Reducer.Reduce(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -374,7 +374,7 @@ func (t *Trainer) extend(ctx context.Context, r, added int, y mat.Dense, weight 
 	own, k := linear.Part(z, added, labels, of), t.joint()
 	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: slices.Clone(own),
 		UpdateLimit: linear.PartLimit(added, t.squares(r, k.RestWeight), k.Rest)}
-	said, err := t.reducer.Reduce(ctx, c)
+	said, err := t.Reducer.Reduce(ctx, c)
 	if err != nil {
 		return err
 	}

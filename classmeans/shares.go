@@ -27,15 +27,15 @@ func (t *Trainer) correct(ctx context.Context) ([]float32, error) {
 	if n, _, _ := t.config.ShareCounts(); n == 0 || t.Leaves {
 		return nil, nil
 	}
-	m := shares.Mover{Reducer: t.reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, 0, 0) }, Shard: t.shard, Labels: t.labels,
-		Logits: t.final, Inductive: t.config.Inductive, Temperature: 1.0 / closed.Sharpness}
+	m := shares.Mover{Reducer: t.Reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, 0, 0) }, Shard: t.shard, Labels: t.Labels,
+		Logits: t.Scores, Inductive: t.config.Inductive, Temperature: 1.0 / closed.Sharpness}
 	c, err := m.Find(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("shares of the classes: %w", err)
 	}
 	t.model.Spec.SiteShares = c.Sites
 	for _, text := range c.Notes {
-		t.note(train.Note, "%s", text)
+		t.Log(train.Note, "%s", text)
 	}
 	return c.Bias, nil
 }

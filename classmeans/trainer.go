@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -23,59 +22,44 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // Trainer is one peer's part in the rounds.
 type Trainer struct {
-	OnEvent     func(train.Event) // called synchronously, must not block; nil: nobody listens
-	Checkpoints *checkpoint.Store // nil: none are written
-	KeepHidden  bool              // for Hidden
-	Edges       *dp.Edges         // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
-	AllRounds   bool              // whether rounds go on that validate no better, at all peers or none
-	Leaves      bool              // whether sums have parts of leaves (package leaf), at all peers and leaves or none
-	Beyond      Neighbours        // edges between nodes of different members, with Leaves; nil at all or none
+	train.RunState
+	Edges     *dp.Edges  // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
+	AllRounds bool       // whether rounds go on that validate no better, at all peers or none
+	Leaves    bool       // whether sums have parts of leaves (package leaf), at all peers and leaves or none
+	Beyond    Neighbours // edges between nodes of different members, with Leaves; nil at all or none
 
 	config Config       // given, with what the labels and the first rounds chose
 	given  Config       // as New was given it
 	step   int          // of each sum's name: trials of options have their own
-	whole  *shard.Shard // as New was given it
 	shard  *shard.Shard // with the split to train by
 	key    rng.Key
 
-	group      *comm.Group
-	reducer    comm.Reducer
-	sender     *train.Sender
-	generation uint64 // the last that this process had a part in
-	before     comm.Counts
-	result     train.Result
-	done       bool
+	sender *train.Sender
 
-	at          train.Position // Round is the next one
-	model       *nn.Model      // nil until the labels are counted
-	x           graph.Features
-	labels      labels.Counts // of all peers
-	fingerprint [32]byte      // of the configuration that New was given
-	weight      []float32     // of each class; nil: 1
-	train       []int32       // own training nodes that have a label
-	others      []int32       // other own nodes that training sees
-	nodes       float64       // of all peers
-	means       *linear.Means
-	stats       mat.Dense   // that means was told
-	apart       []float64   // how far they are from the exact sums at most
-	rest        linear.Rest // what is known of the features of others
-	allowed     []float64   // by round: how large a row of its columns may be in a regression, squared
-	full        *sight
-	seen        train.GraphView // inductive: without held-out nodes
-	base        *sight          // what training sees: full or, inductive, the graph without held-out nodes
-	normal      linear.Normal
-	own         linear.Normal
-	scales      []eval.Scale // of the bins of the best round's AUC
-	margin      float64      // half a standard error of its validation metric
-	parts       []float32    // what normal was extended by, for checkpoints
-	final       mat.Dense    // [Owned × C] logits of the best round; empty until the rounds have ended
-	hidden      mat.Dense    // [Owned × D] the columns that they are made of, with KeepHidden
-	within      bool         // of another run, which takes the last round: each goes on from the one before
+	model   *nn.Model // nil until the labels are counted
+	x       graph.Features
+	weight  []float32 // of each class; nil: 1
+	train   []int32   // own training nodes that have a label
+	others  []int32   // other own nodes that training sees
+	nodes   float64   // of all peers
+	means   *linear.Means
+	stats   mat.Dense   // that means was told
+	apart   []float64   // how far they are from the exact sums at most
+	rest    linear.Rest // what is known of the features of others
+	allowed []float64   // by round: how large a row of its columns may be in a regression, squared
+	full    *sight
+	seen    train.GraphView // inductive: without held-out nodes
+	base    *sight          // what training sees: full or, inductive, the graph without held-out nodes
+	normal  linear.Normal
+	own     linear.Normal
+	scales  []eval.Scale // of the bins of the best round's AUC
+	margin  float64      // half a standard error of its validation metric
+	parts   []float32    // what normal was extended by, for checkpoints
+	within  bool         // of another run, which takes the last round: each goes on from the one before
 }
 
 // sight is what one purpose sees of the graph, with what was computed from it of own nodes.
@@ -98,14 +82,17 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 	if err := c.Cost().Err(); err != nil {
 		return nil, err
 	}
-	return &Trainer{config: c, given: c, fingerprint: c.Fingerprint(), whole: s, shard: s, key: rng.New(c.Seed),
-		at: train.Position{BestRound: -1}}, nil
+	who := train.Participant{Config: c.Fingerprint(), Own: true,
+		Shape: train.Shape{Rounds: maxRounds, Labels: labels.Len(s.Labels.Kind(), c.Classes)}}
+	return &Trainer{RunState: train.NewRunState(who, s, c.Metric, c.Draw(), "closed form"), config: c, given: c, shard: s,
+		key: rng.New(c.Seed)}, nil
 }
 
 // Run trains until the model is done, ctx ends or a peer fails; then the error says why, and the run
 // can be resumed from the checkpoints. Rows travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	t.group, t.reducer, t.sender = g, r, train.NewSender(g, t.shard, t.config.Rows)
+	t.Join(g, r)
+	t.sender = train.NewSender(g, t.shard, t.config.Rows)
 	if (t.Edges != nil) != (t.config.Epsilon > 0) {
 		return fmt.Errorf("classmeans: edges must have a mechanism where epsilon is above 0, and only there (epsilon is %g)", t.config.Epsilon)
 	}
@@ -118,12 +105,12 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 	}
 	if text := t.config.Cost().Warning(); text != "" {
-		t.note(train.Warning, "%s", text)
+		t.Log(train.Warning, "%s", text)
 	}
-	if err := t.hello(ctx); err != nil {
+	if err := t.Restore(ctx, t); err != nil {
 		return fmt.Errorf("hello: %w", err)
 	}
-	if t.at.Stage == 0 {
+	if t.At.Stage == 0 {
 		begin := t.viewBase
 		if t.model == nil {
 			begin = t.prepare
@@ -132,25 +119,25 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			return err
 		}
 	}
-	for t.at.Stage == 0 && t.at.Round < t.model.Spec.Closed.Rounds {
+	for t.At.Stage == 0 && t.At.Round < t.model.Spec.Closed.Rounds {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		goOn, err := t.round(ctx, t.at.Round)
+		goOn, err := t.round(ctx, t.At.Round)
 		if err != nil {
-			return fmt.Errorf("round %d: %w", t.at.Round+1, err)
+			return fmt.Errorf("round %d: %w", t.At.Round+1, err)
 		}
-		t.at.Round++
+		t.At.Round++
 		if !goOn {
 			break
 		}
-		if err := t.save(); err != nil {
+		if err := t.Save(t); err != nil {
 			return err
 		}
 	}
-	if t.at.Stage == 0 {
-		if t.final = t.best().Clone(); t.KeepHidden {
-			t.hidden = t.bestColumns().Clone()
+	if t.At.Stage == 0 {
+		if t.Scores = t.best().Clone(); t.KeepHidden {
+			t.Rows = t.bestColumns().Clone()
 		}
 		by, err := t.correct(ctx)
 		if err != nil {
@@ -160,55 +147,23 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			return fmt.Errorf("test: %w", err)
 		}
 		if by != nil { // once, whatever failed before
-			kernels.Add(by, t.model.Closed.Heads[t.at.BestRound].Bias.Value.Data)
-		}
-		t.at = train.Position{Stage: 1, Best: t.at.Best, BestLoss: t.at.BestLoss, BestRound: t.at.BestRound}
-		if err := t.save(); err != nil {
-			return err
+			kernels.Add(by, t.model.Closed.Heads[t.At.BestRound].Bias.Value.Data)
 		}
 	}
-	if err := t.group.Barrier(ctx); err != nil {
-		return err
-	}
-	t.result.Sent, t.done, t.at.Round = t.sent(), true, recovery.Final
-	return t.save()
+	return t.Finish(ctx, t)
 }
-
-// Result returns what Run measured so far.
-func (t *Trainer) Result() train.Result { return t.result }
-
-// Done reports whether the model is final; session.Session asks for it.
-func (t *Trainer) Done() bool { return t.done }
 
 // Model returns the model of the best round so far; nil: there is none.
 func (t *Trainer) Model() *nn.Model {
-	if t.model == nil || t.at.BestRound < 0 {
+	if t.model == nil || t.At.BestRound < 0 {
 		return nil
 	}
-	return t.model.UpTo(t.at.BestRound + 1)
-}
-
-func (t *Trainer) sent() comm.Counts { return t.before.Plus(t.group.Bytes()) }
-
-// stageName is that of all rounds, in events.
-const stageName = "closed form"
-
-// report records an event and passes it on.
-func (t *Trainer) report(e train.Event) {
-	e.StageName, e.Positive = stageName, t.labels.PositiveName(t.whole.Labels.Names)
-	t.result.Record(e)
-	if t.OnEvent != nil {
-		t.OnEvent(e)
-	}
-}
-
-func (t *Trainer) note(kind train.Kind, format string, args ...any) {
-	t.report(train.Event{Kind: kind, Text: fmt.Sprintf(format, args...)})
+	return t.model.UpTo(t.At.BestRound + 1)
 }
 
 // id names a reduction. No two of a run are the same.
 func (t *Trainer) id(kind string, round, step int) comm.ReduceID {
-	return comm.ReduceID{Generation: t.generation, Round: round, Step: t.step + step, Kind: kind}
+	return comm.ReduceID{Generation: t.Generation, Round: round, Step: t.step + step, Kind: kind}
 }
 
 // prepare counts the labels, decides what is Auto, and sums the statistics of the features.
@@ -217,20 +172,11 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if counts.Labelled == 0 {
-		return errors.New("no peer has a training node with a label: nothing can be learned")
-	}
-	if err := counts.Fault(t.whole.Labels.Names); err != nil {
+	if err := t.Learn(counts); err != nil {
 		return err
 	}
-	if text := counts.Warning(); text != "" {
-		t.note(train.Warning, "%s", text)
-	}
-	if _, text := counts.Metric(t.config.Metric, t.whole.Labels.Names); text != "" {
-		t.note(train.Note, "%s", text)
-	}
-	t.config = t.given.Options(counts.Labelled, float64(t.whole.Nodes))[0]
-	if err := t.resolve(counts); err != nil {
+	t.config = t.given.Options(counts.Labelled, float64(t.Whole.Nodes))[0]
+	if err := t.resolve(); err != nil {
 		return err
 	}
 	if err := t.smallClasses(); err != nil {
@@ -239,7 +185,7 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	if err := t.viewBase(ctx); err != nil {
 		return err
 	}
-	return t.choose(ctx, counts)
+	return t.choose(ctx)
 }
 
 // viewBase finds out what training sees of the graph.
@@ -252,20 +198,20 @@ func (t *Trainer) viewBase(ctx context.Context) (err error) {
 }
 
 // resolve makes the model once the labels of all peers are counted.
-func (t *Trainer) resolve(counts labels.Counts) error {
-	t.labels, t.shard = counts, counts.HoldOut(t.whole)
-	t.config.Metric, _ = counts.Metric(t.config.Metric, nil)
-	if t.group != nil {
-		t.sender = train.NewSender(t.group, t.shard, t.config.Rows)
+func (t *Trainer) resolve() error {
+	t.shard = t.Labels.HoldOut(t.Whole)
+	t.config.Metric, _ = t.Labels.Metric(t.config.Metric, nil)
+	if t.Group != nil {
+		t.sender = train.NewSender(t.Group, t.shard, t.config.Rows)
 	}
 	spec := t.config.spec(t.config.ClassRounds)
 	model, err := nn.New(spec, t.key)
 	if err != nil {
 		return err
 	}
-	model.Spec.Units = counts.Units
+	model.Spec.Units = t.Labels.Units
 	t.model, t.x = model, model.Encoder.Input(t.inputs())
-	t.weight = task.Weights(t.labels.Classes, t.config.Balanced, t.config.ClassWeights)
+	t.weight = task.Weights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights)
 	constant := ones(t.shard.Owned)
 	t.full = &sight{GraphView: train.WholeGraph(t.shard), columns: constant}
 	t.seenFrom(t.full.Degree)
@@ -289,12 +235,12 @@ func (t *Trainer) inputs() graph.Features {
 
 // shares returns how large a share of the labels is of each class; of numbers 0, their mean.
 func (t *Trainer) shares() []float32 {
-	shares := make([]float32, len(t.labels.Classes))
+	shares := make([]float32, len(t.Labels.Classes))
 	if t.config.numbers() {
 		return shares
 	}
-	for k, n := range t.labels.Classes {
-		shares[k] = float32(n / t.labels.Labelled)
+	for k, n := range t.Labels.Classes {
+		shares[k] = float32(n / t.Labels.Labelled)
 	}
 	return shares
 }
@@ -305,7 +251,7 @@ type LabelError struct{ error }
 // smallClasses warns of classes that have too few training nodes for a mean, and refuses if most have.
 func (t *Trainer) smallClasses() error {
 	small := 0
-	for _, n := range t.labels.Classes {
+	for _, n := range t.Labels.Classes {
 		if n < t.leastClass() {
 			small++
 		}
@@ -314,15 +260,15 @@ func (t *Trainer) smallClasses() error {
 	const waysOut = "label more nodes, lower min_class in the plan and in the policy of every site, " +
 		"or choose another method by name (--method layer-wise)"
 	if small > 0 && t.config.numbers() {
-		return &LabelError{fmt.Errorf("the target %s (got %g): %s", need, t.labels.Labelled, waysOut)}
+		return &LabelError{fmt.Errorf("the target %s (got %g): %s", need, t.Labels.Labelled, waysOut)}
 	}
-	if 2*small > len(t.labels.Classes) {
-		all := len(t.labels.Classes)
+	if 2*small > len(t.Labels.Classes) {
+		all := len(t.Labels.Classes)
 		return &LabelError{fmt.Errorf("most classes %s (%d of %d have fewer): %s", need, small, all, waysOut)}
 	}
 	if small > 0 {
-		t.note(train.Warning, "%d of %d classes have fewer than %d training nodes (min_class) and send no mean in the first round",
-			small, len(t.labels.Classes), t.config.MinClass)
+		t.Log(train.Warning, "%d of %d classes have fewer than %d training nodes (min_class) and send no mean in the first round",
+			small, len(t.Labels.Classes), t.config.MinClass)
 	}
 	return nil
 }
@@ -354,7 +300,7 @@ func (t *Trainer) statistics(ctx context.Context) error {
 	} else if c.Bits > 0 { // rare columns are small beside frequent ones
 		c.Bits, c.Columns = max(c.Bits, 16), own.Cols
 	}
-	sums, err := t.reducer.Reduce(ctx, c)
+	sums, err := t.Reducer.Reduce(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -421,30 +367,22 @@ func (c Config) measured(labels graph.Labels) eval.Accumulator {
 	return c.accumulator(labels, resultBins, scaledResultBins)
 }
 
-// Logits returns those of own nodes by the final model, [Owned × C], as the rounds computed them with the rows of other
-// peers; empty until Run has returned.
-func (t *Trainer) Logits() mat.Dense { return t.final }
-
 // best returns the logits of the best round.
 func (t *Trainer) best() mat.Dense {
 	if t.model.Spec.Closed.Own == 0 {
 		return t.full.logits
 	}
-	return t.model.Closed.Heads[t.at.BestRound].Logits(t.bestColumns())
+	return t.model.Closed.Heads[t.At.BestRound].Logits(t.bestColumns())
 }
 
 // bestColumns returns the columns of own nodes that the head of the best round reads.
 func (t *Trainer) bestColumns() mat.Dense {
 	d := 0
-	for r := range t.at.BestRound + 1 {
+	for r := range t.At.BestRound + 1 {
 		d += t.model.Spec.Closed.Columns(r, t.config.Classes)
 	}
 	return t.full.columns.ColRange(1, 1+d)
 }
-
-// Hidden returns the columns of own nodes that the last regression of the final model reads, [Owned × D], where KeepHidden
-// asked for them before Run.
-func (t *Trainer) Hidden() mat.Dense { return t.hidden }
 
 // measure sums the metric of the final logits over all validation and test nodes, and reports the end of the run.
 func (t *Trainer) measure(ctx context.Context) error {
@@ -453,7 +391,7 @@ func (t *Trainer) measure(ctx context.Context) error {
 	v := make([]int64, 2*size)
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		rows := t.shard.NodesIn(split)
-		of, logits := t.shard.Labels.Select(rows), t.final.Select(rows)
+		of, logits := t.shard.Labels.Select(rows), t.Scores.Select(rows)
 		sum, count := task.Loss(mat.Dense{}, logits, of, nil)
 		a.Write(v[k*size:], sum, count, logits, of)
 	}
@@ -462,18 +400,18 @@ func (t *Trainer) measure(ctx context.Context) error {
 		CountLimit: func(i int) comm.Limit {
 			return comm.Limit{What: "a count of the metric", Least: 0, Most: float64(a.Most(i, rows))}
 		}}
-	if _, err := t.reducer.Reduce(ctx, c); err != nil {
+	if _, err := t.Reducer.Reduce(ctx, c); err != nil {
 		return err
 	}
 	if !t.Leaves {
-		if err := checkMetric(a, v[:size], own[:size], int64(t.labels.Validating())-t.ownValidating()); err != nil {
+		if err := checkMetric(a, v[:size], own[:size], int64(t.Labels.Validating())-t.ownValidating()); err != nil {
 			return err
 		}
 		if err := checkMetric(a, v[size:], own[size:], a.Rows(v[size:])-a.Rows(own[size:])); err != nil {
 			return err
 		}
 	}
-	e := train.Event{Kind: train.StageEnd, Round: t.at.Round, Metric: string(t.config.Metric), BestRound: t.at.BestRound}
+	e := train.Event{Kind: train.StageEnd, Round: t.At.Round, Metric: string(t.config.Metric), BestRound: t.At.BestRound}
 	var err error
 	if e.Val, e.ValLoss, _, err = a.Read(v[:size]); err != nil {
 		return err
@@ -482,8 +420,8 @@ func (t *Trainer) measure(ctx context.Context) error {
 		return err
 	}
 	e.ValBound, e.TestBound = a.Bound(v[:size]), a.Bound(v[size:])
-	e.Sent = t.sent()
-	t.report(e)
+	e.Sent = t.Sent()
+	t.Report(e)
 	return nil
 }
 

@@ -42,8 +42,9 @@ func (w Within) Logits(ctx context.Context, form *closed.Form, s *shard.Shard, g
 			w.OnEvent(e)
 		}
 	}
-	t.group, t.reducer, t.generation, t.within = g, r, w.Generation, true
-	if err = t.resolve(w.Labels); err == nil {
+	t.Join(g, r)
+	t.Generation, t.Labels, t.within = w.Generation, w.Labels, true
+	if err = t.resolve(); err == nil {
 		err = t.smallClasses()
 	}
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // first is how the first layer comes by the features of the halo, which never change.
@@ -23,18 +22,15 @@ const (
 	stream                  // they are fetched whenever the layer is computed, as the rows of the other layers are
 )
 
-// begin makes what a run needs before its first epoch. Every worker takes part in each step.
-func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
-	if err := t.hello(ctx); err != nil {
-		return err
-	}
+// prepare makes what a run needs before its first epoch. Every worker takes part in each step.
+func (t *Trainer) prepare(ctx context.Context, r comm.Reducer) error {
 	if t.links != nil {
-		n, err := t.links.Begin(ctx, t.line.group, t.line.sender, r, t.id(ofLinks, 0))
+		n, err := t.links.Begin(ctx, t.line.group, t.line.sender, r, t.ID(ofLinks, 0))
 		if err != nil {
 			return err
 		}
 		t.count = float64(n)
-	} else if err := t.countLabels(ctx, r); err != nil {
+	} else if err := t.countLabels(ctx); err != nil {
 		return err
 	}
 	s := t.shard
@@ -77,7 +73,7 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 		return err
 	}
 	t.findLabelInputs()
-	t.count *= 1 - float64(t.model.Spec.Encoder.Labels) // labels that are given are not learned
+	t.count *= 1 - float64(t.Model.Spec.Encoder.Labels) // labels that are given are not learned
 	if t.val, err = t.look(ctx, r, graph.Val, t.full, t.links != nil); err != nil {
 		return err
 	}
@@ -86,7 +82,7 @@ func (t *Trainer) begin(ctx context.Context, r comm.Reducer) error {
 
 // learnDegrees asks the other workers for the degrees of a's halo, where weights of edges are made of those of both ends.
 func (t *Trainer) learnDegrees(ctx context.Context, a *graphView) (err error) {
-	needed := t.model.Spec.Encoder.Hops > 0 || t.model.Spec.CorrectSmooth != nil
+	needed := t.Model.Spec.Encoder.Hops > 0 || t.Model.Spec.CorrectSmooth != nil
 	for _, u := range t.units {
 		needed = needed || u.layer.Edges == graph.GCN
 	}
@@ -97,28 +93,13 @@ func (t *Trainer) learnDegrees(ctx context.Context, a *graphView) (err error) {
 }
 
 // countLabels counts the training labels of all workers, class by class.
-func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
-	all, err := labels.Count(ctx, r, t.id(ofLabels, 0), t.whole, t.config.Draw())
-	if err != nil {
+func (t *Trainer) countLabels(ctx context.Context) error {
+	if err := t.CountLabels(ctx, ofLabels); err != nil {
 		return err
 	}
-	if all.Labelled == 0 {
-		return errNoTraining
-	}
-	if text := all.Warning(); text != "" {
-		t.report(train.Event{Kind: train.Warning, Text: text})
-	}
-	if err := all.Fault(t.whole.Labels.Names); err != nil {
-		return err
-	}
-	t.learnUnits(all)
-	t.positive = all.PositiveName(t.whole.Labels.Names)
-	var text string
-	if t.config.Metric, text = all.Metric(t.config.Metric, t.whole.Labels.Names); text != "" {
-		t.report(train.Event{Kind: train.Note, Text: text})
-	}
+	all := t.Labels
 	if all.HeldOut > 0 || all.Units != nil || all.Positive() == 0 {
-		t.learnFrom(all.HoldOut(t.whole))
+		t.learnFrom(all.HoldOut(t.Whole))
 		t.line.sender = train.NewSender(t.line.group, t.shard, t.config.Rows)
 	}
 	t.count = all.Labelled
@@ -150,7 +131,7 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 	}
 	l := t.units[0].layer
 	switch {
-	case l.Frozen() && l.Spec.Dropout == 0 && t.input.Sparse == nil && t.model.Spec.Encoder.Labels == 0:
+	case l.Frozen() && l.Spec.Dropout == 0 && t.input.Sparse == nil && t.Model.Spec.Encoder.Labels == 0:
 		t.first = aggregated
 	case t.shard.Parts > 1 && l.Spec.Hops > 1:
 		t.first = stream // dropout comes before the first hop, so that the second one changes with it
@@ -159,7 +140,7 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 		if m := t.config.Memory; m > 0 && size(t.input)*int64(t.shard.Halo()) > m*int64(max(t.shard.Owned, 1)) {
 			over[0] = 1
 		}
-		if err := sumCounts(ctx, r, t.id(ofMemory, 0), over); err != nil {
+		if err := sumCounts(ctx, r, t.ID(ofMemory, 0), over); err != nil {
 			return err
 		}
 		if t.first = fetched; over[0] > 0 && t.input.Sparse == nil {
@@ -225,7 +206,7 @@ func (t *Trainer) plan(ctx context.Context) error {
 	for k, u := range t.units {
 		again := make([]byte, s.Parts)
 		if u.layer.Conv.Agg != nil {
-			t.report(t.keep(k, &left, again))
+			t.Report(t.keep(k, &left, again))
 		}
 		for q := range out {
 			out[q] = append(out[q], again[q])

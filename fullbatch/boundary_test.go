@@ -2,6 +2,7 @@ package fullbatch
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"testing"
@@ -46,7 +47,7 @@ func TestSampleIsUnbiased(t *testing.T) {
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
 		tr.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1, key: rng.New(2)}
-		if err := tr.begin(ctx, g); err != nil {
+		if err := errors.Join(tr.Begin(ctx, g, g), tr.prepare(ctx, g)); err != nil {
 			return err
 		}
 		p := tr.train.parts[1]
@@ -167,7 +168,7 @@ func TestSampleOfHopsIsUnbiased(t *testing.T) {
 	workers(t, c, cut(t, g, "uneven", 3), func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
 		tr.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1, key: rng.New(2)}
-		if err := tr.begin(ctx, g); err != nil {
+		if err := errors.Join(tr.Begin(ctx, g, g), tr.prepare(ctx, g)); err != nil {
 			return err
 		}
 		p, n := tr.train.parts[2], tr.shard.Owned

@@ -19,7 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/joint/jointtest"
+	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -114,7 +114,7 @@ func cut(t testing.TB, g *graph.Graph, how string, parts int) []*shard.Shard {
 // workers runs f as every worker of a run, with its trainer begun.
 func workers(t testing.TB, c Config, shards []*shard.Shard, f func(tr *Trainer, g *comm.Group) error) []*Trainer {
 	t.Helper()
-	return jointtest.Run(t, shards, func(s *shard.Shard) (*Trainer, error) {
+	return traintest.Run(t, shards, func(s *shard.Shard) (*Trainer, error) {
 		m, err := c.NewModel()
 		if err != nil {
 			return nil, err
@@ -139,7 +139,7 @@ func onePass(t testing.TB, c Config, shards []*shard.Shard) *computed {
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
 		tr.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, c.Rows), fixed: c.Order == "fixed", ahead: c.Prefetch}
-		if err := tr.begin(ctx, g); err != nil {
+		if err := errors.Join(tr.Begin(ctx, g, g), tr.prepare(ctx, g)); err != nil {
 			return err
 		}
 		v, err := tr.look(ctx, g, graph.Train, tr.seen, true)
@@ -189,15 +189,15 @@ func onePass(t testing.TB, c Config, shards []*shard.Shard) *computed {
 		if tr.line.now != 0 {
 			return fmt.Errorf("%d values of halo rows are still held", tr.line.now)
 		}
-		if _, err := g.Reduce(ctx, &comm.Contribution{Update: tr.slab.Grad}); err != nil {
+		if _, err := g.Reduce(ctx, &comm.Contribution{Update: tr.Params.Grad}); err != nil {
 			return err
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.params != nil && !slices.Equal(p.params, tr.slab.Grad) {
+		if p.params != nil && !slices.Equal(p.params, tr.Params.Grad) {
 			return errors.New("its sum of gradients has other bits than another worker's")
 		}
-		p.params = slices.Clone(tr.slab.Grad)
+		p.params = slices.Clone(tr.Params.Grad)
 		return nil
 	})
 	return p
@@ -245,7 +245,7 @@ func models(features int) map[string]nn.Spec {
 				l.Heads, l.Act, l.AttentionDropout = 4, "elu", 0.4
 			}
 			if c, _ := nn.ConvolutionNamed(name); c.Typed {
-				l.Relations, l.Bases = jointtest.Relations, 2*(k%2)
+				l.Relations, l.Bases = traintest.Relations, 2*(k%2)
 			}
 			if name == "gine" {
 				l.EdgeColumns = 3
@@ -347,7 +347,7 @@ func TestEveryLayerIsExactInAllWays(t *testing.T) {
 // everyLayerIsExact tries the models by number, those numbers of workers, kinds of part and ways to fetch for which tried
 // is true.
 func everyLayerIsExact(t *testing.T, tried func(model, parts, how, fetch int) bool) {
-	g := jointtest.Columned(jointtest.Typed(toy(rng.New(1), 90, 9)))
+	g := traintest.Columned(traintest.Typed(toy(rng.New(1), 90, 9)))
 	all := models(9)
 	for model, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // et al., 2020, arXiv 2004.11198). which is 0 for the whole graph and 1 for what training sees of
 // it.
 func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *graphView, which int) error {
-	n := t.model.Spec.Encoder.Hops
+	n := t.Model.Spec.Encoder.Hops
 	if n == 0 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *graphView, which 
 		if x.Sparse == nil {
 			dense[0] = 1
 		}
-		if err := sumCounts(ctx, r, t.id(ofHops, which*n+k), dense); err != nil {
+		if err := sumCounts(ctx, r, t.ID(ofHops, which*n+k), dense); err != nil {
 			return err
 		}
 		if dense[0] > 0 && x.Sparse != nil {

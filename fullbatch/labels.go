@@ -21,10 +21,10 @@ type labelInputs struct {
 
 // findLabelInputs makes the training view's input its own and finds the labels in it.
 func (t *Trainer) findLabelInputs() {
-	if t.model.Spec.Encoder.Labels == 0 {
+	if t.Model.Spec.Encoder.Labels == 0 {
 		return
 	}
-	v, first := t.train, t.model.Spec.Features
+	v, first := t.train, t.Model.Spec.Features
 	t.given = &labelInputs{class: slices.Clone(v.labels.Class)}
 	h, nodes := t.given, v.parts[0].nodes
 	if v.input.Sparse != nil {
@@ -55,9 +55,9 @@ func (t *Trainer) drawLabelInputs() {
 	if h == nil {
 		return
 	}
-	key := t.key.FoldString("labels").Fold(uint64(t.at.Round))
+	key := t.key.FoldString("labels").Fold(uint64(t.At.Round))
 	given := func(node int64) bool {
-		return key.Float64(uint64(node)) < float64(t.model.Spec.Encoder.Labels)
+		return key.Float64(uint64(node)) < float64(t.Model.Spec.Encoder.Labels)
 	}
 	values := v.input.Dense.Data
 	if s := v.input.Sparse; s != nil {

@@ -6,13 +6,13 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 	"github.com/heddle-gnn/heddle/train/links"
+	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
 // linked makes c one that learns links of these relations with a decoder, by layers that put out rows of 8 columns.
 func linked(c *Config, decoder string, relations ...string) {
-	jointtest.Linked(&c.Spec, decoder, relations...)
+	traintest.Linked(&c.Spec, decoder, relations...)
 	c.Metric, c.Links = "mrr", &links.Config{HeldOut: [2]float64{0.2, 0.2}, Negatives: 2}
 }
 
@@ -27,17 +27,17 @@ func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		set                  func(c *Config)
 	}{
 		{"gcn, dot", "gcn", "dot", dense, []string{""}, nil},
-		{"sage, mlp", "sage", "mlp", jointtest.Sparsed(dense), []string{""}, nil},
-		{"rgcn, distmult", "rgcn", "distmult", jointtest.BothWays(dense), []string{"a", "c"}, func(c *Config) {
+		{"sage, mlp", "sage", "mlp", traintest.Sparsed(dense), []string{""}, nil},
+		{"rgcn, distmult", "rgcn", "distmult", traintest.BothWays(dense), []string{"a", "c"}, func(c *Config) {
 			c.Links.Relations = []string{"a", "c=c (inverse)"}
 			for i := range c.Spec.Layers {
-				c.Spec.Layers[i].Relations = 2 * jointtest.Relations
+				c.Spec.Layers[i].Relations = 2 * traintest.Relations
 			}
 		}},
-		{"rgcn, near", "rgcn", "dot", jointtest.BothWays(dense), []string{"b"}, func(c *Config) {
+		{"rgcn, near", "rgcn", "dot", traintest.BothWays(dense), []string{"b"}, func(c *Config) {
 			c.Links.Relations, c.Links.Near = []string{"b"}, true
 			for i := range c.Spec.Layers {
-				c.Spec.Layers[i].Relations = 2 * jointtest.Relations
+				c.Spec.Layers[i].Relations = 2 * traintest.Relations
 			}
 		}},
 	} {

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/train/recovery"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // ownRows are the learned rows of nodes without features, of which each worker holds those of its own nodes and changes them
@@ -121,20 +121,18 @@ func (o *ownRows) takeBest() {
 	}
 }
 
-// save adds the rows to a checkpoint, of which no other worker gets them.
-func (o *ownRows) save(c *recovery.Checkpoint) {
-	if o == nil {
-		return
-	}
+// Keep implements train.Kept: no other worker gets the rows.
+func (o *ownRows) Keep(c *train.Checkpoint) error {
 	steps, first, second := o.opt.State()
 	c.I64["rows/steps"] = []int64{steps}
 	for name, x := range map[string][]float32{"rows/table": o.table.Data, "rows/best": o.best.Data, "rows/first": first, "rows/second": second} {
 		c.F32[name] = x
 	}
+	return nil
 }
 
-// restore takes up the rows of a checkpoint.
-func (o *ownRows) restore(c *recovery.Checkpoint) error {
+// TakeUp implements train.Kept.
+func (o *ownRows) TakeUp(c *train.Checkpoint) error {
 	if n := len(o.table.Data); len(c.I64["rows/steps"]) != 1 || len(c.F32["rows/table"]) != n || len(c.F32["rows/best"]) != n {
 		return fmt.Errorf("fullbatch: a checkpoint must have the rows of %d nodes (got %d numbers)", o.table.Rows, len(c.F32["rows/table"]))
 	}

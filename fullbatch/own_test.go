@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/joint/jointtest"
+	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
 // learned is the configuration of two layers behind rows of 6 numbers.
@@ -25,7 +25,7 @@ func learned(t *testing.T, g *graph.Graph, model string) Config {
 		a.Features = 1
 	}
 	if c, _ := nn.ConvolutionNamed(model); c.Typed {
-		a.Relations = jointtest.Relations
+		a.Relations = traintest.Relations
 	}
 	spec, err := a.Spec()
 	if err != nil {
@@ -38,7 +38,7 @@ func learned(t *testing.T, g *graph.Graph, model string) Config {
 
 // typedRows returns a toy whose nodes are of three types, the second with one column that is 1, with typed edges.
 func typedRows() *graph.Graph {
-	g := jointtest.Typed(toy(rng.New(2), 90, 8))
+	g := traintest.Typed(toy(rng.New(2), 90, 8))
 	g.Types = graph.Types{Names: []string{"a", "bare", "b"}, Ptr: []int64{0, 4, 5, 8}}
 	x := &mat.Sparse{Rows: 90, Cols: 8, RowPtr: []int64{0}}
 	for i := range 90 {
@@ -73,7 +73,7 @@ func TestOwnRows(t *testing.T) {
 			if one.own.table.Rows != k.rows {
 				t.Fatalf("%d nodes have a row, must be %d", one.own.table.Rows, k.rows)
 			}
-			if n := len(one.slab.Value); n > 2000 {
+			if n := len(one.Params.Value); n > 2000 {
 				t.Fatalf("%d parameters are summed, must be few: rows of nodes are not among them", n)
 			}
 			fresh, err := newOwnRows(c, one.shard, one.key)
@@ -107,7 +107,7 @@ func TestOwnRows(t *testing.T) {
 				}
 			}
 			// A model file has no rows of nodes: the bias stands in for each.
-			inferred, err := one.model.Infer(k.g)
+			inferred, err := one.Model.Infer(k.g)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestOwnRowsResume(t *testing.T) {
 		if from[r] < 4 || from[0] != from[1] {
 			t.Errorf("the workers went on from epochs %v, must be the same and at least 4", from)
 		}
-		if !slices.Equal(tr.own.table.Data, whole[r].own.table.Data) || !slices.Equal(tr.slab.Value, whole[r].slab.Value) {
+		if !slices.Equal(tr.own.table.Data, whole[r].own.table.Data) || !slices.Equal(tr.Params.Value, whole[r].Params.Value) {
 			t.Errorf("worker %d has other rows than in a run that was not cut off", r)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/joint/jointtest"
+	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
 // drawn is a graph of which everything is drawn: one to forty nodes, directed edges, loops among them, between none and all,
@@ -45,9 +45,9 @@ func drawn(key rng.Key, features int) *graph.Graph {
 		g.Split = append(g.Split, []graph.Split{graph.Train, graph.Val, graph.Test, graph.None}[int(float64(kinds)*at("split", i))])
 	}
 	g.Split[int(float64(n)*at("one", 0))] = graph.Train
-	g = jointtest.Columned(jointtest.Typed(g))
+	g = traintest.Columned(traintest.Typed(g))
 	if at("sparse", 0) < 0.3 {
-		g = jointtest.Sparsed(g)
+		g = traintest.Sparsed(g)
 	}
 	return g
 }

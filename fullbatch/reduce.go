@@ -1,9 +1,7 @@
 package fullbatch
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -26,11 +24,6 @@ const (
 	ofResult     = "result" // a step a split
 	ofSmoothing  = "residuals to smooth"
 )
-
-// id names a reduction of the epoch at hand.
-func (t *Trainer) id(kind string, step int) comm.ReduceID {
-	return comm.ReduceID{Generation: t.generation, Round: t.at.Round, Step: step, Kind: kind}
-}
 
 // sumCounts adds counts up over the workers.
 func sumCounts(ctx context.Context, r comm.Reducer, id comm.ReduceID, n []int64) error {
@@ -64,7 +57,7 @@ type reduction struct {
 // reduction begins the sums of a step, whose loss is this worker's. All is summed at the end, through r, unless r is the
 // group itself, which then has a second group beside it (comm.Group.Dup).
 func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
-	s := &reduction{t: t, r: r, hi: len(t.slab.Grad), work: make(chan *comm.Contribution, len(t.units)), done: make(chan error, 1)}
+	s := &reduction{t: t, r: r, hi: len(t.Params.Grad), work: make(chan *comm.Contribution, len(t.units)), done: make(chan error, 1)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	if t.beside {
 		s.beside = t.line.group.Dup()
@@ -88,12 +81,9 @@ func (s *reduction) ready(k int) error {
 	if k > 0 && (s.beside == nil || s.hi-lo < s.t.bucket) {
 		return nil
 	}
-	c := &comm.Contribution{ID: s.t.id(ofGradient, s.parts), Update: s.t.slab.Grad[lo:s.hi]}
+	c := &comm.Contribution{ID: s.t.ID(ofGradient, s.parts), Update: s.t.Params.Grad[lo:s.hi]}
 	if s.parts == 0 {
-		c.Counts = s.loss[:]
-		if s.t.shard.Parts > 1 {
-			c.Meta = binary.LittleEndian.AppendUint32(nil, train.Digest(s.t.slab.Value))
-		}
+		c.Counts, c.Meta = s.loss[:], s.t.Digest()
 	}
 	s.hi = lo
 	s.parts++
@@ -129,15 +119,12 @@ func (s *reduction) end(err error) error {
 
 // sum returns the loss of all workers, and makes sure that they hold the same parameters.
 func (s *reduction) sum() (float64, error) {
-	own := s.digests[s.t.shard.Rank]
-	for q, d := range s.digests {
-		if !bytes.Equal(d, own) {
-			return 0, &comm.PeerError{Rank: q, Op: fmt.Sprintf("epoch %d", s.t.at.Round), Err: fmt.Errorf("its parameters differ from those of this worker (%d): the processors round apart, or a memory is at fault", s.t.shard.Rank)}
-		}
+	if err := s.t.Alike(s.digests); err != nil {
+		return 0, err
 	}
 	loss := eval.Real(s.loss[:])
 	if loss != loss {
-		return 0, errors.New("fullbatch: the loss is not a finite number: training has diverged; lower the learning rate")
+		return 0, fmt.Errorf("fullbatch: %w", train.ErrDiverged)
 	}
 	return loss, nil
 }

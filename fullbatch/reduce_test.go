@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/joint/jointtest"
+	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
 // elsewhere is the reducer of a group that is not the group: it may not be called while rows travel.
@@ -30,7 +30,7 @@ func TestSumsWhileRowsTravel(t *testing.T) {
 		c := Defaults(models(9)[model])
 		c.Rounds, c.Order, c.EvalEvery = 6, "fixed", 100
 		shards := cut(t, g, "uneven", 4)
-		want := trained(t, c, shards)[0].slab.Value
+		want := trained(t, c, shards)[0].Params.Value
 		for _, k := range []struct {
 			bucket int
 			apart  bool
@@ -54,7 +54,7 @@ func TestSumsWhileRowsTravel(t *testing.T) {
 				return nil
 			})
 			for r, tr := range all {
-				if !slices.Equal(tr.slab.Value, want) {
+				if !slices.Equal(tr.Params.Value, want) {
 					t.Errorf("%s: worker %d has other bits where at least %d are summed at once", model, r, k.bucket)
 				}
 			}
@@ -76,13 +76,13 @@ func TestNoiseLeavesDigestsAlone(t *testing.T) {
 		set   func(c *Config)
 	}{
 		{"gcn", g, nil},
-		{"gcn of 3 hops", jointtest.Sparsed(g), nil},
+		{"gcn of 3 hops", traintest.Sparsed(g), nil},
 		{"sage, batch norm", g, nil},
 		{"gat of scores, encoder mlp", g, func(c *Config) { c.Balanced = true }},
 		{"gin", g, func(c *Config) { c.Inductive = true }},
-		{"rgcn", jointtest.Typed(g), nil},
+		{"rgcn", traintest.Typed(g), nil},
 		{"appnp", g, smoothed},
-		{"sign", jointtest.Sparsed(g), func(c *Config) { c.Inductive = true }},
+		{"sign", traintest.Sparsed(g), func(c *Config) { c.Inductive = true }},
 		{"sage", g, labelsGiven},
 	} {
 		t.Run(k.model, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestNoiseLeavesDigestsAlone(t *testing.T) {
 			})
 			all := workers(t, c, shards, func(tr *Trainer, g *comm.Group) error { return run(context.Background(), tr, g) })
 			for r, tr := range all {
-				if !slices.Equal(tr.slab.Value, all[0].slab.Value) {
+				if !slices.Equal(tr.Params.Value, all[0].Params.Value) {
 					t.Errorf("worker %d has other bits than worker 0", r)
 				}
 			}
@@ -135,14 +135,14 @@ func TestOtherParametersAreNoticed(t *testing.T) {
 	workers(t, c, cut(t, g, "uneven", 2), func(tr *Trainer, g *comm.Group) error {
 		tr.OnEvent = func(e train.Event) {
 			if e.Kind == train.RoundEnd && e.Round == 3 && tr.shard.Rank == 1 {
-				v := tr.slab.Value
+				v := tr.Params.Value
 				v[0] = math.Nextafter32(v[0], 2)
 			}
 		}
 		err := tr.Run(context.Background(), g, g)
 		var at *comm.PeerError
-		if !errors.As(err, &at) || at.Rank == tr.shard.Rank || !strings.Contains(err.Error(), "parameters differ") || tr.at.Round != 4 {
-			return fmt.Errorf("error %v at epoch %d, want one at epoch 4 that names the other worker", err, tr.at.Round)
+		if !errors.As(err, &at) || at.Rank == tr.shard.Rank || !strings.Contains(err.Error(), "parameters differ") || tr.At.Round != 4 {
+			return fmt.Errorf("error %v at epoch %d, want one at epoch 4 that names the other worker", err, tr.At.Round)
 		}
 		return nil
 	})

@@ -23,7 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/joint/jointtest"
+	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
 // trained runs c over the shards and returns the trainers.
@@ -60,33 +60,33 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		set         func(c *Config)
 	}{
 		{"gcn", "gcn", dense, nil},
-		{"gcn, sparse features", "gcn", jointtest.Sparsed(dense), nil},
+		{"gcn, sparse features", "gcn", traintest.Sparsed(dense), nil},
 		{"gcn, no validation nodes, balanced", "gcn", unvalidated, func(c *Config) { c.Balanced = true }},
 		{"gin, no validation nodes, inductive", "gin", unvalidated, func(c *Config) { c.Inductive = true }},
 		{"gcn, no validation nodes, labels given", "gcn", unvalidated, labelsGiven},
-		{"gcn of 3 hops, sparse features", "gcn of 3 hops", jointtest.Sparsed(dense), nil},
+		{"gcn of 3 hops, sparse features", "gcn of 3 hops", traintest.Sparsed(dense), nil},
 		{"sage, blocks", "sage", &few, nil},
 		{"sage, aggregated once, blocks", "sage, aggregated once", &few, nil},
 		{"sage, inductive, balanced", "sage, aggregated once", dense, func(c *Config) { c.Inductive, c.Balanced = true, true }},
-		{"gat, sparse, blocks", "gat", jointtest.Sparsed(&few), nil},
+		{"gat, sparse, blocks", "gat", traintest.Sparsed(&few), nil},
 		{"gat, features fetched at every step", "gat", dense, func(c *Config) { c.Memory = 1 }},
 		{"gatv2", "gatv2", dense, nil},
 		// By SGD: with few labels some gradients of its columns are nothing but rounding, which Adam would scale up to whole steps.
 		{"gatv2, blocks", "gatv2", &few, func(c *Config) { c.Optimizer = optim.Config{Name: "sgd", LR: 0.05, Momentum: 0.9} }},
-		{"gine", "gine", jointtest.Columned(dense), nil},
-		{"gine, sparse, inductive", "gine", jointtest.Columned(jointtest.Sparsed(dense)), func(c *Config) { c.Inductive = true }},
-		{"gatv2, edges, inductive", "gatv2, edges", jointtest.Columned(dense), func(c *Config) { c.Inductive = true }},
-		{"rgat, sparse", "rgat", jointtest.Typed(jointtest.Sparsed(dense)), nil},
-		{"rsage, inductive, blocks", "rsage", jointtest.Typed(&few), func(c *Config) { c.Inductive = true }},
+		{"gine", "gine", traintest.Columned(dense), nil},
+		{"gine, sparse, inductive", "gine", traintest.Columned(traintest.Sparsed(dense)), func(c *Config) { c.Inductive = true }},
+		{"gatv2, edges, inductive", "gatv2, edges", traintest.Columned(dense), func(c *Config) { c.Inductive = true }},
+		{"rgat, sparse", "rgat", traintest.Typed(traintest.Sparsed(dense)), nil},
+		{"rsage, inductive, blocks", "rsage", traintest.Typed(&few), func(c *Config) { c.Inductive = true }},
 		{"gin, inductive", "gin", dense, func(c *Config) { c.Inductive = true }},
 		{"gat of scores, encoder mlp", "gat of scores, encoder mlp", dense, nil},
-		{"rgcn, inductive, blocks", "rgcn", jointtest.Typed(&few), func(c *Config) { c.Inductive = true }},
-		{"rgcn, sparse", "rgcn", jointtest.Typed(jointtest.Sparsed(dense)), nil},
+		{"rgcn, inductive, blocks", "rgcn", traintest.Typed(&few), func(c *Config) { c.Inductive = true }},
+		{"rgcn, sparse", "rgcn", traintest.Typed(traintest.Sparsed(dense)), nil},
 		{"appnp, corrected and smoothed", "appnp", dense, func(c *Config) { c.Spec.CorrectSmooth = &nn.CorrectSmooth{Steps: 5, Correct: 0.9, Smooth: 0.8} }},
-		{"sign, inductive, sparse", "sign", jointtest.Sparsed(dense), func(c *Config) { c.Inductive = true }},
+		{"sign, inductive, sparse", "sign", traintest.Sparsed(dense), func(c *Config) { c.Inductive = true }},
 		{"sage, batch norm", "sage, batch norm", dense, nil},
-		{"sage, batch norm, sparse, few labels", "sage, batch norm", jointtest.Sparsed(&few), nil},
-		{"gcn, labels given", "gcn", jointtest.Sparsed(dense), labelsGiven},
+		{"sage, batch norm, sparse, few labels", "sage, batch norm", traintest.Sparsed(&few), nil},
+		{"gcn, labels given", "gcn", traintest.Sparsed(dense), labelsGiven},
 		{"sage, labels given, blocks, no dropout", "sage, aggregated once", &few, labelsGiven},
 		{"gat, labels given, features fetched at every step", "gat", dense, func(c *Config) { labelsGiven(c); c.Memory = 1 }},
 	} {
@@ -134,7 +134,7 @@ func labelsGiven(c *Config) {
 // TestLabelsThatAreGivenAreNotLearned: at a step each training node is either an input or learned, the same at its owner
 // as wherever it is halo, and at about the share that was asked for.
 func TestLabelsThatAreGivenAreNotLearned(t *testing.T) {
-	for name, g := range map[string]*graph.Graph{"dense": toy(rng.New(2), 120, 9), "sparse": jointtest.Sparsed(toy(rng.New(2), 120, 9))} {
+	for name, g := range map[string]*graph.Graph{"dense": toy(rng.New(2), 120, 9), "sparse": traintest.Sparsed(toy(rng.New(2), 120, 9))} {
 		c := Defaults(models(9)["sage"])
 		labelsGiven(&c)
 		shards := cut(t, g, "uneven", 3)
@@ -143,10 +143,10 @@ func TestLabelsThatAreGivenAreNotLearned(t *testing.T) {
 			learned, given, inputs := make(map[int64]bool), make(map[int64]bool), 0
 			workers(t, c, shards, func(tr *Trainer, group *comm.Group) error {
 				tr.line = &line{ctx: context.Background(), group: group, sender: train.NewSender(group, tr.shard, wire.Coding{})}
-				if err := tr.begin(context.Background(), group); err != nil {
+				if err := errors.Join(tr.Begin(context.Background(), group, group), tr.prepare(context.Background(), group)); err != nil {
 					return err
 				}
-				tr.at.Round = epoch
+				tr.At.Round = epoch
 				tr.drawLabelInputs()
 				mu.Lock()
 				defer mu.Unlock()
@@ -277,9 +277,9 @@ func TestFixedOrderRepeatsBits(t *testing.T) {
 		c := Defaults(models(9)["gat"])
 		c.Rounds, c.Fetch, c.Order, c.Prefetch = 10, fetch, "fixed", 0
 		shards := cut(t, g, "uneven", 4)
-		want := trained(t, c, shards)[0].slab.Value
+		want := trained(t, c, shards)[0].Params.Value
 		c.Prefetch = 2
-		if !slices.Equal(trained(t, c, shards)[3].slab.Value, want) {
+		if !slices.Equal(trained(t, c, shards)[3].Params.Value, want) {
 			t.Errorf("%s: another run gave other bits", fetch)
 		}
 	}
@@ -325,12 +325,12 @@ func TestResume(t *testing.T) {
 				return err
 			}
 		}
-		c, err := tr.participant().Newest()
-		if err != nil || (c == nil) != (r == 2) {
-			return fmt.Errorf("checkpoint %v, %v", c, err)
+		seqs, err := tr.Checkpoints.List()
+		if err != nil || (len(seqs) == 0) != (r == 2) {
+			return fmt.Errorf("checkpoints %v, %v", seqs, err)
 		}
-		if c != nil {
-			own[r] = c.At.Round
+		if len(seqs) > 0 {
+			own[r] = int(uint32(seqs[0])) - 1
 		}
 		tr.OnEvent = func(e train.Event) {
 			if e.Kind == train.Restored {
@@ -346,7 +346,7 @@ func TestResume(t *testing.T) {
 		return nil
 	})
 	for r, tr := range again {
-		if !slices.Equal(tr.slab.Value, whole[r].slab.Value) {
+		if !slices.Equal(tr.Params.Value, whole[r].Params.Value) {
 			t.Errorf("worker %d has other bits than a run without interruption", r)
 		}
 		want, sent := whole[r].Result().Curve(), int64(0)
@@ -397,7 +397,7 @@ func resumeAtTheEnd(t *testing.T, c Config, shards []*shard.Shard, dir string, w
 	}
 	for r, tr := range append(again, alone) {
 		got, want := tr.Result().Final(), whole.Result().Final()
-		if !tr.Done() || !slices.Equal(tr.slab.Value, whole.slab.Value) || got.Test != want.Test || got.Val != want.Val || got.BestRound != want.BestRound {
+		if !tr.Done() || !slices.Equal(tr.Params.Value, whole.Params.Value) || got.Test != want.Test || got.Val != want.Val || got.BestRound != want.BestRound {
 			t.Errorf("trainer %d has another model or result: %+v, want %+v", r, got, want)
 		}
 	}
@@ -412,7 +412,7 @@ func TestBatchNormOfAllNodes(t *testing.T) {
 	one := trained(t, c, cut(t, g, "", 1))[0]
 	for _, how := range []string{"uneven", "empty"} {
 		tr := trained(t, c, cut(t, g, how, 3))[1]
-		scores, err := tr.model.Infer(g)
+		scores, err := tr.Model.Infer(g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -511,8 +511,12 @@ func TestOtherPlan(t *testing.T) {
 	shards := cut(t, g, "uneven", 2)
 	c := Defaults(models(9)["gcn"])
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
-		if tr.shard.Rank == 1 {
-			tr.config.Seed++
+		if other := c; tr.shard.Rank == 1 {
+			other.Seed++
+			var err error
+			if tr, err = New(other, tr.Whole, tr.Model); err != nil {
+				return err
+			}
 		}
 		want := fmt.Sprintf("peer %d has another plan", 1-tr.shard.Rank)
 		if err := tr.Run(context.Background(), g, g); err == nil || !strings.Contains(err.Error(), want) {

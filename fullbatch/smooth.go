@@ -23,7 +23,7 @@ func (t *Trainer) spread(ctx context.Context, r comm.Reducer) nn.Spread {
 			return aggregate.Features(aggregate.Sum{}, adj, rows).Dense, nil
 		},
 		Sum: func(x []float64) error {
-			id := t.id(ofSmoothing, sums)
+			id := t.ID(ofSmoothing, sums)
 			sums++
 			return comm.SumReals(ctx, r, id, x)
 		},

@@ -54,7 +54,7 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, split graph.Split, a
 		if fields, err = t.receptiveFields(ctx, wanted, a, count); err != nil {
 			return nil, err
 		}
-		if err = sumCounts(ctx, r, t.id(ofEdges, int(split)), count); err != nil {
+		if err = sumCounts(ctx, r, t.ID(ofEdges, int(split)), count); err != nil {
 			return nil, err
 		}
 		all = 2*count[0] > count[1]

@@ -9,7 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
-	"github.com/heddle-gnn/heddle/train/joint/jointtest"
+	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
 // TestCacheChangesNoBit: with a cache of any size, for sparse rows and rounded ones, the model is that without. One that
@@ -19,7 +19,7 @@ func TestCacheChangesNoBit(t *testing.T) {
 		for _, coding := range []wire.Coding{{}, {Values: "int8"}, {Values: "bf16"}} {
 			g := toy(160)
 			if sparse {
-				g = jointtest.Sparsed(g)
+				g = traintest.Sparsed(g)
 			}
 			c := of(t, "sage", g)
 			c.Rows = coding

@@ -10,15 +10,15 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
-	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 	"github.com/heddle-gnn/heddle/train/links"
+	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
 // linked returns the configuration of a small model that learns links of these relations of g by a decoder.
 func linked(t testing.TB, conv, decoder string, g *graph.Graph, relations ...string) Config {
 	t.Helper()
 	c := of(t, conv, g)
-	jointtest.Linked(&c.Spec, decoder, relations...)
+	traintest.Linked(&c.Spec, decoder, relations...)
 	c.Metric, c.Links = "mrr", &links.Config{HeldOut: [2]float64{0.15, 0.15}, Negatives: 2}
 	c.BatchSize = 100
 	return c
@@ -54,9 +54,9 @@ func TestLinksDoNotDependOnPeersOrGroups(t *testing.T) {
 		set                  func(c *Config)
 	}{
 		{"gcn, dot", "gcn", "dot", g, []string{""}, nil},
-		{"sage, mlp, labor", "sage", "mlp", jointtest.Sparsed(g), []string{""}, func(c *Config) { c.Sample.Kind = "labor" }},
-		{"rgcn, distmult", "rgcn", "distmult", jointtest.BothWays(g), []string{"a", "c"}, func(c *Config) { c.Links.Relations = []string{"a", "c"} }},
-		{"sage over types", "sage", "dot", jointtest.BothWays(g), []string{"a"}, func(c *Config) { c.Links.Relations = []string{"a"} }},
+		{"sage, mlp, labor", "sage", "mlp", traintest.Sparsed(g), []string{""}, func(c *Config) { c.Sample.Kind = "labor" }},
+		{"rgcn, distmult", "rgcn", "distmult", traintest.BothWays(g), []string{"a", "c"}, func(c *Config) { c.Links.Relations = []string{"a", "c"} }},
+		{"sage over types", "sage", "dot", traintest.BothWays(g), []string{"a"}, func(c *Config) { c.Links.Relations = []string{"a"} }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +105,7 @@ func TestStepOfLinks(t *testing.T) {
 		model     string
 		g         *graph.Graph
 		relations []string
-	}{{"sage", g, []string{""}}, {"rsage", jointtest.BothWays(g), []string{"a", "b", "c"}}, {"rgcn", jointtest.BothWays(g), []string{"a", "b", "c"}}} {
+	}{{"sage", g, []string{""}}, {"rsage", traintest.BothWays(g), []string{"a", "b", "c"}}, {"rgcn", traintest.BothWays(g), []string{"a", "b", "c"}}} {
 		c := linked(t, k.model, "distmult", k.g, k.relations...)
 		for i := range c.Spec.Layers {
 			c.Spec.Layers[i].Dropout = 0
@@ -147,7 +147,7 @@ func TestStepOfLinks(t *testing.T) {
 			for i, p := range of {
 				of[i].U, of[i].V = b.Nodes[p.U], b.Nodes[p.V]
 			}
-			jointtest.Run(t, []*shard.Shard{&part}, func(*shard.Shard) (int, error) { return 0, nil }, func(_ int, group *comm.Group) error {
+			traintest.Run(t, []*shard.Shard{&part}, func(*shard.Shard) (int, error) { return 0, nil }, func(_ int, group *comm.Group) error {
 				z, _, err := infer.Logits(t.Context(), infer.Config{Exchange: "halo"}, m, &part, group)
 				if err != nil {
 					return err

@@ -3,7 +3,6 @@ package minibatch
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -21,14 +20,12 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/joint"
-	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // Trainer trains one model at one peer.
 type Trainer struct {
-	*joint.Epochs
+	*train.Epochs
 	links.Final
 
 	config Config
@@ -56,7 +53,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err := c.Fits(s); err != nil {
 		return nil, err
 	}
-	run, err := joint.New(c.Config, c.Fingerprint(), s, m)
+	run, err := train.NewEpochs(c.Config, c.Fingerprint(), s, m, m.Params(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +79,10 @@ const (
 // Run trains until the epochs or the patience are used up, ctx ends or a peer is lost; then a checkpoint of the epoch's
 // begin is left and the error says why. Samples and rows travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	return t.Within(ctx, g, func() error { return t.run(ctx, g, r) })
-}
-
-func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	if err := t.begin(ctx, g, r); err != nil {
+	if err := t.Begin(ctx, g, r); err != nil {
+		return err
+	}
+	if err := t.prepare(ctx, g, r); err != nil {
 		return err
 	}
 	if t.At.Stage == 0 {
@@ -98,17 +94,20 @@ func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		to := &t.Measured.Fetched
 		to.Group, to.Rows, to.Cached = t.size, f.wanted.Load(), f.cached.Load()
 	}
-	return t.evaluate(ctx, g, r)
+	if err := t.evaluate(ctx, g, r); err != nil {
+		return err
+	}
+	return t.End(ctx)
 }
 
-// begin makes what a run needs before its first epoch. Every peer takes part in each step.
-func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+// prepare makes what a run needs before its first epoch. Every peer takes part in each step.
+func (t *Trainer) prepare(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	seeds := int64(0)
 	var err error
 	if t.links != nil {
 		seeds, err = t.links.Begin(ctx, g, train.NewSender(g, t.shard, t.config.Rows), r, t.ID(ofLinks, 0))
 	} else {
-		err = t.countLabels(ctx, r)
+		err = t.countLabels(ctx)
 	}
 	if err != nil {
 		return err
@@ -158,27 +157,12 @@ func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) erro
 }
 
 // countLabels counts the training labels of all peers, class by class.
-func (t *Trainer) countLabels(ctx context.Context, r comm.Reducer) error {
-	all, err := labels.Count(ctx, r, t.ID(ofLabels, 0), t.Whole, t.config.Draw())
-	if err != nil {
+func (t *Trainer) countLabels(ctx context.Context) error {
+	if err := t.CountLabels(ctx, ofLabels); err != nil {
 		return err
 	}
-	if all.Labelled == 0 {
-		return errors.New("minibatch: the graph has no training node: nothing can be learned")
-	}
-	if text := all.Warning(); text != "" {
-		t.Report(train.Event{Kind: train.Warning, Text: text})
-	}
-	if err := all.Fault(t.Whole.Labels.Names); err != nil {
-		return err
-	}
-	t.Learn(all)
-	var text string
-	if t.config.Metric, text = all.Metric(t.config.Metric, t.Whole.Labels.Names); text != "" {
-		t.Report(train.Event{Kind: train.Note, Text: text})
-	}
-	t.shard = all.HoldOut(t.Whole)
-	t.weight = task.Weights(all.Classes, t.config.Balanced, t.config.ClassWeights)
+	t.shard = t.Labels.HoldOut(t.Whole)
+	t.weight = task.Weights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights)
 	return nil
 }
 
@@ -276,7 +260,13 @@ func (t *Trainer) rounds(ctx context.Context, g *comm.Group, r comm.Reducer) (er
 }
 
 // aRound takes a step for each batch of a round and returns the mean loss over their labels, of each before its step.
-func (t *Trainer) aRound(ctx context.Context, g *comm.Group, r comm.Reducer) (float64, error) {
+func (t *Trainer) aRound(ctx context.Context, g *comm.Group, r comm.Reducer) (mean float64, err error) {
+	back := t.Mark()
+	defer func() {
+		if err != nil {
+			back()
+		}
+	}()
 	loss, weight := 0.0, 0.0
 	for first := t.At.Round * t.round; first < (t.At.Round+1)*t.round; {
 		now, err := t.groups.next(ctx, first, t.size)
@@ -325,7 +315,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, g *group, b int) (lo
 		return 0, 0, err
 	}
 	if loss, weight = eval.Real(counts[:eval.RealLen]), eval.Real(counts[eval.RealLen:]); loss != loss {
-		return 0, 0, fmt.Errorf("minibatch: %w", joint.ErrDiverged)
+		return 0, 0, fmt.Errorf("minibatch: %w", train.ErrDiverged)
 	}
 	if weight > 0 {
 		n := t.Params.Trained
@@ -409,7 +399,7 @@ func (t *Trainer) head(k int) tape.Operator {
 
 // logits computes those of own nodes from all edges of the whole graph.
 func (t *Trainer) logits(ctx context.Context, g *comm.Group) (logits, hidden mat.Dense, err error) {
-	c := infer.Config{Rows: t.config.Rows, Exchange: t.config.Exchange, Metric: t.config.Metric}
+	c := infer.Config{Rows: t.config.Rows, Exchange: t.config.Exchange, Metric: t.Metric}
 	return infer.Logits(ctx, c, t.Model, t.shard, g)
 }
 
@@ -422,9 +412,9 @@ func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (
 	if t.links != nil {
 		var of links.Figures
 		of, err = t.links.Measure(ctx, t.Model.Decoder, r, t.ID(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
-		val, loss = of.All.Of(t.config.Metric), of.All.Loss
+		val, loss = of.All.Of(t.Metric), of.All.Loss
 	} else {
-		val, loss, _, err = t.compare(ctx, r, t.ID(ofValidation, 0), logits, graph.Val, train.SelectionBins)
+		val, loss, _, err = t.compare(ctx, t.ID(ofValidation, 0), logits, graph.Val, train.SelectionBins)
 	}
 	if err != nil {
 		return 0, 0, err
@@ -434,10 +424,9 @@ func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (
 }
 
 // compare compares logits with the labels of a split, of all peers.
-func (t *Trainer) compare(ctx context.Context, r comm.Reducer, id comm.ReduceID, logits mat.Dense, split graph.Split,
-	bins int) (metric, loss, bound float64, err error) {
+func (t *Trainer) compare(ctx context.Context, id comm.ReduceID, logits mat.Dense, split graph.Split, bins int) (metric, loss, bound float64, err error) {
 	nodes := t.shard.NodesIn(split)
-	return joint.Compare(ctx, r, id, t.config.Config, t.shard.Nodes, logits.Select(nodes), t.shard.Labels.Select(nodes), bins)
+	return t.Compare(ctx, id, logits.Select(nodes), t.shard.Labels.Select(nodes), bins)
 }
 
 // evaluate reports the best state over the whole graph.
@@ -450,11 +439,11 @@ func (t *Trainer) evaluate(ctx context.Context, g *comm.Group, r comm.Reducer) e
 	if t.KeepHidden {
 		t.Rows = hidden
 	}
-	return t.Evaluate(t.config.Metric, func(split graph.Split) (metric, loss, bound float64, err error) {
+	return t.Evaluate(func(split graph.Split) (metric, loss, bound float64, err error) {
 		if t.links == nil {
-			return t.compare(ctx, r, t.ID(ofResult, int(split)), logits, split, eval.DefaultBins)
+			return t.compare(ctx, t.ID(ofResult, int(split)), logits, split, eval.DefaultBins)
 		}
 		ranks, err := t.Rank(ctx, t.links, t.Model.Decoder, r, t.ID(ofResult, int(split)), split, logits)
-		return ranks.All.Of(t.config.Metric), ranks.All.Loss, 0, err
+		return ranks.All.Of(t.Metric), ranks.All.Loss, 0, err
 	})
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/joint/jointtest"
+	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -118,7 +118,7 @@ func of(t testing.TB, conv string, g *graph.Graph) Config {
 // peers runs f as every peer of a run.
 func peers(t testing.TB, c Config, shards []*shard.Shard, f func(tr *Trainer, g *comm.Group) error) []*Trainer {
 	t.Helper()
-	return jointtest.Run(t, shards, func(s *shard.Shard) (*Trainer, error) {
+	return traintest.Run(t, shards, func(s *shard.Shard) (*Trainer, error) {
 		m, err := c.NewModel()
 		if err != nil {
 			return nil, err
@@ -147,10 +147,10 @@ func sampled(t *testing.T, c Config, shards []*shard.Shard) map[edge]bool {
 	var mu sync.Mutex
 	peers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		if err := tr.Hello(ctx, g); err != nil {
+		if err := tr.Begin(ctx, g, g); err != nil {
 			return err
 		}
-		if err := tr.begin(ctx, g, g); err != nil {
+		if err := tr.prepare(ctx, g, g); err != nil {
 			return err
 		}
 		defer tr.groups.wait()
@@ -197,7 +197,7 @@ func sampled(t *testing.T, c Config, shards []*shard.Shard) map[edge]bool {
 // TestSamplesDoNotDependOnGroupsOrPeers: what is sampled for a batch is the same, to the bits of the weights, in groups of
 // 1 to 16 batches and over 1 to 4 peers.
 func TestSamplesDoNotDependOnGroupsOrPeers(t *testing.T) {
-	g := weighted(jointtest.Columned(jointtest.Typed(toy(200))))
+	g := weighted(traintest.Columned(traintest.Typed(toy(200))))
 	for name, set := range map[string]func(c *Config){
 		"neighbour": func(*Config) {}, "labor": func(c *Config) { c.Sample.Kind = "labor" },
 		"inductive": func(c *Config) { c.Inductive = true },
@@ -274,22 +274,22 @@ func TestCurvesDoNotDependOnTheNumberOfPeers(t *testing.T) {
 		set        func(c *Config)
 	}{
 		{"gcn", "gcn", dense, nil},
-		{"gcn, sparse, balanced", "gcn", jointtest.Sparsed(dense), func(c *Config) { c.Balanced = true }},
+		{"gcn, sparse, balanced", "gcn", traintest.Sparsed(dense), func(c *Config) { c.Balanced = true }},
 		{"sage, labor", "sage", dense, func(c *Config) { c.Sample.Kind = "labor" }},
 		{"sage, weights of edges, residual", "sage", weighted(dense), func(c *Config) { c.Spec.Layers[0].Residual = true }},
 		{"sage-pool", "sage-pool", dense, nil},
-		{"gat, sparse", "gat", jointtest.Sparsed(dense), nil},
+		{"gat, sparse", "gat", traintest.Sparsed(dense), nil},
 		{"gatv2, inductive", "gatv2", dense, func(c *Config) { c.Inductive = true }},
 		{"gin", "gin", dense, nil},
-		{"rgcn, two bases", "rgcn", jointtest.Typed(dense), func(c *Config) {
+		{"rgcn, two bases", "rgcn", traintest.Typed(dense), func(c *Config) {
 			for i := range c.Spec.Layers {
 				c.Spec.Layers[i].Bases = 2
 			}
 		}},
-		{"rsage, inductive, sparse", "rsage", jointtest.Typed(jointtest.Sparsed(dense)), func(c *Config) { c.Inductive = true }},
-		{"rgat", "rgat", jointtest.Typed(dense), nil},
-		{"rsage, labor", "rsage", jointtest.Typed(dense), func(c *Config) { c.Sample.Kind = "labor" }},
-		{"gatv2, columns of edges", "gatv2", jointtest.Columned(dense), nil},
+		{"rsage, inductive, sparse", "rsage", traintest.Typed(traintest.Sparsed(dense)), func(c *Config) { c.Inductive = true }},
+		{"rgat", "rgat", traintest.Typed(dense), nil},
+		{"rsage, labor", "rsage", traintest.Typed(dense), func(c *Config) { c.Sample.Kind = "labor" }},
+		{"gatv2, columns of edges", "gatv2", traintest.Columned(dense), nil},
 		{"gcn, no validation nodes, schedule", "gcn", &unvalidated, func(c *Config) { c.Schedule = optim.Schedule{Kind: "cosine"} }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -323,7 +323,7 @@ func TestAllEdgesAreFullBatch(t *testing.T) {
 	for _, conv := range nn.Convolutions(Samples) {
 		t.Run(conv, func(t *testing.T) {
 			t.Parallel()
-			g := jointtest.Columned(jointtest.Typed(toy(160)))
+			g := traintest.Columned(traintest.Typed(toy(160)))
 			c := of(t, conv, g)
 			for i := range c.Spec.Layers {
 				c.Spec.Layers[i].Dropout, c.Spec.Layers[i].AttentionDropout = 0, 0
@@ -378,10 +378,10 @@ func TestRelays(t *testing.T) {
 			c.Group, c.Rounds = b, 1
 			peers(t, c, even, func(tr *Trainer, group *comm.Group) error {
 				ctx := context.Background()
-				if err := tr.Hello(ctx, group); err != nil {
+				if err := tr.Begin(ctx, group, group); err != nil {
 					return err
 				}
-				if err := tr.begin(ctx, group, group); err != nil {
+				if err := tr.prepare(ctx, group, group); err != nil {
 					return err
 				}
 				if pieces > 1 {
@@ -419,7 +419,7 @@ func TestRelays(t *testing.T) {
 // TestFeaturesArrive: each node of a batch has the features that its owner has, in pieces of any size and in any coding
 // that is exact, sparse or dense.
 func TestFeaturesArrive(t *testing.T) {
-	for _, g := range []*graph.Graph{toy(200), jointtest.Sparsed(toy(200))} {
+	for _, g := range []*graph.Graph{toy(200), traintest.Sparsed(toy(200))} {
 		x := g.X
 		if x.Sparse != nil {
 			x.Dense = x.Sparse.Dense()
@@ -430,10 +430,10 @@ func TestFeaturesArrive(t *testing.T) {
 				c.Rows = coding
 				peers(t, c, cut(t, g, 3), func(tr *Trainer, group *comm.Group) error {
 					ctx := context.Background()
-					if err := tr.Hello(ctx, group); err != nil {
+					if err := tr.Begin(ctx, group, group); err != nil {
 						return err
 					}
-					if err := tr.begin(ctx, group, group); err != nil {
+					if err := tr.prepare(ctx, group, group); err != nil {
 						return err
 					}
 					tr.groups.features.piece, tr.groups.total = piece, tr.steps

@@ -12,9 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // What a trainer does between the rounds of two stages: it counts labels, finds components, exchanges and
@@ -23,38 +21,27 @@ import (
 // countLabels counts the labels of all peers, finds out which nodes validate, and returns how many training nodes have
 // labels.
 func (t *Trainer) countLabels(ctx context.Context, w work) (float64, error) {
-	all, err := labels.Count(ctx, t.reducer, t.id(ofLabels, w), t.whole, t.config.Draw())
-	if err != nil {
-		return 0, err
+	err := t.CountLabels(ctx, t.id(ofLabels, w))
+	if err == nil {
+		t.learnFrom()
 	}
-	if err := all.Fault(t.whole.Labels.Names); err != nil {
-		return 0, err
-	}
-	if _, text := all.Metric(t.config.Metric, t.whole.Labels.Names); text != "" {
-		t.report(train.Event{Kind: train.Note, Text: text})
-	}
-	t.learnFrom(all)
-	if text := all.Warning(); text != "" && all.Labelled > 0 {
-		t.report(train.Event{Kind: train.Warning, Text: text})
-	}
-	return all.Labelled, nil
+	return t.Labels.Labelled, err
 }
 
-// learnFrom takes up what the label counts say of the nodes that train and validate.
-func (t *Trainer) learnFrom(all labels.Counts) {
-	t.labels, t.shard, t.model.Spec.Units = all, all.HoldOut(t.whole), all.Units
-	t.config.Metric, _ = all.Metric(t.config.Metric, nil)
-	t.metric = eval.NewAccumulator(t.config.Metric, t.shard.Labels, train.SelectionBins)
-	if t.group != nil {
-		t.sender = train.NewSender(t.group, t.shard, t.config.Rows)
+// learnFrom takes up what the label counts determine: the nodes that train and validate.
+func (t *Trainer) learnFrom() {
+	t.shard, t.model.Spec.Units, t.config.Metric = t.Labels.HoldOut(t.Whole), t.Labels.Units, t.Metric
+	t.metric = eval.NewAccumulator(t.Metric, t.shard.Labels, train.SelectionBins)
+	if t.Group != nil {
+		t.sender = train.NewSender(t.Group, t.shard, t.config.Rows)
 	}
 }
 
 func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 	enc, x := t.model.Encoder, t.input
 	if c := t.config.Classes; c != nil {
-		within := classmeans.Within{Config: *c, Labels: t.labels, Generation: t.generation, OnEvent: t.report}
-		if t.classes, err = within.Logits(ctx, enc.Classes, t.whole, t.group, t.reducer); err != nil || t.config.Init != "" {
+		within := classmeans.Within{Config: *c, Labels: t.Labels, Generation: t.Generation, OnEvent: t.Report}
+		if t.classes, err = within.Logits(ctx, enc.Classes, t.Whole, t.Group, t.Reducer); err != nil || t.config.Init != "" {
 			return err // a model to start from keeps its components
 		}
 	}
@@ -67,7 +54,7 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 		}
 		x = x.Select(present)
 	}
-	v, err := linear.Components(ctx, t.reducer, t.id(ofProducts, w), x, float64(t.shard.Nodes)-float64(t.shard.Owned),
+	v, err := linear.Components(ctx, t.Reducer, t.id(ofProducts, w), x, float64(t.shard.Nodes)-float64(t.shard.Owned),
 		enc.Proj.W.Value.Cols, t.config.PCAPasses, comm.SumBits(t.config.Sums), t.key.FoldString("pca"))
 	if err != nil {
 		return err
@@ -77,7 +64,7 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 	if t.nudge != nil {
 		t.nudge(t.held(w)[0])
 	}
-	err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofComponents, w), Meta: recovery.Statement{Digest: train.Digest(t.held(w)[0])}.Encode(nil)})
+	err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofComponents, w), Meta: statement{Digest: train.Digest(t.held(w)[0])}.encode(nil)})
 	e.Digests = t.digests()
 	return err
 }
@@ -183,7 +170,7 @@ func (t *Trainer) layerOutput(st *stage, k int) {
 
 // measure sums the metric of the finished stage over all validation and test nodes, and reports the end of the stage.
 func (t *Trainer) measure(ctx context.Context, w work) error {
-	e := train.Event{Kind: train.StageEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.config.Metric), BestRound: t.machine.Position().BestRound}
+	e := train.Event{Kind: train.StageEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.Metric), BestRound: t.machine.Position().BestRound}
 	if err := t.sumMetrics(ctx, t.id(ofStage, w), &e, func(split graph.Split) mat.Dense {
 		if split == graph.Val {
 			return t.stage.forward(t.stage.val)
@@ -192,19 +179,19 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 	}); err != nil {
 		return err
 	}
-	e.Sent = t.sent()
-	t.report(e)
-	curve := t.result.Stages[len(t.result.Stages)-1].Curve
-	if e.BestRound == t.config.Rounds && !t.hasty && !slices.ContainsFunc(curve, func(p train.Point) bool { return !(t.config.Metric.Gain(e.Val, p.Val) > 0) }) {
+	e.Sent = t.Sent()
+	t.Report(e)
+	curve := t.Measured.Stages[len(t.Measured.Stages)-1].Curve
+	if e.BestRound == t.config.Rounds && !t.hasty && !slices.ContainsFunc(curve, func(p train.Point) bool { return !(t.Metric.Gain(e.Val, p.Val) > 0) }) {
 		t.hasty = true
-		t.report(train.Event{Kind: train.Warning, Stage: w.Stage, Text: "the best round is the last: more rounds or a larger lr may help"})
+		t.Report(train.Event{Kind: train.Warning, Stage: w.Stage, Text: "the best round is the last: more rounds or a larger lr may help"})
 	}
 	return nil
 }
 
 // sumMetrics sums what e says of all validation and test nodes.
 func (t *Trainer) sumMetrics(ctx context.Context, id comm.ReduceID, e *train.Event, logits func(graph.Split) mat.Dense) (err error) {
-	final := eval.NewAccumulator(t.config.Metric, t.shard.Labels, eval.DefaultBins)
+	final := eval.NewAccumulator(t.Metric, t.shard.Labels, eval.DefaultBins)
 	size := final.Size()
 	v := make([]int64, 2*size)
 	for k, split := range []graph.Split{graph.Val, graph.Test} {

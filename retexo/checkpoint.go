@@ -1,44 +1,36 @@
 package retexo
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
-// A checkpoint holds where the run stands, all parameters, the optimiser, the best state of the stage at hand and its
+// A checkpoint has, besides what a run state adds, all parameters, the optimiser, the best state of the stage at hand and its
 // frozen rows: nothing is computed or exchanged again on the way back, so the bits are those of a run that never
 // stopped.
 
 // header is the small part of what this peer alone holds.
 type header struct {
-	Shapes recovery.Shapes `json:"shapes"`         // of the row arrays
-	Ends   *int            `json:"ends,omitempty"` // the stage that a model of moved logits ends with
+	Shapes shapes `json:"shapes"`         // of the row arrays
+	Ends   *int   `json:"ends,omitempty"` // the stage that a model of moved logits ends with
 
 	SiteShares *eval.Shares `json:"site_shares,omitempty"` // nn.Spec.SiteShares
 }
 
-// hello exchanges greetings.
-func (t *Trainer) hello(ctx context.Context) ([]recovery.Greeting, error) {
-	all, generation, err := t.participant().Greet(ctx, t.group, t.generation, nil)
-	if err == nil {
-		t.generation = generation
-	}
-	return all, err
-}
-
 // save writes a checkpoint of the machine's position.
 func (t *Trainer) save() error {
-	if t.Checkpoints == nil {
-		return nil
-	}
-	at := t.machine.Position()
-	c := &recovery.Checkpoint{Sent: t.sent(), F32: map[string][]float32{}, I64: map[string][]int64{}}
+	t.At = t.machine.Position()
+	return t.Save(t)
+}
+
+// Keep implements train.Kept.
+func (t *Trainer) Keep(c *train.Checkpoint) error {
+	at := c.At
 	if at.Stage < t.config.Stages() {
 		if err := t.enter(at.Stage); err != nil {
 			return err
@@ -51,7 +43,7 @@ func (t *Trainer) save() error {
 		}
 	}
 	if t.moved {
-		header, err := json.Marshal(header{Ends: &t.result.Ends, SiteShares: t.model.Spec.SiteShares})
+		header, err := json.Marshal(header{Ends: &t.Measured.Ends, SiteShares: t.model.Spec.SiteShares})
 		if err != nil {
 			return err
 		}
@@ -60,11 +52,17 @@ func (t *Trainer) save() error {
 	for k, logits := range t.logits {
 		c.F32[logitsOf(k)] = logits.Data
 	}
-	c.Snapshot = t.state()
-	if err := t.participant().Save(c); err != nil {
-		return err
+	c.Heads = t.heads[:t.config.headsBefore(at.Stage)]
+	for _, p := range t.model.Params() {
+		c.Params = append(c.Params, p.Value.Clone().Data...)
 	}
-	t.report(train.Event{Kind: train.Saved, Stage: at.Stage, Round: at.Round, Peer: t.shard.Rank})
+	if at.Stage == t.config.Stages() || at.Round == 0 && at.BestRound < 0 {
+		return nil // the model is trained, or a stage begins, which it does alike everywhere
+	}
+	if st := t.stage; st != nil {
+		c.Slab, c.Best = st.slab.Value, st.best
+		c.Steps, c.Moments = st.opt.State()
+	}
 	return nil
 }
 
@@ -72,8 +70,8 @@ func (t *Trainer) save() error {
 func logitsOf(k int) string { return fmt.Sprintf("logits/%d", k) }
 
 // saveRows adds the rows of stage k to c.
-func (t *Trainer) saveRows(c *recovery.Checkpoint, k int) (err error) {
-	h := header{Shapes: recovery.Shapes{}}
+func (t *Trainer) saveRows(c *train.Checkpoint, k int) (err error) {
+	h := header{Shapes: shapes{}}
 	views := map[string]*view{"full": t.full, "base": t.base, "training": t.training}
 	for _, name := range []string{"full", "base", "training"} {
 		v := views[name]
@@ -81,45 +79,44 @@ func (t *Trainer) saveRows(c *recovery.Checkpoint, k int) (err error) {
 			continue
 		}
 		if name != "full" {
-			c.PutGraph(name, v.Adj, v.Degree)
+			putGraph(c, name, v.Adj, v.Degree)
 		}
 		if !same(v.own, t.input) {
-			c.PutFeatures(h.Shapes, name+"/own", v.own)
+			h.Shapes.put(c, name+"/own", v.own)
 		}
-		c.PutFeatures(h.Shapes, name+"/z", v.z)
+		h.Shapes.put(c, name+"/z", v.z)
 		if k > 0 && (!t.model.Layers[k-1].Frozen() || t.config.Neighbours > 0) {
-			c.PutFeatures(h.Shapes, name+"/src", v.src)
+			h.Shapes.put(c, name+"/src", v.src)
 		}
 	}
 	c.Header, err = json.Marshal(h)
 	return err
 }
 
-// restore takes up checkpoint seq.
-func (t *Trainer) restore(seq uint64) (*train.Position, error) {
-	c, err := t.participant().Restore(seq)
-	if err != nil {
-		return nil, err
-	}
-	return &c.At, t.takeUp(c)
-}
-
-// takeUp makes c what this peer continues from.
-func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
-	if err := t.take(c.Snapshot); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
+// TakeUp implements train.Kept. Parameters of the stage at hand wait until it begins.
+func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 	at := c.At
-	t.before, t.done = c.Sent, t.participant().Shape.Final(at)
+	if want := t.config.headsBefore(at.Stage); len(c.Heads) != want {
+		return fmt.Errorf("a state of stage %d must have %d values of heads (got %d)", at.Stage, want, len(c.Heads))
+	}
+	params := c.Params
+	for _, p := range t.model.Params() {
+		params = params[copy(p.Value.Data, params[:p.Value.Rows*p.Value.Cols]):]
+	}
+	t.learnFrom()
+	if t.pending = nil; len(c.Slab) > 0 {
+		t.pending = &c.Snapshot
+	}
+	t.heads = slices.Clone(c.Heads)
 	var h header
 	if len(c.Header) > 0 {
 		if err := json.Unmarshal(c.Header, &h); err != nil {
-			return fmt.Errorf("checkpoint: header: %w", err)
+			return fmt.Errorf("header: %w", err)
 		}
 	}
 	t.model.Spec.SiteShares = h.SiteShares
 	if t.moved = h.Ends != nil; t.moved {
-		t.result.Ends = *h.Ends
+		t.Measured.Ends = *h.Ends
 	}
 	clear(t.logits)
 	for k := range at.Stage {
@@ -128,17 +125,15 @@ func (t *Trainer) takeUp(c *recovery.Checkpoint) error {
 		}
 	}
 	if at.Stage < t.config.Stages() {
-		if err := t.restoreRows(c, h, at.Stage); err != nil {
-			return fmt.Errorf("checkpoint: %w", err)
-		}
+		return t.restoreRows(c, h, at.Stage)
 	}
-	t.report(train.Event{Kind: train.Restored, Stage: at.Stage, Round: at.Round, Peer: t.shard.Rank})
+	t.end()
 	return nil
 }
 
 // restoreRows takes up the rows of stage k, and begins it.
-func (t *Trainer) restoreRows(c *recovery.Checkpoint, h header, k int) error {
-	r := &recovery.Rows{Of: c, Shapes: h.Shapes}
+func (t *Trainer) restoreRows(c *train.Checkpoint, h header, k int) error {
+	r := &savedRows{of: c, shapes: h.Shapes}
 	t.full = viewOf(r, t.input, "full", train.WholeGraph(t.shard))
 	t.base, t.training = t.full, t.full
 	if _, ok := c.I64["base/rowptr"]; ok {
@@ -148,8 +143,8 @@ func (t *Trainer) restoreRows(c *recovery.Checkpoint, h header, k int) error {
 	if _, ok := c.I64["training/rowptr"]; ok {
 		t.training = viewOf(r, t.input, "training", graphOf(r, "training", len(t.shard.Global)))
 	}
-	if r.Err != nil {
-		return r.Err
+	if r.err != nil {
+		return r.err
 	}
 	if err := t.begin(k); err != nil {
 		return err
@@ -169,15 +164,15 @@ func same(a, b graph.Features) bool {
 	return a.Rows() == b.Rows() && a.Cols() == b.Cols() && (a.Dense.Empty() || &a.Dense.Data[0] == &b.Dense.Data[0])
 }
 
-func viewOf(r *recovery.Rows, x graph.Features, name string, seen train.GraphView) *view {
-	v := &view{GraphView: seen, own: x, src: r.Features(name + "/src"), z: r.Features(name + "/z")}
-	if r.Has(name + "/own") {
-		v.own = r.Features(name + "/own")
+func viewOf(r *savedRows, x graph.Features, name string, seen train.GraphView) *view {
+	v := &view{GraphView: seen, own: x, src: r.features(name + "/src"), z: r.features(name + "/z")}
+	if _, ok := r.shapes[name+"/own"]; ok {
+		v.own = r.features(name + "/own")
 	}
 	return v
 }
 
-func graphOf(r *recovery.Rows, name string, sources int) train.GraphView {
-	adj, degree := r.Graph(name, sources)
+func graphOf(r *savedRows, name string, sources int) train.GraphView {
+	adj, degree := r.graph(name, sources)
 	return train.NewGraphView(adj, nil, degree)
 }

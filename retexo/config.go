@@ -122,6 +122,20 @@ func (c Config) headsBefore(k int) (n int) {
 	return n
 }
 
+// shape bounds what a snapshot of a run of m has.
+func (c Config) shape(m *nn.Model) (s train.Shape) {
+	widest := c.Spec.Encoder.Out
+	for _, l := range c.Spec.Layers {
+		widest = max(widest, l.Out)
+	}
+	s.Rounds, s.Labels, s.Heads = c.Rounds, labels.Len(c.Spec.Kind(), c.Spec.Classes), c.headsBefore(c.Stages())
+	for _, v := range m.Params() {
+		s.Params += v.Value.Rows * v.Value.Cols
+	}
+	s.Slab = s.Params + (widest+1)*c.Spec.Classes // with a head that the model does not keep
+	return s
+}
+
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
 	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate()}

@@ -1,8 +1,6 @@
 package retexo
 
 import (
-	"fmt"
-
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
@@ -26,7 +24,7 @@ func (t *Trainer) warnOfCosts() {
 	}
 	t.warned = true
 	if why := t.config.WithoutClasses; why != "" {
-		t.report(train.Event{Kind: train.Note, Text: "the layers see components alone, without columns of classes: " + why})
+		t.Log(train.Note, "the layers see components alone, without columns of classes: %s", why)
 	}
 	boundary, bytes := 0, 0
 	for _, rows := range t.shard.Boundary {
@@ -40,12 +38,11 @@ func (t *Trainer) warnOfCosts() {
 		bytes += hops * boundary * t.sender.RowLen(l.In)
 	}
 	if bytes >= manyRowBytes {
-		t.report(train.Event{Kind: train.Warning, Text: fmt.Sprintf("this peer will send up to %d MB of rows, of %d nodes: encoder pca makes them narrower",
-			bytes/1e6, boundary)})
+		t.Log(train.Warning, "this peer will send up to %d MB of rows, of %d nodes: encoder pca makes them narrower", bytes/1e6, boundary)
 	}
 	for _, c := range t.costs() {
 		if text := c.Warning(); text != "" {
-			t.report(train.Event{Kind: train.Warning, Text: text})
+			t.Log(train.Warning, "%s", text)
 		}
 	}
 }

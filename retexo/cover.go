@@ -19,8 +19,8 @@ func (t *Trainer) covered(l *nn.Layer) bool {
 // are the edges over it. A run that is resumed, at whatever layer, agrees on the same covers and goes on with the same bits.
 func (t *Trainer) fetchCovered(ctx context.Context, l *nn.Layer, w work, what string) (err error) {
 	v := t.full
-	if t.covers == nil || t.coverGroup != t.group {
-		t.coverGroup = t.group
+	if t.covers == nil || t.coverGroup != t.Group {
+		t.coverGroup = t.Group
 		raw := t.config.Spec.Encoder.Kind == "raw"
 		if t.covers, err = t.sender.CoverLayers(ctx, t.model.Layers, raw, t.config.Exchange); err != nil {
 			return err

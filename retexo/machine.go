@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // kind is a kind of work that a machine asks for.
@@ -53,13 +52,13 @@ type ready struct {
 // event reports work done.
 type event struct {
 	Work      work
-	Greetings []recovery.Greeting // hello: of all peers, by rank
-	Position  *train.Position     // restore: what the checkpoint says
-	Loss      float64             // round: mean over all training labels
-	Val       float64             // round with Eval, evaluate: the metric over all validation labels; NaN: there are none
-	ValLoss   float64             // the same: mean loss
-	Digests   []uint32            // round, evaluate: of each peer's parameters, by rank
-	Labels    float64             // count labels: training labels of all peers
+	Greetings []train.Greeting // hello: of all peers, by rank
+	Position  *train.Position  // restore: what the checkpoint says
+	Loss      float64          // round: mean over all training labels
+	Val       float64          // round with Eval, evaluate: the metric over all validation labels; NaN: there are none
+	ValLoss   float64          // the same: mean loss
+	Digests   []uint32         // round, evaluate: of each peer's parameters, by rank
+	Labels    float64          // count labels: training labels of all peers
 }
 
 // machine is the protocol of one peer: which work comes next, and what is decided from the sums that all peers see.
@@ -72,8 +71,8 @@ type event struct {
 //	└ (exchange ─ aggregate)×hops ─ (round ─ apply | round ─ sync)×rounds ─ evaluate ─ freeze ─ next stage … finish
 type machine struct {
 	config  Config
-	frozen  []bool               // by stage: the aggregate is computed once
-	who     recovery.Participant // without a shape, or checkpoints
+	frozen  []bool            // by stage: the aggregate is computed once
+	who     train.Participant // without a shape, or checkpoints
 	at      train.Position
 	next    ready
 	waiting bool // next has been handed out
@@ -94,7 +93,7 @@ func newMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*m
 			return nil, fmt.Errorf("layers[%d]: hops %d, but %s aggregates with parameters and can do so once a layer only", i, l.Hops, l.Conv)
 		}
 	}
-	who := recovery.Participant{Rank: rank, Size: size, Config: c.Fingerprint(), Model: train.Fingerprint(c.Spec), Partition: partition, Own: true}
+	who := train.Participant{Rank: rank, Size: size, Config: c.Fingerprint(), Model: train.Fingerprint(c.Spec), Partition: partition, Own: true}
 	return &machine{config: c, frozen: frozen, who: who, at: train.Position{BestRound: -1}, next: ready{Work: work{Kind: doHello}}}, nil
 }
 
@@ -181,7 +180,7 @@ func (m *machine) finished(stage int) ready {
 }
 
 // agree continues where the greetings say.
-func (m *machine) agree(all []recovery.Greeting) (ready, error) {
+func (m *machine) agree(all []train.Greeting) (ready, error) {
 	d, err := m.who.Decide(all)
 	if err != nil {
 		return ready{}, err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the transcripts anew; read the diff before you commit it")
@@ -171,7 +170,7 @@ func (s *script) step(t *testing.T, args map[string]string) string {
 	if s.machines[0].next.Work.Kind == doHello {
 		sets := strings.Split(args["checkpoints"], ";")
 		for r, m := range s.machines {
-			g := recovery.Greeting{Rank: r, Size: len(s.machines), Config: m.who.Config, Partition: m.who.Partition}
+			g := train.Greeting{Rank: r, Size: len(s.machines), Config: m.who.Config, Partition: m.who.Partition}
 			for _, x := range strings.Split(sets[min(r, len(sets)-1)], ",") {
 				if x != "" {
 					g.Checkpoints = append(g.Checkpoints, uint64(number(t, x)))

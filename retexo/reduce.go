@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // What the reductions of a run are of. With generation, stage, round and attempt (comm.ReduceID) no two are the same.
@@ -20,21 +19,21 @@ const (
 
 // id names a reduction at w. A round that did not count, since parameters differed, is done again under another step.
 func (t *Trainer) id(kind string, w work) comm.ReduceID {
-	return comm.ReduceID{Generation: t.generation, Stage: w.Stage, Round: w.Round, Step: t.machine.synced, Kind: kind}
+	return comm.ReduceID{Generation: t.Generation, Stage: w.Stage, Round: w.Round, Step: t.machine.synced, Kind: kind}
 }
 
 // reduce sums c over the peers. Where c has meta, t.said becomes what each of them says of itself, by rank.
 func (t *Trainer) reduce(ctx context.Context, c *comm.Contribution) error {
-	r, err := t.reducer.Reduce(ctx, c)
+	r, err := t.Reducer.Reduce(ctx, c)
 	if err != nil || len(c.Meta) == 0 {
 		return err
 	}
-	t.said = append(t.said[:0], make([]recovery.Statement, len(r.Meta))...)
+	t.said = append(t.said[:0], make([]statement, len(r.Meta))...)
 	for q, b := range r.Meta {
 		if b == nil {
 			continue
 		}
-		if t.said[q], err = recovery.ParseStatement(b); err != nil {
+		if t.said[q], err = parseStatement(b); err != nil {
 			return &comm.PeerError{Rank: q, Op: c.ID.String(), Err: err}
 		}
 	}

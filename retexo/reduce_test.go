@@ -16,11 +16,9 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // statementLen is the length of what each peer says of itself in a reduction.
-var statementLen = len(recovery.Statement{}.Encode(nil))
 
 // noises are the ledgers of so many members.
 func noises(t *testing.T, peers int, amount float64) []*commtest.Noise {
@@ -205,7 +203,7 @@ func TestSyncBridgesRoundingOnly(t *testing.T) {
 				})
 				on(tr, train.Resync, func(e train.Event) {
 					synced[rank]++
-					if e.Peer != 0 || e.Other != 1 || e.Differed != (rank == 1) || rank == 1 && !(e.Distance > 0 && e.Distance < recovery.MostApart) {
+					if e.Peer != 0 || e.Other != 1 || e.Differed != (rank == 1) || rank == 1 && !(e.Distance > 0 && e.Distance < train.MostApart) {
 						t.Errorf("peer %d was told %+v", rank, e)
 					}
 				})

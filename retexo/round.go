@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/recovery"
 )
 
 // What a trainer does in the rounds of a stage.
@@ -22,7 +21,7 @@ import (
 // begin puts stage k together: its rows are in place.
 func (t *Trainer) begin(k int) error {
 	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1, most: 1}
-	if st.weight = task.Weights(t.labels.Classes, t.config.Balanced, t.config.ClassWeights); st.weight != nil {
+	if st.weight = task.Weights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights); st.weight != nil {
 		st.most = float64(slices.Max(st.weight))
 	}
 	key := t.key.FoldString("init")
@@ -58,7 +57,7 @@ func (t *Trainer) begin(k int) error {
 	for _, p := range params {
 		st.round.Parts = append(st.round.Parts, len(p.Value.Data))
 	}
-	opt, err := optim.New(t.config.optimizer(t.labels.Labelled), n)
+	opt, err := optim.New(t.config.optimizer(t.Labels.Labelled), n)
 	if err != nil {
 		return err
 	}
@@ -84,7 +83,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	clear(c.Counts)
 	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient displaces them.
-	mine := recovery.Statement{Digest: train.Digest(st.slab.Value)}
+	mine := statement{Digest: train.Digest(st.slab.Value)}
 	if w.Eval {
 		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val))
 	}
@@ -97,7 +96,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	eval.PutReal(c.Counts, float64(float32(loss)))
 	eval.PutReal(c.Counts[eval.RealLen:], float64(float32(count)))
-	c.Meta, c.Common = mine.Encode(c.Meta[:0]), recovery.DigestLen
+	c.Meta, c.Common = mine.encode(c.Meta[:0]), digestLen
 	if err := t.reduce(ctx, c); err != nil {
 		return err
 	}
@@ -116,7 +115,7 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 	if count == 0 {
 		return errors.New("no peer has a training node")
 	}
-	if most := t.labels.Labelled * st.most * (1 + 1e-5); !(count > 0 && float64(count) <= most) {
+	if most := t.Labels.Labelled * st.most * (1 + 1e-5); !(count > 0 && float64(count) <= most) {
 		return comm.Refused("the labels that a round learns from must be 0 to %.6g (got %g)", most, count)
 	}
 	e.Loss, st.count, e.Val = float64(loss)/float64(count), float64(count), math.NaN()
@@ -125,9 +124,9 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 			return err
 		}
 	}
-	t.report(train.Event{Kind: train.RoundEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.config.Metric),
+	t.Report(train.Event{Kind: train.RoundEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.Metric),
 		Done: t.config.rounds(w.Stage) + w.Round + 1, Total: t.config.rounds(t.config.Stages()),
-		Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss, Sent: t.sent()})
+		Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss, Sent: t.Sent()})
 	if !(math.Abs(e.Loss) <= math.MaxFloat64) {
 		return fmt.Errorf("the loss is %g: training has diverged; lower the learning rate", e.Loss)
 	}
@@ -136,7 +135,7 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 
 // read reads sums of a's accumulators over validation nodes.
 func (t *Trainer) read(a eval.Accumulator, v []int64) (metric, loss float64, labels int64, err error) {
-	if rows, most := a.Rows(v), int64(t.labels.Validating()); rows > most {
+	if rows, most := a.Rows(v), int64(t.Labels.Validating()); rows > most {
 		return 0, 0, 0, comm.Refused("the labelled validation nodes must be at most %d (got %d)", most, rows)
 	}
 	return a.Read(v)
@@ -186,7 +185,7 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 	fetched := make([][]float32, len(held)) // all of it or nothing: a peer may be lost in between
 	for i, x := range held {
 		fetched[i] = slices.Clone(x)
-		if err := t.group.Broadcast(ctx, comm.Control, w.From, fetched[i]); err != nil {
+		if err := t.Group.Broadcast(ctx, comm.Control, w.From, fetched[i]); err != nil {
 			return err
 		}
 	}
@@ -198,15 +197,15 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 		e.Other = t.shard.Rank
 	}
 	for i, x := range held {
-		e.Distance = max(e.Distance, recovery.Distance(x, fetched[i]))
+		e.Distance = max(e.Distance, train.Distance(x, fetched[i]))
 	}
-	if !(e.Distance <= recovery.MostApart) {
-		return fmt.Errorf("the parameters of peers %d and %d differ by %.2g of their length, more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", e.Peer, e.Other, e.Distance, recovery.MostApart)
+	if !(e.Distance <= train.MostApart) {
+		return fmt.Errorf("the parameters of peers %d and %d differ by %.2g of their length, more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", e.Peer, e.Other, e.Distance, train.MostApart)
 	}
 	for i, x := range held {
 		copy(x, fetched[i])
 	}
-	t.report(e)
+	t.Report(e)
 	return nil
 }
 
@@ -230,7 +229,7 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 	}
 	v := make([]int64, t.metric.Size())
 	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val))
-	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide, Meta: recovery.Statement{Digest: train.Digest(t.stage.slab.Value)}.Encode(nil)})
+	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide, Meta: statement{Digest: train.Digest(t.stage.slab.Value)}.encode(nil)})
 	if err != nil {
 		return err
 	}

@@ -18,13 +18,13 @@ func (t *Trainer) correct(ctx context.Context, w work) error {
 		return nil
 	}
 	text := t.end()
-	k := t.result.Ends
+	k := t.Measured.Ends
 	bias := t.outputBias(k)
 	if bias == nil {
 		return nil
 	}
 	logits := t.logits[k].Clone()
-	m := shares.Mover{Reducer: t.reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, w) }, Shard: t.shard, Labels: t.labels,
+	m := shares.Mover{Reducer: t.Reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, w) }, Shard: t.shard, Labels: t.Labels,
 		Logits: logits, Inductive: t.config.Inductive}
 	c, err := m.Find(ctx)
 	if err != nil || c.Bias == nil && c.Sites == nil {
@@ -38,12 +38,12 @@ func (t *Trainer) correct(ctx context.Context, w work) error {
 		kernels.Add(c.Bias, bias)
 	}
 	t.logits[k], t.moved = logits, true
-	t.result.Remeasure(k, e)
+	t.Measured.Remeasure(k, e)
 	if text != "" {
-		t.report(train.Event{Kind: train.Note, Stage: k, Text: text})
+		t.Report(train.Event{Kind: train.Note, Stage: k, Text: text})
 	}
 	for _, text := range c.Notes {
-		t.report(train.Event{Kind: train.Note, Stage: k, Text: text})
+		t.Report(train.Event{Kind: train.Note, Stage: k, Text: text})
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/joint/jointtest"
 	task "github.com/heddle-gnn/heddle/train/links"
+	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -64,7 +64,7 @@ func of(t *testing.T, model, decoder string, g *graph.Graph, set func(d *retexo.
 	if err != nil {
 		t.Fatal(err)
 	}
-	jointtest.Linked(&spec, decoder, "")
+	traintest.Linked(&spec, decoder, "")
 	return Config{
 		Config: train.Config{Seed: 1, Spec: spec, Rounds: 10, EvalEvery: 3, Metric: "mrr", Optimizer: optim.Config{Name: "adam", LR: 0.02, Decay: 1e-3},
 			Schedule: optim.Schedule{Kind: "constant"}, Exchange: "auto"},
@@ -74,7 +74,7 @@ func of(t *testing.T, model, decoder string, g *graph.Graph, set func(d *retexo.
 
 func peers(t *testing.T, c Config, shards []*shard.Shard, f func(tr *Trainer, g *comm.Group) error) []*Trainer {
 	t.Helper()
-	return jointtest.Run(t, shards, func(s *shard.Shard) (*Trainer, error) {
+	return traintest.Run(t, shards, func(s *shard.Shard) (*Trainer, error) {
 		m, err := c.NewModel()
 		if err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func TestPeersTrainOneModel(t *testing.T) {
 		set                  func(d *retexo.Design)
 	}{
 		{"gcn, dot", "gcn", "dot", g, nil},
-		{"sage, mlp, sparse", "sage", "mlp", jointtest.Sparsed(g), nil},
+		{"sage, mlp, sparse", "sage", "mlp", traintest.Sparsed(g), nil},
 		{"gcn, distmult, two hops, components", "gcn", "distmult", g, func(d *retexo.Design) { d.Hops, d.Encoder, d.Components = 2, "pca", 4 }},
 		{"gin, dot, residual", "gin", "dot", g, func(d *retexo.Design) { d.Residual = true }},
 	} {
@@ -111,7 +111,7 @@ func TestPeersTrainOneModel(t *testing.T) {
 				t.Fatalf("%d rounds, %d links are ranked (%t), losses are %+v", n, ranks.All.Links, ok, must.Curve)
 			}
 			whole, rows := one.shard, one.Logits()
-			jointtest.Run(t, []*shard.Shard{whole}, func(*shard.Shard) (int, error) { return 0, nil }, func(_ int, group *comm.Group) error {
+			traintest.Run(t, []*shard.Shard{whole}, func(*shard.Shard) (int, error) { return 0, nil }, func(_ int, group *comm.Group) error {
 				z, _, err := infer.Logits(t.Context(), infer.Config{Exchange: "halo", Layerwise: true}, one.Model, whole, group)
 				if err != nil {
 					return err

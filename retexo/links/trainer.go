@@ -17,14 +17,13 @@ import (
 	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/joint"
 	"github.com/heddle-gnn/heddle/train/linear"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // Trainer trains one model at one peer. Its rounds are counted over all layers: those of layer k are [k·Rounds, (k+1)·Rounds).
 type Trainer struct {
-	*joint.Epochs
+	*train.Epochs
 	links.Final
 
 	config Config
@@ -61,27 +60,25 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	}
 	base := c.Config
 	base.Rounds = c.total()
-	run, err := joint.New(base, c.Fingerprint(), s, m)
+	t := &Trainer{config: c, key: rng.New(c.Seed), tape: tape.New()}
+	t.infer = t.tape.Inference()
+	params, err := t.stack(m)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), tape: tape.New()}
-	t.infer = t.tape.Inference()
+	if t.Epochs, err = train.NewEpochs(base, c.Fingerprint(), s, m, params, nil); err != nil {
+		return nil, err
+	}
 	if t.task, err = links.New(c.Links, c.Seed, s); err != nil {
 		return nil, err
 	}
 	t.task.Halo, t.shard = true, t.task.Messages()
-	if err := t.stack(m); err != nil {
-		return nil, err
-	}
-	t.Best = make([]float32, len(t.Params.Value))
-	t.Opt, err = optim.New(c.Optimizer, len(t.Params.Value))
-	return t, err
+	return t, nil
 }
 
-// stack lines up the layers, and the parameters by layer: first those of the encoder, which no layer trains.
-func (t *Trainer) stack(m *nn.Model) (err error) {
-	all := m.Encoder.Params()
+// stack lines up the layers, and returns the parameters by layer: first those of the encoder, which no layer trains.
+func (t *Trainer) stack(m *nn.Model) (all []*tape.Param, err error) {
+	all = m.Encoder.Params()
 	length := func(params []*tape.Param) (n int) {
 		for _, p := range params {
 			n += len(p.Value.Data)
@@ -95,7 +92,7 @@ func (t *Trainer) stack(m *nn.Model) (err error) {
 			key := t.key.FoldString("init").FoldString(l.Name)
 			one.head = tape.NewHead("head", l.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 			if one.decoder, err = pairs.New(*t.config.Spec.Decoder, key); err != nil {
-				return err
+				return nil, err
 			}
 			all = append(all, one.head.Params()...)
 		}
@@ -103,8 +100,7 @@ func (t *Trainer) stack(m *nn.Model) (err error) {
 		one.hi = length(all)
 		t.layers = append(t.layers, one)
 	}
-	t.Params = tape.NewFlatParams(all)
-	return nil
+	return all, nil
 }
 
 // What the reductions of a run are of. With generation, round and step (comm.ReduceID) no two are the same.
@@ -119,25 +115,25 @@ const (
 // Run trains until the rounds of all layers are used up, ctx ends or a peer is lost; then a checkpoint of the round's begin is
 // left and the error says why. Rows travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	return t.Within(ctx, g, func() error { return t.run(ctx, g, r) })
-}
-
-func (t *Trainer) run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	if err := t.begin(ctx, g, r); err != nil {
+	if err := t.Begin(ctx, g, r); err != nil {
 		return err
 	}
-	if t.At.Stage == 0 {
-		for t.At.Round < t.config.total() {
-			if err := t.train(ctx, r); err != nil {
-				return err
-			}
+	if err := t.prepare(ctx, g, r); err != nil {
+		return err
+	}
+	for t.At.Stage == 0 && t.At.Round < t.config.total() {
+		if err := t.train(ctx, r); err != nil {
+			return err
 		}
 	}
-	return t.evaluate(ctx, r)
+	if err := t.evaluate(ctx, r); err != nil {
+		return err
+	}
+	return t.End(ctx)
 }
 
-// begin makes what a run needs before its first round. Every peer takes part in each step.
-func (t *Trainer) begin(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+// prepare makes what a run needs before its first round. Every peer takes part in each step.
+func (t *Trainer) prepare(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.sender, t.placed = train.NewSender(g, t.shard, t.config.Rows), 0
 	n, err := t.task.Begin(ctx, g, t.sender, r, t.ID(ofLinks, 0))
 	if err != nil {
@@ -173,7 +169,7 @@ func (t *Trainer) train(ctx context.Context, r comm.Reducer) error {
 		return err
 	}
 	copy(t.Params.Value, t.Best)
-	t.Report(train.Event{Kind: train.Note, Round: t.At.Round, Text: fmt.Sprintf("layer %d of %d: validation %s %.4f", k+1, len(t.layers), t.config.Metric, t.At.Best)})
+	t.Report(train.Event{Kind: train.Note, Round: t.At.Round, Text: fmt.Sprintf("layer %d of %d: validation %s %.4f", k+1, len(t.layers), t.Metric, t.At.Best)})
 	if k == len(t.layers)-1 {
 		t.At.Round = t.config.total()
 		return nil
@@ -258,7 +254,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, k int) (float64, err
 		return 0, err
 	}
 	if loss = eval.Real(counts[:]); loss != loss {
-		return 0, fmt.Errorf("retexo: %w", joint.ErrDiverged)
+		return 0, fmt.Errorf("retexo: %w", train.ErrDiverged)
 	}
 	before, after := append([]float32{}, t.Params.Value[:l.lo]...), append([]float32{}, t.Params.Value[l.hi:]...)
 	t.Opt.StepScaled(t.Params.Value, t.Params.Grad, float32(1/t.count), t.config.Optimizer.LR*t.config.Schedule.At(t.At.Round%t.config.Rounds))
@@ -279,8 +275,8 @@ func (t *Trainer) validate(ctx context.Context, r comm.Reducer, k int, last bool
 	if err != nil {
 		return 0, 0, err
 	}
-	t.Improve(f.All.Of(t.config.Metric), f.All.Loss)
-	return f.All.Of(t.config.Metric), f.All.Loss, nil
+	t.Improve(f.All.Of(t.Metric), f.All.Loss)
+	return f.All.Of(t.Metric), f.All.Loss, nil
 }
 
 // evaluate reports the final model.
@@ -291,9 +287,9 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) error {
 	}
 	z := t.rows(last)
 	t.Scores, t.far = z.RowRange(0, t.shard.Owned).Clone(), z.RowRange(t.shard.Owned, z.Rows)
-	return t.Evaluate(t.config.Metric, func(split graph.Split) (metric, loss, bound float64, err error) {
+	return t.Evaluate(func(split graph.Split) (metric, loss, bound float64, err error) {
 		f, err := t.Rank(ctx, t.task, t.Model.Decoder, r, t.ID(ofResult, int(split)), split, z)
-		return f.All.Of(t.config.Metric), f.All.Loss, 0, err
+		return f.All.Of(t.Metric), f.All.Loss, 0, err
 	})
 }
 

@@ -1,4 +1,4 @@
-package recovery
+package train
 
 import (
 	"bytes"
@@ -17,11 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/leak"
-	"github.com/heddle-gnn/heddle/train"
 )
-
-func TestMain(m *testing.M) { leak.Main(m) }
 
 // FuzzGreeting: no bytes make the reader panic, and what it accepts encodes to the same bytes.
 func FuzzGreeting(f *testing.F) {
@@ -62,7 +58,7 @@ func TestGreeting(t *testing.T) {
 var shape = Shape{Stages: 3, Rounds: 5, Labels: 2, Params: 4, Heads: 2, Slab: 3}
 
 func snapshot() Snapshot {
-	s := Snapshot{At: train.Position{Stage: 1, Round: 2, Best: 0.5, BestLoss: 0.7, BestRound: 1}, Labels: []float64{3, 4}, Params: []float32{1, 2, 3, 4}, Heads: []float32{6, 7},
+	s := Snapshot{At: Position{Stage: 1, Round: 2, Best: 0.5, BestLoss: 0.7, BestRound: 1}, Labels: []float64{3, 4}, Params: []float32{1, 2, 3, 4}, Heads: []float32{6, 7},
 		Slab: []float32{5, 6, 7}, Best: []float32{8, 9, 1}, Steps: 2, Moments: [][]float32{{1, 2}, {3, 4}}, Agreed: 3}
 	for k := range 2 {
 		s.Rounds = append(s.Rounds, 1, float64(k), 0.5, math.NaN(), 0.25, 0, 0, 0)
@@ -117,7 +113,7 @@ func TestSnapshotTravelsWhole(t *testing.T) {
 		}
 	}
 	full := Snapshot{Labels: make([]float64, 2), Params: make([]float32, 4), Heads: make([]float32, 2), Slab: make([]float32, 3), Best: make([]float32, 3), Moments: [][]float32{make([]float32, 3), make([]float32, 3)},
-		Rounds: make([]float64, 3*5*train.RoundColumns), Stages: make([]float64, 3*train.StageColumns)}
+		Rounds: make([]float64, 3*5*RoundColumns), Stages: make([]float64, 3*StageColumns)}
 	if n := len(full.encode()); n != shape.most() {
 		t.Errorf("the largest snapshot has %d bytes, want the bound of %d", n, shape.most())
 	}
@@ -255,8 +251,8 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
-// each runs do as each of two members of a group, and returns their errors.
-func each(do func(rank int, g *comm.Group) error) (errs [2]error) {
+// eachOfTwo runs do as each of two members of a group, and returns their errors.
+func eachOfTwo(do func(rank int, g *comm.Group) error) (errs [2]error) {
 	network := netsim.New(2, netsim.Config{})
 	var all sync.WaitGroup
 	for r := range errs {
@@ -275,13 +271,13 @@ func each(do func(rank int, g *comm.Group) error) (errs [2]error) {
 func TestGreetAndFetch(t *testing.T) {
 	dir := t.TempDir()
 	var fetched [2]*Snapshot
-	errs := each(func(rank int, g *comm.Group) error {
+	errs := eachOfTwo(func(rank int, g *comm.Group) error {
 		p := Participant{Rank: rank, Size: 2, Shape: shape, Checkpoints: &checkpoint.Store{Dir: filepath.Join(dir, string(rune('0'+rank)))}}
 		mine := snapshot()
 		if rank == 1 { // a round behind
 			mine.At.Round--
-			mine.Rounds = mine.Rounds[:train.RoundColumns]
-			copy(mine.Rounds[train.RoundColumns-train.SentColumns:], []float64{10, 20, 30})
+			mine.Rounds = mine.Rounds[:RoundColumns]
+			copy(mine.Rounds[RoundColumns-SentColumns:], []float64{10, 20, 30})
 		}
 		all, generation, err := p.Greet(t.Context(), g, uint64(4+rank), &mine)
 		if err != nil {
@@ -304,7 +300,7 @@ func TestGreetAndFetch(t *testing.T) {
 		t.Fatalf("%v, want that peer 1 alone fetches", fetched)
 	}
 	sent := func(row int) []float64 {
-		return fetched[1].Rounds[(row+1)*train.RoundColumns-train.SentColumns : (row+1)*train.RoundColumns]
+		return fetched[1].Rounds[(row+1)*RoundColumns-SentColumns : (row+1)*RoundColumns]
 	}
 	if !slices.Equal(sent(0), []float64{10, 20, 30}) || !slices.Equal(sent(1), []float64{1, 2, 3}) {
 		t.Errorf("bytes %v and %v, want its own of the round it had a part in, and all so far of the other", sent(0), sent(1))
@@ -315,7 +311,7 @@ func TestGreetAndFetch(t *testing.T) {
 // can use up all numbers.
 func TestGenerationFarAhead(t *testing.T) {
 	for lead, want := range map[uint64]bool{maxGenerationLead: true, maxGenerationLead + 1: false, 1<<64 - 2: false} {
-		errs := each(func(rank int, g *comm.Group) error {
+		errs := eachOfTwo(func(rank int, g *comm.Group) error {
 			_, _, err := Participant{Rank: rank, Size: 2, Shape: shape}.Greet(t.Context(), g, lead*uint64(rank), nil)
 			return err
 		})
@@ -350,7 +346,7 @@ func TestGenerationIsKept(t *testing.T) {
 
 // TestForgedState: a member that sends a state of another position than it announced is named.
 func TestForgedState(t *testing.T) {
-	errs := each(func(rank int, g *comm.Group) error {
+	errs := eachOfTwo(func(rank int, g *comm.Group) error {
 		p := Participant{Rank: rank, Size: 2, Shape: shape}
 		mine := snapshot()
 		mine.At.Round -= rank

@@ -1,5 +1,5 @@
-// Package jointtest makes what tests of trainers of all layers at once have in common: graphs, and the peers of a run.
-package jointtest
+// Package traintest makes what tests of trainers of all layers at once have in common: graphs, and the peers of a run.
+package traintest
 
 import (
 	"errors"

@@ -1,7 +1,4 @@
-// Package recovery finds where a run continues after members of it failed or were restarted. Each member keeps
-// checkpoints, all greet each other with what they have, one decision follows from the greetings at every member, and
-// whoever has another state than the one that all continue from fetches that.
-package recovery
+package train
 
 import (
 	"context"
@@ -30,7 +27,7 @@ type Participant struct {
 
 // Decision is where a run continues.
 type Decision struct {
-	Seq  uint64 // train.Position.Seq; 0: at its beginning
+	Seq  uint64 // Position.Seq; 0: at its beginning
 	From int    // the member whose state all take
 }
 

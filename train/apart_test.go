@@ -1,4 +1,4 @@
-package recovery
+package train
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ func TestTakeOfMost(t *testing.T) {
 			digests = append(digests, []byte{byte(d)})
 		}
 		held := make([][][]float32, 2) // of two peers; a third one's digest is a vote only
-		errs := each(func(rank int, g *comm.Group) error {
+		errs := eachOfTwo(func(rank int, g *comm.Group) error {
 			held[rank] = [][]float32{{2, 3}, {[]float32{1, c.other}[rank]}}
 			from, distance, err := TakeOfMost(t.Context(), g, digests, held[rank])
 			if from != c.from || err == nil && (distance > 0) != (from >= 0 && rank != from) {

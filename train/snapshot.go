@@ -1,4 +1,4 @@
-package recovery
+package train
 
 import (
 	"crypto/sha256"
@@ -8,15 +8,14 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // Snapshot is what all members of a run hold alike between two rounds: a checkpoint has it, and whoever lacks it fetches
 // it. There are no rows in it.
 type Snapshot struct {
-	At      train.Position
+	At      Position
 	Labels  []float64   // label counts of all peers: labels.Counts.Sums
-	Rounds  []float64   // what was measured: train.Result.Encode
+	Rounds  []float64   // what was measured: Result.Encode
 	Stages  []float64   // the same
 	Params  []float32   // of the whole model, where only a stage of it is in Slab
 	Heads   []float32   // of the stages that have ended, where the model does not keep them
@@ -40,9 +39,9 @@ type Shape struct {
 const Final = 1
 
 // Final reports whether a final model has this position.
-func (s Shape) Final(at train.Position) bool { return at.Stage == s.Stages }
+func (s Shape) Final(at Position) bool { return at.Stage == s.Stages }
 
-// encode: u64 position (train.Position.Seq) · f64 best · f64 its loss · u64 its round + 1 · u64 steps · u32 n · n f64
+// encode: u64 position (Position.Seq) · f64 best · f64 its loss · u64 its round + 1 · u64 steps · u32 n · n f64
 // label counts · u32 n · n rounds of 5 f64 · u32 n · n stages of 6 f64 · u32 n · n f32 parameters · u32 n · n f32 of heads · u32 n · n f32 in training ·
 // n f32 of the best state · u32 m · m times: u32 n · n f32 moments.
 func (s Snapshot) encode() (b []byte) {
@@ -67,8 +66,8 @@ func (s Snapshot) encode() (b []byte) {
 		}
 	}
 	rows(s.Labels, 1, 1)
-	rows(s.Rounds, train.RoundColumns, train.RoundColumns-train.SentColumns)
-	rows(s.Stages, train.StageColumns, train.StageColumns-train.SentColumns)
+	rows(s.Rounds, RoundColumns, RoundColumns-SentColumns)
+	rows(s.Stages, StageColumns, StageColumns-SentColumns)
 	u32(len(s.Params))
 	f32s(s.Params)
 	u32(len(s.Heads))
@@ -95,7 +94,7 @@ const maxMoments = 2
 
 // most bounds the bytes of a snapshot: the message of a peer that says it has more is refused.
 func (s Shape) most() int {
-	const round, stage = train.RoundColumns - train.SentColumns, train.StageColumns - train.SentColumns
+	const round, stage = RoundColumns - SentColumns, StageColumns - SentColumns
 	return 5*8 + 8*(s.Labels+s.Stages*(s.Rounds*round+stage)) + (7+maxMoments)*4 + 4*(s.Params+s.Heads+s.Slab*(2+maxMoments))
 }
 
@@ -103,11 +102,11 @@ func (s Shape) most() int {
 func (s Shape) parse(b []byte) (got Snapshot, err error) {
 	r := reader{b: b}
 	seq := r.u64()
-	got.At = train.Position{Stage: int(seq >> 32), Round: int(uint32(seq)) - 1, Best: r.f64(), BestLoss: r.f64(), BestRound: int(min(r.u64(), 1<<30)) - 1}
+	got.At = Position{Stage: int(seq >> 32), Round: int(uint32(seq)) - 1, Best: r.f64(), BestLoss: r.f64(), BestRound: int(min(r.u64(), 1<<30)) - 1}
 	got.Steps = int64(r.u64())
 	got.Labels = r.rows(1, 0)
-	got.Rounds = r.rows(train.RoundColumns-train.SentColumns, train.SentColumns)
-	got.Stages = r.rows(train.StageColumns-train.SentColumns, train.SentColumns)
+	got.Rounds = r.rows(RoundColumns-SentColumns, SentColumns)
+	got.Stages = r.rows(StageColumns-SentColumns, SentColumns)
 	got.Params = r.f32s(r.count(4))
 	got.Heads = r.f32s(r.count(4))
 	n := r.count(8)
@@ -161,18 +160,18 @@ func (s Snapshot) countSent(mine Snapshot, sent comm.Counts) {
 		key := func(row []float64) [2]float64 { return [2]float64(row) } // stage and round
 		known := map[[2]float64][]float64{}
 		for ; len(own) > 0; own = own[columns:] {
-			known[key(own)] = own[columns-train.SentColumns : columns]
+			known[key(own)] = own[columns-SentColumns : columns]
 		}
 		for ; len(rows) > 0; rows = rows[columns:] {
 			was, ok := known[key(rows)]
 			if !ok {
 				was = []float64{float64(sent.Halo), float64(sent.Reduce), float64(sent.Control)}
 			}
-			copy(rows[columns-train.SentColumns:columns], was)
+			copy(rows[columns-SentColumns:columns], was)
 		}
 	}
-	fill(s.Rounds, mine.Rounds, train.RoundColumns)
-	fill(s.Stages, mine.Stages, train.StageColumns)
+	fill(s.Rounds, mine.Rounds, RoundColumns)
+	fill(s.Stages, mine.Stages, StageColumns)
 }
 
 // reader takes numbers off b; short says that there were too few.

@@ -1,4 +1,4 @@
-package recovery
+package train
 
 import (
 	"encoding/binary"
@@ -14,7 +14,7 @@ type Greeting struct {
 
 	// What it would continue from.
 	Agreed uint64   // generation in which the members agreed on it
-	Seq    uint64   // train.Position.Seq of it; 0: nothing
+	Seq    uint64   // Position.Seq of it; 0: nothing
 	State  [32]byte // Snapshot.Digest of it
 
 	Checkpoints []uint64 // in its place, of Participant.Own: numbers of those that the peer can restore, any order

@@ -1,4 +1,4 @@
-package recovery
+package train
 
 import (
 	"crypto/sha256"
@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // Checkpoint is a Snapshot with what this peer alone has of it.
@@ -35,10 +34,10 @@ func (c *Checkpoint) Dense(name string, rows, cols int) (m mat.Dense, ok bool) {
 // version is that of what Save writes. Checkpoints of another one are refused.
 const version = 3
 
-// header is the small part of a checkpoint.
-type header struct {
+// checkpointHeader is the small part of a checkpoint.
+type checkpointHeader struct {
 	Version  int             `json:"version"`
-	Position train.Position  `json:"position"`
+	Position Position        `json:"position"`
 	Agreed   uint64          `json:"generation"`
 	Steps    int64           `json:"steps"`
 	Sent     comm.Counts     `json:"sent"`
@@ -52,7 +51,7 @@ func (p Participant) fingerprints() checkpoint.Fingerprints {
 
 // Save writes a checkpoint. The store keeps it and the one before it.
 func (p Participant) Save(c *Checkpoint) error {
-	head, err := json.Marshal(header{version, c.At, c.Agreed, c.Steps, c.Sent, c.Header})
+	head, err := json.Marshal(checkpointHeader{version, c.At, c.Agreed, c.Steps, c.Sent, c.Header})
 	if err != nil {
 		return err
 	}
@@ -100,7 +99,7 @@ func (p Participant) readable() (seqs []uint64, newest *Checkpoint, err error) {
 
 // read reads what Save wrote.
 func (p Participant) read(s *checkpoint.State) (*Checkpoint, error) {
-	var h header
+	var h checkpointHeader
 	if err := json.Unmarshal(s.Header, &h); err != nil {
 		return nil, fmt.Errorf("checkpoint %d: header: %w", s.Seq, err)
 	}
