@@ -144,7 +144,7 @@ func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 		return mat.Dense{}, input(err)
 	}
 	if m.Decoder != nil {
-		z, err := m.Infer(g.Numbered())
+		z, err := infer.Graph(m, g.Numbered())
 		if err != nil {
 			return mat.Dense{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
 		}

@@ -45,7 +45,7 @@ func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
 	if err := infer.NoRows(m, g.X); err != nil {
 		return Predictions{}, input(err)
 	}
-	logits, err := m.Infer(g)
+	logits, err := infer.Graph(m, g)
 	if err != nil {
 		return Predictions{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
 	}

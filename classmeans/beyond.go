@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Neighbours sums rows over edges to nodes of other members that this one does not see: leaf.Collector at a site,
@@ -50,14 +51,14 @@ func (t *Trainer) beyond(ctx context.Context, s *sight, x, z mat.Dense, what str
 	toDst, _ := s.Factors(norm)
 	rows := s.Weigh(x, norm).Select(b.Rows).Clone()
 	for i, v := range rows.Data {
-		rows.Data[i] = min(max(v, -mostCrossing), mostCrossing)
+		rows.Data[i] = min(max(v, -train.MostCrossing), train.MostCrossing)
 	}
 	sums, err := t.Beyond.Gather(ctx, t.id("neighbours: "+what, 0, 0), rows)
 	if err != nil {
 		return err
 	}
 	for k, i := range b.Rows {
-		most, f := float32(mostCrossing)*b.Degree[k], 1.0
+		most, f := float32(train.MostCrossing)*b.Degree[k], 1.0
 		if toDst != nil {
 			f = toDst[i]
 		}

@@ -15,8 +15,6 @@ import (
 // What other peers may send. All of it is exact: no data break these limits (docs/explanation/robustness.md).
 
 const (
-	// mostCrossing is the largest value of a column that crosses, in deviations of it.
-	mostCrossing = 1 << 20
 	// mostSquare is how many times the mean square of all rows that of one row may be in a regression: a few rows decide
 	// none. On 13 public graphs no row came above 34 (docs/explanation/robustness.md).
 	mostSquare = 64

@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -314,7 +315,7 @@ func TestInferenceIsTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, c := of()
 			r := mustRun(t, c, cut(t, g, 1), options{})
-			logits, err := r.trainers[0].Model().Infer(g)
+			logits, err := infer.Graph(r.trainers[0].Model(), g)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -90,7 +91,7 @@ func TestRowsThatDoNotCrossAreExact(t *testing.T) {
 				t.Errorf("the model of peer %d must not round columns (got %+v)", rank, spec)
 			}
 		}
-		logits, err := again.Model().Infer(shards[rank].Alone())
+		logits, err := infer.Graph(again.Model(), shards[rank].Alone())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,11 @@ func TestTrainingNodesLeadNoMore(t *testing.T) {
 	form := tr.model.Closed
 	x := tr.model.Encoder.Input(g.X)
 	train, others := form.Spec.Present(g.Split, g.Labels)
-	p := form.Spec.Targets(1, train, others, g.Labels.Rows(train), form.UpTo(1).Infer(g, x))
+	logits, _, err := form.UpTo(1).Walk(closed.WholeGraph(&g.Adj, x, form.Spec), g.Labels, g.Split, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := form.Spec.Targets(1, train, others, g.Labels.Rows(train), logits)
 	for _, out := range []bool{true, false} {
 		if !out {
 			clear(form.Counts[1].Value.Row(2))

@@ -1,7 +1,6 @@
 package classmeans
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -11,12 +10,12 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
-// sumNeighbours returns for each own node the sum of its neighbours' class rows in round r, with the noise
-// that keeps edges private. Whatever follows, rows that other peers get among it, is computed from such
-// sums. They are in a checkpoint before anything is computed from them: a round that is done again has
-// the same ones.
-func (t *Trainer) sumNeighbours(ctx context.Context, s *sight, r int) (mat.Dense, error) {
-	spec, logits := t.model.Spec.Closed, s.logits
+// ClassSums returns for each own node the sum of its neighbours' class rows in round r, with the noise that keeps edges private.
+// All that follows, also rows that other peers get, is computed from such sums. They are in a checkpoint before anything is
+// computed from them: a round that is done again has the same ones.
+func (v *seenRound) ClassSums(r int, logits mat.Dense) (mat.Dense, error) {
+	ctx, t, s := v.ctx, v.trainer, v.sight
+	spec := t.model.Spec.Closed
 	if spec.LeaveOut && !spec.Residual { // columns stay at home: what crosses is made of logits
 		logits = logits.Clone()
 		if _, err := t.takeLead(ctx, r, logits); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/privacy/dp"
@@ -203,7 +204,7 @@ func TestPrivateInference(t *testing.T) {
 		}
 		logits = head.Logits(graph.Columns(columns).Dense)
 	}
-	got, err := m.Infer(g)
+	got, err := infer.Graph(m, g)
 	if err != nil {
 		t.Fatal(err)
 	}

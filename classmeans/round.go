@@ -3,7 +3,6 @@ package classmeans
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -26,9 +25,11 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		return false, err
 	}
 	for _, s := range t.sights() {
-		if err := t.addColumns(ctx, s, r, own, z); err != nil {
+		added, err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, own, z, s.logits)
+		if err != nil {
 			return false, err
 		}
+		s.columns = graph.Columns(append([]graph.Features{{Dense: s.columns}}, added...)).Dense
 	}
 	y, weight := t.targets()
 	if t.Leaves {
@@ -173,7 +174,7 @@ func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, er
 		c.Update, c.Counts = append(c.Update, sums...), append(c.Counts, counts...)
 	}
 	if !t.Leaves {
-		c.UpdateLimit, c.CountLimit = within("the sum of the leads of a class", 2*mostCrossing*t.rest.Rows), atMost("the number of nodes of a class", t.rest.Rows)
+		c.UpdateLimit, c.CountLimit = within("the sum of the leads of a class", 2*train.MostCrossing*t.rest.Rows), atMost("the number of nodes of a class", t.rest.Rows)
 	}
 	if _, err := t.Reducer.Reduce(ctx, c); err != nil {
 		return 0, err
@@ -272,80 +273,6 @@ func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]flo
 		}
 	}
 	return scale, nil
-}
-
-// addColumns adds to s the columns of round r, of which own are those before any hop, and z what is aggregated of them.
-func (t *Trainer) addColumns(ctx context.Context, s *sight, r int, own, z mat.Dense) (err error) {
-	spec := t.model.Spec.Closed
-	parts := []graph.Features{{Dense: s.columns}}
-	add := func(x mat.Dense) { parts = append(parts, graph.Features{Dense: x}) }
-	if r > 0 {
-		x := spec.Before(s.logits)
-		for k := range spec.LogitHopsOf(r) {
-			if x, err = t.hop(ctx, s, x, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
-				return err
-			}
-			add(x)
-		}
-	}
-	hops := spec.HopsOf(r)
-	for k := range hops + 1 {
-		kept := own
-		if k > 0 {
-			if z, err = t.hop(ctx, s, z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
-				return err
-			}
-			kept = z
-		}
-		if spec.AllHops || k == hops {
-			add(kept)
-		}
-	}
-	if r == 0 && spec.Degree {
-		add(closed.DegreeColumn(s.Degree[:t.shard.Owned]))
-	}
-	if r == 0 && t.model.Closed.Own != nil {
-		add(t.model.Closed.OwnColumns(t.x))
-	}
-	if spec.Sums(r) {
-		sums, err := t.sumNeighbours(ctx, s, r)
-		if err != nil {
-			return err
-		}
-		add(spec.SumColumns(sums, s.logits))
-	}
-	s.columns = graph.Columns(parts).Dense
-	return nil
-}
-
-// hop returns the aggregate of x over the edges that s sees.
-func (t *Trainer) hop(ctx context.Context, s *sight, x mat.Dense, what string) (mat.Dense, error) {
-	if s.hop == nil {
-		if err := t.agreeHop(ctx, s); err != nil {
-			return mat.Dense{}, err
-		}
-	}
-	z, err := s.hop.Aggregate(ctx, x, what)
-	if err == nil && t.Beyond != nil {
-		err = t.beyond(ctx, s, x, z, what)
-	}
-	return z, err
-}
-
-// agreeHop agrees with every peer on what crosses in each hop of s: rows, or sums where the hops of the rounds that any
-// run has repay asking for them. A run that is resumed agrees on the same.
-func (t *Trainer) agreeHop(ctx context.Context, s *sight) (err error) {
-	spec, each := t.model.Spec.Closed, 0 // bytes of a row in those hops
-	for r := spec.Alone; r < min(spec.Rounds, spec.Alone+2); r++ {
-		each += spec.LogitHopsOf(r) * t.sender.RowLen(spec.Width(t.config.Classes))
-		each += spec.Hops * t.sender.RowLen(spec.MapWidth(r, t.config.Classes))
-	}
-	crossing := train.Crossing{Most: mostCrossing}
-	if t.config.Exchange != "halo" {
-		crossing.Worth = func(fewer, bytes int) bool { return fewer*each > bytes }
-	}
-	s.hop, err = t.sender.NewHop(ctx, s.GraphView, spec.Edges(), "covers of rows", crossing)
-	return err
 }
 
 // added returns how many columns round r adds to the normal equations, the constant among them.

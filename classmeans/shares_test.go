@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/infer"
 )
 
 // Where training nodes were drawn by class, logits move to the shares of the classes, which the validation nodes tell or,
@@ -78,7 +79,7 @@ func TestLogitsMoveToSharesOfSites(t *testing.T) {
 		if done, err := again.Resume(); !done || err != nil {
 			t.Fatalf("the finished run must be taken up again (got %t, %v)", done, err)
 		}
-		logits, err := again.Model().Infer(shards[rank].Alone())
+		logits, err := infer.Graph(again.Model(), shards[rank].Alone())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,14 +62,6 @@ type Trainer struct {
 	within  bool         // of another run, which takes the last round: each goes on from the one before
 }
 
-// sight is what one purpose sees of the graph, with what was computed from it of own nodes.
-type sight struct {
-	train.GraphView
-	hop     *train.Hop // nil until the first
-	columns mat.Dense  // [Owned × 1 + D] the constant, and the columns of all rounds so far
-	logits  mat.Dense  // [Owned × C] of the last round
-}
-
 // New returns the trainer of the peer that holds s.
 func New(c Config, s *shard.Shard) (*Trainer, error) {
 	if err := c.Validate(); err != nil {

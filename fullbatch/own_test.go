@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -107,7 +108,7 @@ func TestOwnRows(t *testing.T) {
 				}
 			}
 			// A model file has no rows of nodes: the bias stands in for each.
-			inferred, err := one.Model.Infer(k.g)
+			inferred, err := infer.Graph(one.Model, k.g)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -412,7 +413,7 @@ func TestBatchNormOfAllNodes(t *testing.T) {
 	one := trained(t, c, cut(t, g, "", 1))[0]
 	for _, how := range []string{"uneven", "empty"} {
 		tr := trained(t, c, cut(t, g, how, 3))[1]
-		scores, err := tr.Model.Infer(g)
+		scores, err := infer.Graph(tr.Model, g)
 		if err != nil {
 			t.Fatal(err)
 		}

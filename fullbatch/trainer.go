@@ -108,20 +108,15 @@ func (t *Trainer) learnFrom(s *shard.Shard) {
 
 // chain lines up the layers.
 func (t *Trainer) chain() {
-	scores := t.Model.Spec.LayerOutput == nn.Logits
 	if e := t.Model.Encoder; e.Layer != nil {
 		u := unit{layer: e.Layer}
-		if scores || len(t.Model.Layers) == 0 {
+		if t.Model.Spec.LayerOutput == nn.Logits || len(t.Model.Layers) == 0 {
 			u.head = e.Layer.Head
 		}
 		t.units = append(t.units, u)
 	}
 	for k, l := range t.Model.Layers {
-		u := unit{layer: l}
-		if scores || k == len(t.Model.Layers)-1 {
-			u.head = l.Head
-		}
-		t.units = append(t.units, u)
+		t.units = append(t.units, unit{layer: l, head: t.Model.Head(k)})
 	}
 }
 
@@ -278,8 +273,13 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 		return err
 	}
 	if c := t.Model.Spec.CorrectSmooth; c != nil {
-		if scores, err = c.Apply(scores, graph.ClassIn(graph.Train, t.shard.Labels, t.shard.Split),
-			t.spread(ctx, r)); err != nil {
+		sums := -1
+		spread := t.line.sender.Spread(ctx, t.full.GraphView, func(x []float64) error {
+			sums++
+			return comm.SumReals(ctx, r, t.ID(ofSmoothing, sums), x)
+		})
+		class := graph.ClassIn(graph.Train, t.shard.Labels, t.shard.Split)
+		if scores, err = c.Apply(scores, class, spread); err != nil {
 			return err
 		}
 	}

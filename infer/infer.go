@@ -12,6 +12,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -50,14 +51,18 @@ type Answer struct {
 // run is one peer's part in a computation.
 type run struct {
 	Config
-	model  *nn.Model
-	shard  *shard.Shard // with the split by which the model was trained
-	group  *comm.Group
-	sums   comm.Reducer
-	sender *train.Sender
-	labels labels.Counts // of all peers; of models that read labels
-	covers *train.Covers // nil: not yet agreed
-	hidden mat.Dense
+	ctx     context.Context
+	whole   bool // one graph at hand: no row is weighed by its owner first
+	model   *nn.Model
+	shard   *shard.Shard // with the split by which the model was trained
+	view    train.GraphView
+	group   *comm.Group
+	sums    comm.Reducer
+	sender  *train.Sender
+	labels  labels.Counts // of all peers; of models that read labels
+	covers  *train.Covers // nil: not yet agreed
+	degrees bool          // whether the peers have exchanged degrees
+	hidden  mat.Dense
 }
 
 // Run computes the predictions of m for the nodes of s. Rows travel over g, sums through r. A failed peer is a
@@ -73,16 +78,16 @@ func Run(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Gro
 	if err := Fits(m, s); err != nil {
 		return nil, err
 	}
-	p := &run{Config: c, model: m, shard: s, group: g, sums: r, sender: train.NewSender(g, s, c.Rows)}
-	if err := p.learnSplit(ctx); err != nil {
+	p := newRun(ctx, c, m, s, g, r)
+	if err := p.learnSplit(); err != nil {
 		return nil, err
 	}
-	logits, err := p.logits(ctx)
+	logits, err := p.logits()
 	if err != nil {
 		return nil, err
 	}
 	a := &Answer{Logits: logits, Hidden: p.hidden}
-	a.Test, a.Bound, a.Tested, err = p.test(ctx, s, logits)
+	a.Test, a.Bound, a.Tested, err = p.test(s, logits)
 	return a, err
 }
 
@@ -92,29 +97,42 @@ func Logits(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.
 	if m.Closed != nil || readsLabels(m.Spec) {
 		panic("infer: Logits of a model that needs sums or labels of all peers")
 	}
-	p := &run{Config: c, model: m, shard: s, group: g, sender: train.NewSender(g, s, c.Rows)}
-	logits, err = p.logits(ctx)
+	p := newRun(ctx, c, m, s, g, nil)
+	logits, err = p.logits()
 	return logits, p.hidden, err
 }
 
-// logits computes those of own nodes.
-func (p *run) logits(ctx context.Context) (logits mat.Dense, err error) {
-	switch {
-	case p.model.Closed != nil:
-		logits, err = p.closedForm(ctx, p.model.Closed)
-	case p.Layerwise:
-		logits, err = p.layers(ctx, p.byInput)
-	default:
-		logits, err = p.layers(ctx, p.byPhases)
+// Graph returns the logits of all nodes of g by m, N×C, which is computed here; numbers are standardised (nn.Spec.Units).
+// Some models read labels of g (nn.Spec.ReadsLabels); nn.Spec.Unlabelled warns if it has none.
+func Graph(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
+	s := shard.Unnamed(g)
+	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 {
+		var ok bool
+		if s.Global, ok = g.X.Numbers(); !ok {
+			return mat.Dense{}, errors.New("nodes must have no features: the model tells them by their neighbours")
+		}
+		s.Nodes = int64(m.Spec.Features) // of the training graph, where g may be a part
 	}
-	if err != nil {
-		return logits, err
+	if err := errors.Join(faults(m, s)...); err != nil {
+		return mat.Dense{}, err
 	}
-	p.model.Spec.SiteShares.Apply(logits, graph.ClassIn(graph.Val, p.shard.Labels, p.shard.Split))
-	if p.model.Spec.CorrectSmooth != nil {
-		return p.smooth(ctx, logits)
+	s.Labels, s.Split, _ = m.Spec.Given(s.Labels, s.Split, s.Owned)
+	s.Labels = s.Labels.Standardised(m.Spec.Units)
+	group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
+	defer group.Close()
+	p := newRun(context.Background(), Config{}, m, s, group, nil)
+	p.whole = true
+	for _, i := range s.NodesIn(graph.Train) {
+		if s.Labels.Has(int(i)) {
+			p.labels.Labelled++
+		}
 	}
-	return logits, nil
+	return p.logits()
+}
+
+func newRun(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer) *run {
+	return &run{Config: c, ctx: ctx, model: m, shard: s, view: train.WholeGraph(s), group: g, sums: r,
+		sender: train.NewSender(g, s, c.Rows)}
 }
 
 // NoRows returns why a model file says nothing of nodes that have the features x, or nil: of nodes without features encoder
@@ -127,10 +145,23 @@ func NoRows(m *nn.Model, x graph.Features) error {
 		"features are not in its file; the run's own predictions.csv has the predictions")
 }
 
-// Fits returns why the layers of m cannot be applied to s; nil: they can.
+// Fits returns why the layers of m cannot be applied to s, together with other peers; nil: they can.
 func Fits(m *nn.Model, s *shard.Shard) error {
-	var errs []error
-	if got, must := m.Spec.Reads(s.X).Cols(), m.Spec.Features; got != must {
+	errs := append(faults(m, s), NoRows(m, s.X))
+	if c := m.Spec.Closed; c != nil && c.Own > 0 {
+		errs = append(errs, errors.New("the model was trained with private edges (epsilon): its rows would tell edges again, without noise; "+
+			"the run's own predictions.csv has the predictions"))
+	}
+	if c := m.Spec.Closed; c != nil && c.Unconnected && s.X.Sparse != nil && s.Connected() {
+		errs = append(errs, errors.New("no edge connected the sites at which the model was trained, so that it does not round rows: "+
+			"train over the edges between the sites, or predict at each site alone"))
+	}
+	return errors.Join(errs...)
+}
+
+// faults returns what of s the layers of m cannot be applied to.
+func faults(m *nn.Model, s *shard.Shard) (errs []error) {
+	if got, must := m.Spec.Reads(s.X).Cols(), m.Spec.Features; got != must || s.X.Rows() != s.Owned {
 		errs = append(errs, fmt.Errorf("nodes must have %d features, as the model has (got %d)", must, got))
 	}
 	for i, l := range m.Spec.Layers {
@@ -145,21 +176,10 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 		errs = append(errs, fmt.Errorf("the graph must have the %d nodes of the training graph, since the model tells nodes by their neighbours (got %d)",
 			m.Spec.Features, s.Nodes))
 	}
-	if err := NoRows(m, s.X); err != nil {
-		errs = append(errs, err)
-	}
-	if c := m.Spec.Closed; c != nil && c.Own > 0 {
-		errs = append(errs, errors.New("the model was trained with private edges (epsilon): its rows would tell edges again, without noise; "+
-			"the run's own predictions.csv has the predictions"))
-	}
-	if c := m.Spec.Closed; c != nil && c.Unconnected && s.X.Sparse != nil && s.Connected() {
-		errs = append(errs, errors.New("no edge connected the sites at which the model was trained, so that it does not round rows: "+
-			"train over the edges between the sites, or predict at each site alone"))
-	}
 	if _, _, err := m.Spec.Given(s.Labels, s.Split, s.Owned); err != nil {
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // readsLabels reports whether labels of training or validation nodes are an input of a model.
@@ -174,7 +194,7 @@ func labelled(spec nn.Spec, s *shard.Shard) bool {
 }
 
 // learnSplit finds the nodes that trained, where the model reads their labels.
-func (p *run) learnSplit(ctx context.Context) (err error) {
+func (p *run) learnSplit() (err error) {
 	if !readsLabels(p.model.Spec) {
 		return nil
 	}
@@ -183,7 +203,7 @@ func (p *run) learnSplit(ctx context.Context) (err error) {
 		return err
 	}
 	p.shard = &own
-	if p.labels, err = labels.Count(ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Draw); err != nil {
+	if p.labels, err = labels.Count(p.ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Draw); err != nil {
 		return err
 	}
 	p.labels.Units = p.model.Spec.Units // labels are in the units of the model, whoever trained it
@@ -201,8 +221,7 @@ func Bins(spec nn.Spec) int {
 }
 
 // test returns the metric over the test nodes of all peers; s has their splits as they were given.
-func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metric, bound float64,
-	nodes int64, err error) {
+func (p *run) test(s *shard.Shard, logits mat.Dense) (metric, bound float64, nodes int64, err error) {
 	none := graph.Labels{Classes: p.model.Spec.Classes}.None(p.model.Spec.Kind(), 0).Standardised(p.model.Spec.Units)
 	a := eval.NewAccumulator(p.Metric, none, Bins(p.model.Spec))
 	counts := make([]int64, a.Size())
@@ -220,7 +239,7 @@ func (p *run) test(ctx context.Context, s *shard.Shard, logits mat.Dense) (metri
 	c := &comm.Contribution{ID: comm.ReduceID{Kind: "test metric"}, Counts: counts, CountLimit: func(i int) comm.Limit {
 		return comm.Limit{What: "a count of the metric", Least: 0, Most: float64(a.Most(i, others))}
 	}}
-	if _, err := p.sums.Reduce(ctx, c); err != nil {
+	if _, err := p.sums.Reduce(p.ctx, c); err != nil {
 		return math.NaN(), math.NaN(), 0, err
 	}
 	metric, _, nodes, err = a.Read(counts)

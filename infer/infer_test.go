@@ -190,7 +190,7 @@ func TestAsOnTheWholeGraph(t *testing.T) {
 		g := sites(t, sparse)
 		for name, spec := range specs(t) {
 			m := traced(t, spec)
-			want, err := m.Infer(g)
+			want, err := Graph(m, g)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -227,6 +227,53 @@ func TestAsOnTheWholeGraph(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSiteWithoutEdges: a site that no edge joins to the others takes part in all exchanges, although it reads no row of theirs.
+func TestSiteWithoutEdges(t *testing.T) {
+	g := sites(t, true)
+	var src, dst []int32
+	for i := range int32(g.N()) {
+		col, _ := g.Adj.Row(int(i))
+		for _, j := range col {
+			if (i%3 == 2) == (j%3 == 2) {
+				src, dst = append(src, j), append(dst, i)
+			}
+		}
+	}
+	adj, err := graph.FromEdges(g.N(), src, dst, nil, graph.Build{Directed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Adj, g.Typed, g.EdgeX = adj, graph.Relations{}, mat.Dense{}
+	all := specs(t)
+	for _, name := range []string{"gcn none", "sign none", "sage, smoothed", "logits of mlp", "residuals"} {
+		m := traced(t, all[name])
+		want, err := Graph(m, g)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		shards := cut(t, g, 3)
+		got, errs := each(shards, func(group *comm.Group, own *shard.Shard) (*Answer, error) {
+			return Run(t.Context(), Config{Exchange: "halo", Metric: "accuracy"}, m, own, group, group)
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for rank, a := range got {
+			if own := shards[rank]; !near(a.Logits, want.Select(nodesOf(own))) {
+				t.Errorf("%s: site %d has other logits than the whole graph", name, rank)
+			}
+		}
+	}
+}
+
+// nodesOf returns the numbers of the own nodes of s in the whole graph.
+func nodesOf(s *shard.Shard) (nodes []int32) {
+	for _, node := range s.Global[:s.Owned] {
+		nodes = append(nodes, int32(node))
+	}
+	return nodes
 }
 
 // TestHidden: the model's last linear map makes the logits of the hidden rows.
@@ -267,6 +314,14 @@ func TestHidden(t *testing.T) {
 			t.Errorf("%s: %d hidden rows of %d nodes", name, a.Hidden.Rows, shards[1].Owned)
 		}
 	}
+}
+
+// headRows returns what a head makes of rows.
+func headRows(head tape.Operator, rows mat.Dense) mat.Dense {
+	_, classes := head.Dims()
+	y := mat.New(rows.Rows, classes)
+	head.Forward(y, rows, nil)
+	return y
 }
 
 func near(a, b mat.Dense) bool {

@@ -1,7 +1,6 @@
 package infer
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -9,14 +8,31 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// layers computes the logits of a model of layers, each by compute: from a layer's input of own nodes, its rows.
-func (p *run) layers(ctx context.Context, compute func(ctx context.Context, v *train.GraphView, k int, x graph.Features) (mat.Dense, error)) (mat.Dense, error) {
-	m, v := p.model, train.WholeGraph(p.shard)
-	x, err := p.encoded(ctx, &v)
+// logits computes those of own nodes: the forward pass of every model, over a group of peers or one graph.
+func (p *run) logits() (logits mat.Dense, err error) {
+	m, s := p.model, p.shard
+	if m.Closed != nil {
+		logits, p.hidden, err = p.classMeans(m.Closed)
+	} else {
+		logits, err = p.layers()
+	}
+	if err != nil {
+		return logits, err
+	}
+	m.Spec.SiteShares.Apply(logits, graph.ClassIn(graph.Val, s.Labels, s.Split))
+	if m.Spec.CorrectSmooth != nil {
+		return p.smooth(logits)
+	}
+	return logits, nil
+}
+
+// layers computes the logits of a model of layers.
+func (p *run) layers() (mat.Dense, error) {
+	m := p.model
+	x, err := p.encoded()
 	if err != nil {
 		return mat.Dense{}, err
 	}
@@ -25,100 +41,99 @@ func (p *run) layers(ctx context.Context, compute func(ctx context.Context, v *t
 		if m.Spec.LayerOutput == nn.Logits { // the encoder has put them out
 			return x.Dense, nil
 		}
-		return headRows(m.Encoder.Layer.Head, x.Dense), nil
+		return nn.HeadLogits(m.Encoder.Layer.Head, x.Dense), nil
 	}
-	for k, l := range m.Layers {
-		if err := ctx.Err(); err != nil {
+	for k := range m.Layers {
+		if err := p.ctx.Err(); err != nil {
 			return mat.Dense{}, err
 		}
-		h, err := compute(ctx, &v, k, x)
+		h, err := p.layerRows(k, x)
 		if err != nil {
 			return mat.Dense{}, fmt.Errorf("%s: %w", p.name(k), err)
 		}
-		last := k == len(m.Layers)-1
-		switch {
-		case last && l.Head != nil:
+		head := m.Head(k)
+		if last := k == len(m.Layers)-1; last && head != nil {
 			p.hidden = h
-		case last && k > 0:
+		} else if last && k > 0 {
 			p.hidden = x.Dense
 		}
-		if l.Head != nil && (last || m.Spec.LayerOutput == nn.Logits) {
-			h = headRows(l.Head, h)
+		if head != nil {
+			h = nn.HeadLogits(head, h)
 		}
 		x = graph.Features{Dense: h}
 	}
 	return x.Dense, nil
 }
 
-// headRows returns the logits that a head makes of rows.
-func headRows(head tape.Operator, h mat.Dense) mat.Dense {
-	_, classes := head.Dims()
-	y := mat.New(h.Rows, classes)
-	head.Forward(y, h, nil)
-	return y
-}
-
 // encoded returns what the first layer sees of own nodes.
-func (p *run) encoded(ctx context.Context, v *train.GraphView) (graph.Features, error) {
-	enc, s := p.model.Spec.Encoder, p.shard
-	x := p.model.Encoder.Encode(p.model.Spec.Reads(s.X))
-	if form := p.model.Encoder.Classes; form != nil {
-		logits, err := p.closedForm(ctx, form)
+func (p *run) encoded() (graph.Features, error) {
+	m, s := p.model, p.shard
+	x := m.Encoder.Encode(m.Spec.Reads(s.X))
+	if form := m.Encoder.Classes; form != nil {
+		logits, _, err := p.classMeans(form)
 		if err != nil {
 			return x, fmt.Errorf("columns of classes: %w", err)
 		}
-		x = p.model.Encoder.WithClasses(x, logits)
+		x = m.Encoder.WithClasses(x, logits)
 	}
-	if enc.Labels > 0 {
-		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.ClassIn(graph.Train, s.Labels, s.Split),
-			p.model.Spec.Classes)})
+	if m.Spec.Encoder.Labels > 0 {
+		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.ClassIn(graph.Train, s.Labels, s.Split), m.Spec.Classes)})
 	}
-	if enc.Hops == 0 {
+	if m.Spec.Encoder.Hops == 0 {
 		return x, nil
 	}
-	if err := p.learnDegrees(ctx, v); err != nil {
+	if err := p.learnDegrees(); err != nil {
 		return x, err
 	}
 	list := []graph.Features{x}
-	for k := range enc.Hops {
-		rows, err := p.sender.Halo(ctx, list[k], x.Sparse != nil, fmt.Sprintf("features, hop %d", k))
+	for k := range m.Spec.Encoder.Hops {
+		rows, err := p.sender.Halo(p.ctx, list[k], x.Sparse != nil, fmt.Sprintf("features, hop %d", k))
 		if err != nil {
 			return x, err
 		}
-		list = append(list, aggregate.Features(aggregate.Sum{}, v.Normalised(graph.GCN), rows))
+		list = append(list, aggregate.Features(aggregate.Sum{}, p.view.Normalised(graph.GCN), rows))
 	}
 	return graph.Columns(list), nil
 }
 
+// layerRows computes the rows of layer k of own nodes, before its head.
+func (p *run) layerRows(k int, x graph.Features) (mat.Dense, error) {
+	if !p.whole && (p.Layerwise || sendsInput(p.model, k, x.Sparse != nil)) {
+		return p.byInput(k, x)
+	}
+	return p.byPhases(k, x)
+}
+
 // learnDegrees asks the other peers for the degrees of the halo, once.
-func (p *run) learnDegrees(ctx context.Context, v *train.GraphView) (err error) {
-	if p.shard.Parts > 1 && len(v.Degree) < len(p.shard.Global) {
-		*v, err = p.sender.WithDegrees(ctx, *v)
+func (p *run) learnDegrees() (err error) {
+	if p.shard.Parts > 1 && !p.degrees { // also at a site without halo: all take part
+		p.degrees = true
+		p.view, err = p.sender.WithDegrees(p.ctx, p.view)
 	}
 	return err
 }
 
 // byInput computes layer k as layer-wise training does: each layer's input travels, and once more for each further hop.
-func (p *run) byInput(ctx context.Context, v *train.GraphView, k int, x graph.Features) (mat.Dense, error) {
-	l, s := p.model.Layers[k], p.shard
+func (p *run) byInput(k int, x graph.Features) (mat.Dense, error) {
+	ctx, l, s := p.ctx, p.model.Layers[k], p.shard
 	in := nn.Input{X: x, Nodes: s.Global[:s.Owned]}
 	switch {
 	case l.Conv.Agg == nil:
 	case !l.Frozen() && l.Spec.Hops > 1: // it aggregates what it makes of its input
-		return p.byPhases(ctx, v, k, x)
+		return p.byPhases(k, x)
 	case !l.Frozen():
 		src, err := p.sender.Halo(ctx, x, x.Sparse != nil, p.name(k))
 		if err == nil && l.Edges == graph.GCN {
-			err = p.learnDegrees(ctx, v)
+			err = p.learnDegrees()
 		}
 		if err != nil {
 			return mat.Dense{}, err
 		}
-		in = nn.Input{G: v.Edges(l), EdgeX: s.EdgeX, X: src, Nodes: s.Global}
+		in = nn.Input{G: p.view.Edges(l), EdgeX: s.EdgeX, X: src, Nodes: s.Global}
 	default:
 		in.Z = x
 		for hop := range max(l.Spec.Hops, 1) {
-			src, edges, err := p.fetch(ctx, v, k, hop, in.Z, x.Sparse != nil)
+			src, edges, err := p.fetch(k, hop, in.Z, x.Sparse != nil)
 			if err != nil {
 				return mat.Dense{}, err
 			}
@@ -133,13 +148,14 @@ func (p *run) byInput(ctx context.Context, v *train.GraphView, k int, x graph.Fe
 
 // fetch returns what a hop of layer k sums, of the rows x of own nodes and those of the others, and the edges over it.
 // mixed, the same at all peers, says that the layer's input is sparse.
-func (p *run) fetch(ctx context.Context, v *train.GraphView, k, hop int, x graph.Features, mixed bool) (src graph.Features, edges *graph.CSR, err error) {
+func (p *run) fetch(k, hop int, x graph.Features, mixed bool) (src graph.Features, edges *graph.CSR, err error) {
+	ctx, v := p.ctx, &p.view
 	l, what := p.model.Layers[k], fmt.Sprintf("%s, hop %d", p.name(k), hop)
 	weighs := l.Edges == graph.GCN && !mixed // then nobody needs the degrees of the halo
 	if weighs {
 		x.Dense = v.Weigh(x.Dense, l.Edges)
 	} else if l.Edges == graph.GCN {
-		if err := p.learnDegrees(ctx, v); err != nil {
+		if err := p.learnDegrees(); err != nil {
 			return src, nil, err
 		}
 	}
@@ -197,13 +213,10 @@ func (c Config) SentWidth(m *nn.Model, k int, sparse bool) int {
 
 // byPhases computes layer k as training of all layers at once does: what travels is what the layer makes of its input
 // before it aggregates.
-func (p *run) byPhases(ctx context.Context, v *train.GraphView, k int, x graph.Features) (mat.Dense, error) {
-	l, s := p.model.Layers[k], p.shard
-	if sendsInput(p.model, k, x.Sparse != nil) {
-		return p.byInput(ctx, v, k, x)
-	}
+func (p *run) byPhases(k int, x graph.Features) (mat.Dense, error) {
+	l, s, v := p.model.Layers[k], p.shard, &p.view
 	if l.Edges == graph.GCN {
-		if err := p.learnDegrees(ctx, v); err != nil {
+		if err := p.learnDegrees(); err != nil {
 			return mat.Dense{}, err
 		}
 	}
@@ -221,7 +234,7 @@ func (p *run) byPhases(ctx context.Context, v *train.GraphView, k int, x graph.F
 		if far == nil {
 			continue
 		}
-		rows, err := p.sender.Halo(ctx, graph.Features{Dense: hop.Rows}, false, "rows of "+p.name(k))
+		rows, err := p.sender.Halo(p.ctx, graph.Features{Dense: hop.Rows}, false, "rows of "+p.name(k))
 		if err != nil {
 			return mat.Dense{}, err
 		}
@@ -246,25 +259,18 @@ func (p *run) cut(edges *graph.CSR) (near, far *graph.CSR) {
 	return edges.Relabel(dst, own, p.shard.Owned), edges.Relabel(dst, halo, edges.NumSrc-p.shard.Owned)
 }
 
-// smooth corrects and smooths logits by the training labels of all peers: each hop, the halo's rows travel once, exactly.
-func (p *run) smooth(ctx context.Context, logits mat.Dense) (mat.Dense, error) {
-	v := train.WholeGraph(p.shard)
-	if err := p.learnDegrees(ctx, &v); err != nil {
+// smooth corrects and smooths logits by the training labels of all peers: each hop, the halo's rows are sent once, exactly.
+func (p *run) smooth(logits mat.Dense) (mat.Dense, error) {
+	if err := p.learnDegrees(); err != nil {
 		return logits, err
 	}
-	sums, exact, edges := 0, p.sender.Exact(), v.Normalised(graph.Symmetric)
-	return p.model.Spec.CorrectSmooth.Apply(logits, graph.ClassIn(graph.Train, p.shard.Labels, p.shard.Split),
-		nn.Spread{
-			Hop: func(x mat.Dense) (mat.Dense, error) {
-				rows, err := exact.Halo(ctx, graph.Features{Dense: x}, false, "logits to smooth")
-				if err != nil {
-					return mat.Dense{}, err
-				}
-				return aggregate.Features(aggregate.Sum{}, edges, rows).Dense, nil
-			},
-			Sum: func(x []float64) error {
-				sums++
-				return comm.SumReals(ctx, p.sums, comm.ReduceID{Kind: "scale of the errors", Step: sums}, x)
-			},
-		})
+	sums := 0
+	spread := p.sender.Spread(p.ctx, p.view, func(x []float64) error {
+		if p.whole {
+			return nil
+		}
+		sums++
+		return comm.SumReals(p.ctx, p.sums, comm.ReduceID{Kind: "scale of the errors", Step: sums}, x)
+	})
+	return p.model.Spec.CorrectSmooth.Apply(logits, graph.ClassIn(graph.Train, p.shard.Labels, p.shard.Split), spread)
 }

@@ -35,7 +35,7 @@ func Recommend(ctx context.Context, m *nn.Model, g *graph.Graph, nodes []int32, 
 	if relation != "" && !slices.Contains(names, relation) {
 		return nil, fmt.Errorf("relation must be one of %q, which the model knows (got %q)", names, relation)
 	}
-	z, err := m.Infer(g.Numbered())
+	z, err := Graph(m, g.Numbered())
 	if err != nil {
 		return nil, fmt.Errorf("the model does not fit %s: %w", g.Name, err)
 	}

@@ -351,7 +351,7 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 		h := t.tape.Scratch(dst, l.Spec.Out)
 		l.Forward(h, nn.Input{G: block, EdgeX: batch.EdgeX[k], X: x, Nodes: nodes[:block.NumSrc]}, t.tape)
 		out[k] = h
-		if head := t.head(k); head != nil {
+		if head := t.Model.Head(k); head != nil {
 			_, classes := head.Dims()
 			h = t.tape.Scratch(dst, classes)
 			head.Forward(h, out[k], t.tape)
@@ -365,7 +365,7 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 		loss, weight = t.loss(d, x.Dense, g.seeds[b])
 	}
 	for k := len(layers) - 1; k >= 0; k-- {
-		if head := t.head(k); head != nil {
+		if head := t.Model.Head(k); head != nil {
 			dh := t.tape.Scratch(out[k].Rows, out[k].Cols)
 			head.Backward(dh, d, t.tape)
 			d = dh
@@ -387,14 +387,6 @@ func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) 
 		own[i] = t.groups.dir.Local[id]
 	}
 	return task.Loss(d, logits, t.shard.Labels.Select(own), t.weight)
-}
-
-// head returns the head whose logits layer k hands on; nil: its rows are handed on.
-func (t *Trainer) head(k int) tape.Operator {
-	if t.Model.Spec.LayerOutput == nn.Logits || k == len(t.Model.Layers)-1 {
-		return t.Model.Layers[k].Head
-	}
-	return nil
 }
 
 // logits computes those of own nodes from all edges of the whole graph.

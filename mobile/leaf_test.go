@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
@@ -210,7 +211,7 @@ func modelsOf(t *testing.T, devices ...*Device) (all []*nn.Model) {
 func sameBits(t *testing.T, models []*nn.Model, g *graph.Graph, want []float32, with string) []float32 {
 	t.Helper()
 	for k, m := range models {
-		logits, err := m.Infer(g)
+		logits, err := infer.Graph(m, g)
 		if err != nil {
 			t.Fatal(err)
 		}

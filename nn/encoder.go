@@ -148,7 +148,7 @@ func (e *Encoder) Encode(x graph.Features) graph.Features {
 		h := mat.New(x.Rows(), e.Spec.Hidden)
 		e.Layer.Forward(h, Input{X: x}, nil)
 		if e.logits {
-			h = headLogits(e.Layer.Head, h)
+			h = HeadLogits(e.Layer.Head, h)
 		}
 		return graph.Features{Dense: h}
 	}
@@ -176,7 +176,8 @@ func scaleL2(row []float32) {
 	}
 }
 
-func headLogits(head tape.Operator, h mat.Dense) mat.Dense {
+// HeadLogits returns what a head makes of rows.
+func HeadLogits(head tape.Operator, h mat.Dense) mat.Dense {
 	s := mat.New(h.Rows, tape.OutWidth(head, h.Cols))
 	head.Forward(s, h, nil)
 	return s

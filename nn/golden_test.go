@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -187,7 +188,11 @@ func (g *golden) step(tape *tape.Tape) (scores mat.Dense, loss float64) {
 	x := g.g.X
 	if hops := g.model.Spec.Encoder.Hops; hops > 0 {
 		if g.hops.Rows() == 0 { // constant: a tape knows what it has seen by its memory
-			g.hops = nn.Hops(graph.Normalise(&g.g.Adj, g.g.Adj.Degrees(), graph.GCN), x, hops)
+			list, edges := []graph.Features{x}, graph.Normalise(&g.g.Adj, g.g.Adj.Degrees(), graph.GCN)
+			for k := range hops {
+				list = append(list, aggregate.Features(aggregate.Sum{}, edges, list[k]))
+			}
+			g.hops = graph.Columns(list)
 		}
 		x = g.hops
 	}
@@ -244,7 +249,7 @@ func TestGolden(t *testing.T) {
 				tape := tape.New()
 				scores, _ := g.step(tape)
 				compare(t, "scores", scores, g.want["scores"])
-				inferred, err := g.model.Infer(g.g)
+				inferred, err := infer.Graph(g.model, g.g)
 				if err != nil {
 					t.Fatal(err)
 				}

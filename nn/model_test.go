@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -109,8 +110,8 @@ func TestSpecAndParametersMakeTheModel(t *testing.T) {
 				t.Fatal(err)
 			}
 			copy(tape.NewFlatParams(m2.Params()).Value, slab.Value)
-			s1, err1 := m.Infer(g)
-			s2, err2 := m2.Infer(g)
+			s1, err1 := infer.Graph(m, g)
+			s2, err2 := infer.Graph(m2, g)
 			if err1 != nil || err2 != nil {
 				t.Fatal(err1, err2)
 			}
@@ -136,7 +137,7 @@ func TestInferRefusesAnotherGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Infer(synthetic(10, 2, 19, 3, 3)); err == nil || !strings.Contains(err.Error(), "of 20 features (got 10 of 19)") {
+	if _, err := infer.Graph(m, synthetic(10, 2, 19, 3, 3)); err == nil || !strings.Contains(err.Error(), "20 features, as the model has (got 19)") {
 		t.Fatalf("error is %v, want one that names the 19 features", err)
 	}
 }

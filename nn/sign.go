@@ -3,9 +3,7 @@ package nn
 import (
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -40,12 +38,3 @@ func faultsOfSIGN(s LayerSpec) []error {
 }
 
 func weightsOfSIGN(s LayerSpec, matrix func(rows, cols int)) { matrix(s.In, s.Out/(s.Hops+1)) }
-
-// withHops returns the rows x of g's nodes and beside them their weighted sums over 1 to hops hops.
-func withHops(g *graph.CSR, x graph.Features, hops int) graph.Features {
-	list := []graph.Features{x}
-	for k := range hops {
-		list = append(list, aggregate.Features(aggregate.Sum{}, g, list[k]))
-	}
-	return graph.Columns(list)
-}

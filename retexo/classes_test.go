@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/train"
@@ -50,7 +51,7 @@ func TestColumnsOfClasses(t *testing.T) {
 					first = r.result[0].Curve()
 				}
 				sameCurve(t, fmt.Sprintf("%d parts", parts), first, r.result[0].Curve(), 1e-4)
-				whole, err := r.models[0].Infer(g)
+				whole, err := infer.Graph(r.models[0], g)
 				if err != nil {
 					t.Fatal(err)
 				}

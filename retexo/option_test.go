@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -38,7 +39,7 @@ func TestSeveralLabels(t *testing.T) {
 				c.Metric = metric
 				one, four := mustTrain(t, c, cut(t, g, "random", 1), nil), mustTrain(t, c, cut(t, g, "random", 4), nil)
 				sameCurve(t, "4 peers", one.result[0].Curve(), four.result[0].Curve(), 1e-3)
-				scores, err := four.models[0].Infer(g)
+				scores, err := infer.Graph(four.models[0], g)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -347,7 +348,7 @@ func TestBalancedLoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scores, err := m.Infer(g)
+		scores, err := infer.Graph(m, g)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -194,7 +195,7 @@ func TestModelIsWhatWasReported(t *testing.T) {
 		if want := p.LayerOutput == "logits" || early; heads > 0 != want {
 			t.Errorf("%d parameters of heads in a model whose layers put out %s", heads, p.LayerOutput)
 		}
-		scores, err := r.models[0].Infer(g)
+		scores, err := infer.Graph(r.models[0], g)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +229,7 @@ func TestWhatTravels(t *testing.T) {
 				for i, q := range m.Params() {
 					q.Value.CopyFrom(tr.model.Params()[i].Value)
 				}
-				want, err := m.Infer(g)
+				want, err := infer.Graph(m, g)
 				if err != nil {
 					t.Error(err)
 					return

@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
 // Hop sums rows of few columns over the edges of a view, one hop at a time. Each owner multiplies its rows by what a
@@ -29,6 +30,23 @@ type Crossing struct {
 	// Most is the largest magnitude of a value that crosses: what is beyond it is cut off at its owner, and refused by who
 	// receives it (comm.ErrRefused). 0: any finite value crosses.
 	Most float32
+}
+
+// MostCrossing is the largest value of a column of class means that is sent, in deviations of it.
+const MostCrossing = 1 << 20
+
+// NewColumnHop agrees with every peer on what is sent in each hop of class means of layout m, of so many rounds and classes: rows, or
+// sums if the hops of the rounds that any run has repay the request for them. exchange is one of Exchanges.
+func (s *Sender) NewColumnHop(ctx context.Context, v GraphView, m closed.Layout, rounds, classes int, exchange string) (*Hop, error) {
+	each := 0 // bytes of a row in those hops
+	for r := m.Alone; r < min(rounds, m.Alone+2); r++ {
+		each += m.LogitHopsOf(r)*s.RowLen(m.Width(classes)) + m.Hops*s.RowLen(m.MapWidth(r, classes))
+	}
+	crossing := Crossing{Most: MostCrossing}
+	if exchange != "halo" {
+		crossing.Worth = func(fewer, bytes int) bool { return fewer*each > bytes }
+	}
+	return s.NewHop(ctx, v, m.Edges(), "covers of rows", crossing)
 }
 
 // NewHop agrees with every peer on what crosses. A sum crosses as the average of its terms: it is as large as a row and

@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
 // GraphView is the graph as one purpose sees it: all of it, or, for training, a part.
@@ -152,4 +153,17 @@ func (s *Sender) InductiveView(ctx context.Context) (GraphView, error) {
 func (s *Sender) WithDegrees(ctx context.Context, v GraphView) (GraphView, error) {
 	degree, err := s.Numbers(ctx, v.Degree[:s.shard.Owned], "degrees")
 	return NewGraphView(v.Adj, v.Typed, degree), err
+}
+
+// Spread returns how logits are smoothed over the edges of v, which has the degrees of the halo: in each hop the halo's rows are
+// sent once, exactly. sum makes of numbers their sums over all peers.
+func (s *Sender) Spread(ctx context.Context, v GraphView, sum func(x []float64) error) nn.Spread {
+	exact := s.Exact()
+	return nn.Spread{Sum: sum, Hop: func(x mat.Dense) (mat.Dense, error) {
+		rows, err := exact.Halo(ctx, graph.Features{Dense: x}, false, "logits to smooth")
+		if err != nil {
+			return mat.Dense{}, err
+		}
+		return aggregate.Features(aggregate.Sum{}, v.Normalised(graph.Symmetric), rows).Dense, nil
+	}}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	apply "github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -79,7 +80,7 @@ func planted(ctx context.Context, root, name string, k int) (*graph.Graph, *coin
 	if err != nil {
 		return nil, nil, err
 	}
-	logits, err := trained.Model.Infer(g)
+	logits, err := apply.Graph(trained.Model, g)
 	if err != nil {
 		return nil, nil, err
 	}

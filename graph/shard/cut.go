@@ -161,10 +161,17 @@ func relabelled(t *graph.Relations, dst, to []int32, numSrc int) graph.Relations
 
 // Whole returns g, which must be valid, as the only part of one: what Cut returns, without copying.
 func Whole(g *graph.Graph) *Shard {
+	s := Unnamed(g)
+	s.Fingerprint = Fingerprint(g.Digest(), make([]int32, g.N()), 1)
+	return s
+}
+
+// Unnamed is Whole without the fingerprint, which takes as long as reading all of g.
+func Unnamed(g *graph.Graph) *Shard {
 	n := g.N()
 	s := &Shard{Parts: 1, Owned: n, Adj: g.Adj, Typed: g.Typed, Global: make([]int64, n), HaloPtr: []int{n, n},
 		Boundary: [][]int32{{}}, Types: g.Types, EdgeX: g.EdgeX, Labels: g.Labels, Split: g.Split, IDs: g.IDs, Nodes: int64(n), Name: g.Name,
-		Encoding: g.Encoding, Fingerprint: Fingerprint(g.Digest(), make([]int32, n), 1)}
+		Encoding: g.Encoding}
 	if g.X.Cols() > 0 {
 		s.X = g.X
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -473,71 +472,4 @@ func (s Layout) Before(logits mat.Dense) mat.Dense {
 		return logits
 	}
 	return logits.ColRange(0, s.Width(logits.Cols)).Clone()
-}
-
-// Infer returns the logits of nodes with features x, as Encoder.Input returns them of g's or, where a node is told by its
-// neighbours, of AdjacencyRows. Training nodes of g are those that the model was trained on.
-func (m *Form) Infer(g *graph.Graph, x graph.Features) mat.Dense {
-	degree := g.Adj.Degrees()
-	adj := graph.Normalise(&g.Adj, degree, m.Spec.Edges())
-	hop := func(z mat.Dense) mat.Dense {
-		return aggregate.Features(aggregate.Sum{}, adj, graph.Features{Dense: z}).Dense
-	}
-	var near *graph.CSR
-	if m.Spec.Own > 0 {
-		near = neighbours(&g.Adj)
-	}
-	var train, others []int32 // that the means were made of; nil: none of them
-	var y mat.Dense
-	if m.Spec.LeaveOut {
-		train, others = m.Spec.Present(g.Split, g.Labels)
-		y = g.Labels.Rows(train)
-	}
-	leaveOut := len(train) > 0
-	var logits mat.Dense
-	if leaveOut && m.Spec.Residual {
-		logits = m.Spec.Prior(g.N(), m.Counts[0].Value.Row(0))
-	}
-	var columns []graph.Features
-	add := func(z mat.Dense) { columns = append(columns, graph.Features{Dense: z}) }
-	for r, h := range m.Heads {
-		z := Times(x, m.Means[r].Value)
-		if leaveOut {
-			m.LeaveOwn(r, x, z, m.Spec.Targets(r, train, others, y, logits))
-		}
-		own := z
-		z = m.Spec.Coarsen(r, x, z)
-		if r > 0 {
-			before := m.Spec.Before(logits)
-			for range m.Spec.LogitHopsOf(r) {
-				before = hop(before)
-				add(before)
-			}
-		}
-		hops := m.Spec.HopsOf(r)
-		for k := range hops + 1 {
-			kept := own
-			if k > 0 {
-				z = hop(z)
-				kept = z
-			}
-			if m.Spec.AllHops || k == hops {
-				add(kept)
-			}
-		}
-		if r == 0 && m.Spec.Degree {
-			add(DegreeColumn(degree))
-		}
-		if r == 0 && m.Own != nil {
-			add(m.OwnColumns(x))
-		}
-		if m.Spec.Sums(r) {
-			rows := graph.Features{Dense: m.Spec.ClassRows(x, logits)}
-			add(m.Spec.SumColumns(aggregate.Features(aggregate.Sum{}, near, rows).Dense, logits))
-		}
-		if leaveOut || m.Spec.Own > 0 || m.Spec.LogitHops > 0 || r == len(m.Heads)-1 {
-			logits = h.Logits(graph.Columns(columns).Dense)
-		}
-	}
-	return logits
 }

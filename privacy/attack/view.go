@@ -29,11 +29,11 @@ type View struct {
 
 // Sent returns the rows of round r before any hop, of features x.
 func (a *View) Sent(r int, x graph.Features) mat.Dense {
-	z := closed.Times(x, a.Form.Means[r].Value)
+	var p mat.Dense
 	if a.Soft != nil {
-		a.Form.LeaveOwn(r, x, z, a.Soft[r])
+		p = a.Soft[r]
 	}
-	z = a.Form.Spec.Coarsen(r, x, z)
+	_, z := a.Form.Source(r, x, p)
 	for i, f := range a.Factor {
 		for k, v := range z.Row(i) {
 			z.Set(i, k, float32(f*float64(v)))
@@ -61,20 +61,19 @@ func (a *View) softLabels(shards []*shard.Shard) error {
 	if err != nil {
 		return err
 	}
-	g := &graph.Graph{Adj: all.Adj, X: all.X, Labels: all.Labels, Split: all.Split}
-	x := a.Encoder.Input(g.X)
-	train, others := spec.Present(g.Split, g.Labels)
-	y := g.Labels.Rows(train)
+	x := a.Encoder.Input(all.X)
+	train, others := spec.Present(all.Split, all.Labels)
+	y, view := all.Labels.Rows(train), closed.WholeGraph(&all.Adj, x, spec)
 	nodes := make([]int32, len(a.Nodes))
 	for i, v := range a.Nodes {
 		nodes[i] = int32(a.Global[v])
 	}
 	for r := range spec.Rounds {
-		logits := mat.New(g.N(), g.Labels.Classes)
+		logits := spec.Prior(x.Rows(), a.Form.Counts[0].Value.Row(0))
 		if r > 0 {
-			logits = a.Form.UpTo(r).Infer(g, x)
-		} else if spec.Residual {
-			logits = spec.Prior(g.N(), a.Form.Counts[0].Value.Row(0))
+			if logits, _, err = a.Form.UpTo(r).Walk(view, all.Labels, all.Split, len(train) > 0); err != nil {
+				return err
+			}
 		}
 		a.last = spec.Targets(r, train, others, y, logits)
 		a.Soft = append(a.Soft, a.last.Select(nodes))

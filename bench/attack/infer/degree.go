@@ -6,7 +6,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
 // nearest is how many of the attacker's own nodes say how long a row is that points where a victim's does.
@@ -127,12 +126,8 @@ func (run *Run) unweighed(mine *shard.Shard) (mat.Dense, []float64) {
 	form := run.Model.Closed
 	x := run.Model.Encoder.Input(mine.X)
 	var all []mat.Dense
-	for r, u := range form.Means {
-		if r < form.Spec.Alone {
-			continue // nothing of it crosses
-		}
-		z := closed.Times(x, u.Value)
-		z = form.Spec.Coarsen(r, x, z)
+	for r := form.Spec.Alone; r < len(form.Means); r++ { // nothing of those before crosses
+		_, z := form.Source(r, x, mat.Dense{})
 		all = append(all, z)
 	}
 	own := beside(all)

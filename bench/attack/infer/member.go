@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
+	apply "github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -78,7 +79,7 @@ func at(score []float64, nodes []int32) (of []float64) {
 
 // margins returns for each node the logit of its class less the largest other one.
 func margins(m *nn.Model, g *graph.Graph) ([]float64, error) {
-	logits, err := m.Infer(g)
+	logits, err := apply.Graph(m, g)
 	if err != nil {
 		return nil, err
 	}

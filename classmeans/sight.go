@@ -1,0 +1,47 @@
+package classmeans
+
+import (
+	"context"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// sight is what one purpose sees of the graph, with what was computed from it of own nodes.
+type sight struct {
+	train.GraphView
+	hop     *train.Hop // nil until the first
+	columns mat.Dense  // [Owned × 1 + D] the constant, and the columns of all rounds so far
+	logits  mat.Dense  // [Owned × C] of the last round
+}
+
+// seenRound is a sight as the closed.View of a round.
+type seenRound struct {
+	ctx     context.Context
+	trainer *Trainer
+	sight   *sight
+}
+
+// Features returns what class means are made of, of own nodes.
+func (v *seenRound) Features() graph.Features { return v.trainer.x }
+
+// Degrees returns those of own nodes.
+func (v *seenRound) Degrees() []float32 { return v.sight.Degree[:v.trainer.shard.Owned] }
+
+// Aggregate returns the aggregate of x over the edges that the sight has. Before the first hop all peers agree on what is sent
+// in each; a run that is resumed agrees on the same.
+func (v *seenRound) Aggregate(x mat.Dense, what string) (z mat.Dense, err error) {
+	t, s := v.trainer, v.sight
+	if s.hop == nil {
+		spec := t.model.Spec.Closed
+		if s.hop, err = t.sender.NewColumnHop(v.ctx, s.GraphView, *spec, spec.Rounds, t.config.Classes, t.config.Exchange); err != nil {
+			return z, err
+		}
+	}
+	z, err = s.hop.Aggregate(v.ctx, x, what)
+	if err == nil && t.Beyond != nil {
+		err = t.beyond(v.ctx, s, x, z, what)
+	}
+	return z, err
+}

@@ -1,0 +1,134 @@
+package closed
+
+import (
+	"fmt"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/aggregate"
+)
+
+// A View is the graph around some nodes, as a forward pass sees it: all of a graph, or a site's part with rows that other
+// sites send.
+type View interface {
+	Features() graph.Features // of the nodes, as Encoder.Input or AdjacencyRows returns them
+	Degrees() []float32       // of the nodes
+	// Aggregate returns for each node the weighted sum (Layout.Edges) of its neighbours' rows; x has the nodes' own. An error
+	// calls the rows what.
+	Aggregate(x mat.Dense, what string) (mat.Dense, error)
+	// ClassSums returns for each node the sum of its neighbours' ClassRows in round r, from 0; logits are the nodes' own.
+	ClassSums(r int, logits mat.Dense) (mat.Dense, error)
+}
+
+// Walk is the forward pass: it returns the logits of the nodes of v, and the columns that the last head reads. labels and split are
+// the nodes', and trained reports whether any node of the graph was trained on, at this site or another.
+func (m *Form) Walk(v View, labels graph.Labels, split []graph.Split, trained bool) (logits, columns mat.Dense, err error) {
+	spec, x := m.Spec, v.Features()
+	var train, others []int32 // that the means were made of; nil: none of them
+	var y, p mat.Dense
+	leaveOut := spec.LeaveOut && trained
+	if leaveOut {
+		train, others = spec.Present(split, labels)
+		y, logits = labels.Rows(train), spec.Prior(x.Rows(), m.Counts[0].Value.Row(0))
+	}
+	var all []graph.Features
+	for r, head := range m.Heads {
+		if leaveOut {
+			p = spec.Targets(r, train, others, y, logits)
+		}
+		own, z := m.Source(r, x, p)
+		added, err := m.RoundColumns(v, r, own, z, logits)
+		if err != nil {
+			return logits, columns, err
+		}
+		all = append(all, added...)
+		if leaveOut || spec.Own > 0 || spec.LogitHops > 0 || r == len(m.Heads)-1 {
+			columns = graph.Columns(all).Dense
+			logits = head.Logits(columns)
+		}
+	}
+	return logits, columns, nil
+}
+
+// Source returns the columns of round r, from 0, before any hop: those that heads read, and those that are aggregated. p has
+// the targets of the round (Targets); empty: no part of a node is taken out.
+func (m *Form) Source(r int, x graph.Features, p mat.Dense) (own, z mat.Dense) {
+	own = Times(x, m.Means[r].Value)
+	if !p.Empty() {
+		m.LeaveOwn(r, x, own, p)
+	}
+	return own, m.Spec.Coarsen(r, x, own)
+}
+
+// RoundColumns returns what round r, from 0, adds to the columns of the nodes of v: own and z are its Source, and logits those of
+// the round before.
+func (m *Form) RoundColumns(v View, r int, own, z, logits mat.Dense) (all []graph.Features, err error) {
+	spec := m.Spec
+	add := func(x mat.Dense) { all = append(all, graph.Features{Dense: x}) }
+	if hops := spec.LogitHopsOf(r); hops > 0 {
+		x := spec.Before(logits)
+		for k := range hops {
+			if x, err = v.Aggregate(x, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
+				return nil, err
+			}
+			add(x)
+		}
+	}
+	hops := spec.HopsOf(r)
+	for k := range hops + 1 {
+		kept := own
+		if k > 0 {
+			if z, err = v.Aggregate(z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
+				return nil, err
+			}
+			kept = z
+		}
+		if spec.AllHops || k == hops {
+			add(kept)
+		}
+	}
+	if r == 0 && spec.Degree {
+		add(DegreeColumn(v.Degrees()))
+	}
+	if r == 0 && m.Own != nil {
+		add(m.OwnColumns(v.Features()))
+	}
+	if spec.Sums(r) {
+		sums, err := v.ClassSums(r, logits)
+		if err != nil {
+			return nil, err
+		}
+		add(spec.SumColumns(sums, logits))
+	}
+	return all, nil
+}
+
+// wholeGraph is the View of a graph that is at hand.
+type wholeGraph struct {
+	x         graph.Features
+	spec      Layout
+	degree    []float32
+	adj, near *graph.CSR
+}
+
+// WholeGraph returns the View of a graph of edges adj, whose nodes have features x, for a form of layout s.
+func WholeGraph(adj *graph.CSR, x graph.Features, s Layout) View {
+	degree := adj.Degrees()
+	v := &wholeGraph{x: x, spec: s, degree: degree, adj: graph.Normalise(adj, degree, s.Edges())}
+	if s.Own > 0 {
+		v.near = neighbours(adj)
+	}
+	return v
+}
+
+func (v *wholeGraph) Features() graph.Features { return v.x }
+func (v *wholeGraph) Degrees() []float32       { return v.degree }
+
+func (v *wholeGraph) Aggregate(x mat.Dense, _ string) (mat.Dense, error) {
+	return aggregate.Features(aggregate.Sum{}, v.adj, graph.Features{Dense: x}).Dense, nil
+}
+
+func (v *wholeGraph) ClassSums(_ int, logits mat.Dense) (mat.Dense, error) {
+	rows := graph.Features{Dense: v.spec.ClassRows(v.x, logits)}
+	return aggregate.Features(aggregate.Sum{}, v.near, rows).Dense, nil
+}
