@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 // JoinGraph takes part as Join does, with a graph of the site's own nodes that no edge connects to nodes of other sites, as on
@@ -109,11 +110,12 @@ func (s Site) gather(ctx context.Context, p Plan, g *graph.Graph, rank int, dir 
 		own.Boundary[q] = []int32{}
 	}
 	text := p.Agreed() + gathering
-	one := meeting{plan: p, what: "gather", hello: p2p.Hello{Plan: sha256.Sum256([]byte(text)), PlanText: text}}
-	one.do = func(ctx context.Context, with *Session) error {
+	s.Shard = nil
+	hello := p2p.Hello{Plan: sha256.Sum256([]byte(text)), PlanText: text}
+	return s.meet(ctx, p, "gather", hello, nil, func(ctx context.Context, at *session.Session) error {
 		step := 0
 		tell := func(b []byte) ([][]byte, error) {
-			r, err := with.Group.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Step: step, Kind: "gather"}, Meta: b})
+			r, err := at.Group.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Step: step, Kind: "gather"}, Meta: b})
 			step++
 			return r.Meta, err
 		}
@@ -123,8 +125,57 @@ func (s Site) gather(ctx context.Context, p Plan, g *graph.Graph, rank int, dir 
 		if _, err := shard.WriteOwn(dir, own, shard.Meta{Policy: "by-column", Sites: p.Names()}, tell); err != nil {
 			return err
 		}
-		return with.Group.Barrier(ctx) // nobody leaves before all have what they need
+		return at.Group.Barrier(ctx) // nobody leaves before all have what they need
+	})
+}
+
+// joinLeaf is JoinGraph of a leaf. dir keeps the name by which the sites know it in this run, and nothing else.
+func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) (*Result, error) {
+	if g == nil {
+		return nil, input(errors.New("a leaf needs a graph"))
 	}
-	s.Shard = nil
-	return one.attend(ctx, s)
+	if err := errors.Join(CheckMembers(p), p.Only("join"), g.Valid()); err != nil {
+		return nil, input(err)
+	}
+	own := shard.Whole(g)
+	ids := own.IDs
+	if ids == nil {
+		ids = make([]string, own.Owned)
+	}
+	at, err := s.Phone(termsOf(p, 0, 0, nil), dir, ids)
+	if err != nil {
+		return nil, err
+	}
+	one := &peer{plan: p, shard: own}
+	at.New = func(at *session.Session) (session.Trainer, error) { return one.closedForm(at) }
+	var r *Result
+	at.Final = func(of session.Trainer, _ session.Usage) (err error) {
+		if r, err = one.leafResult(of.(*trainer), at.Shared()); err == nil && s.OnModel != nil {
+			err = s.OnModel(r)
+		}
+		return err
+	}
+	if _, _, err := at.Run(ctx); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// leafResult is what a run gave a leaf that sent so many bytes of shares.
+func (p *peer) leafResult(t *trainer, shared int64) (*Result, error) {
+	measured := t.measured()
+	measured.Sent.Reduce = shared
+	model, err := t.model()
+	if err != nil {
+		return nil, err
+	}
+	r, err := resultOf(p.plan, p.shard, model, t.config, t.metric, measured)
+	if err != nil {
+		return nil, err
+	}
+	r.Own = []Predictions{predictionsOf(r.Model, t.logits()).By(r.Card)}
+	r.Members, r.Sums = p.plan.Names(), p.plan.SumTerms(len(p.plan.Members))
+	// What differs between leaves stays out of the card: all of them write the same file.
+	r.Card.Dataset, r.Card.Nodes, r.Card.Peers, r.Card.Sums = "leaves", 0, len(p.plan.Members), r.Sums.Trust
+	return r, nil
 }

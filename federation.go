@@ -1,12 +1,19 @@
 package heddle
 
 import (
-	"errors"
+	"cmp"
+	"context"
+	"crypto/sha256"
 	"fmt"
+	"time"
 
-	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 // Roster returns the members of p, by rank, as package node takes them.
@@ -43,11 +50,59 @@ func DeriveMembers(p *Plan, secret []byte, hosts []string, rank, port int) (own 
 	return own, input(p.AddMembers(members, port))
 }
 
-// named adds to err the name of the member at fault, of which trainers know only the rank.
-func named(p Plan, err error) error {
-	var at *comm.PeerError
-	if errors.As(err, &at) && at.Name == "" && at.Rank >= 0 && at.Rank < len(p.Members) {
-		at.Name = p.Members[at.Rank].Name
+// request is what a site's policy judges of a run by a plan.
+type request struct {
+	Plan
+	sends func() (*disclosure.Disclosure, error) // what leaves the site; nil: no row of a shard
+}
+
+// Allowed implements session.Request.
+func (r request) Allowed(policy admission.Policy) error {
+	if r.sends == nil {
+		return r.Plan.Allowed(policy)
 	}
-	return err
+	of, err := r.sends()
+	if err != nil {
+		return err
+	}
+	return of.Judge(policy)
+}
+
+// Releases implements session.Request.
+func (r request) Releases() (runs int, numbers float64, err error) {
+	of, err := r.sends()
+	if err != nil {
+		return 0, 0, err
+	}
+	return max(1, r.Runs), of.Fresh, nil
+}
+
+// termsOf returns what the members of p, size peers, agree on about their sessions. This one has rank, and sends what
+// sends lists.
+func termsOf(p Plan, rank, size int, sends func() (*disclosure.Disclosure, error)) session.Terms {
+	t := session.Terms{Rank: rank, Members: Roster(p), Relays: p.Relays, Carrier: p.Carrier, PeerTimeout: p.PeerTimeout,
+		Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute), Request: request{p, sends}, Seed: p.Seed}
+	if p.Secure(size) {
+		t.Secure = plan.LeastSecure
+	}
+	if p.Leaves > 0 {
+		text := p.Agreed()
+		for _, m := range p.Members {
+			text += "member: " + m.ID + "\n"
+		}
+		sum := sha256.Sum256([]byte(text))
+		t.Phones = &session.Phones{Agreement: leaf.Agreement{Run: [8]byte(sum[:]), Sites: p.Collecting(), Least: p.LeastLeaves,
+			Most: p.Leaves, Edges: p.LeafEdges}, Quorum: cmp.Or(p.LeafQuorum, p.Leaves), Wait: p.LeafWait}
+		for _, m := range p.Members {
+			t.Phones.Addresses = append(t.Phones.Addresses, m.LeafAddresses)
+		}
+	}
+	return t
+}
+
+// Decline tells the other members of p that s cannot take part: Site.Decline of package session.
+func Decline(ctx context.Context, p Plan, s Site) {
+	if rank, err := p.Rank(s.Identity.PeerID()); err == nil {
+		s.Decline(ctx, termsOf(p, rank, len(p.Members), nil))
+	}
 }

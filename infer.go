@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
@@ -46,27 +47,23 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 	if m.Decoder != nil {
 		return nil, input(infer.ErrLinks)
 	}
-	one, config, err := inferring("predict", p, &s, m, card, sameClasses(card.Classes, s.Shard))
+	var out *Inference
+	sent, err := s.apply(ctx, "predict", p, m, card, sameClasses(card.Classes, s.Shard),
+		func(ctx context.Context, c infer.Config, at *session.Session) error {
+			a, err := infer.Run(ctx, c, m, s.Shard, at.Group, at.Sums)
+			if err != nil {
+				return err
+			}
+			out = &Inference{Predictions: predictionsOf(m, a.Logits).By(card), Hidden: a.Hidden,
+				Metric: c.Metric, Test: a.Test, Bound: a.Bound, Tested: a.Tested}
+			out.Warning = m.Spec.Unlabelled(s.Shard.Labels, s.Shard.Split)
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
-	var out *Inference
-	one.do = func(ctx context.Context, with *Session) error {
-		a, err := infer.Run(ctx, config, m, s.Shard, with.Group, with.Sums)
-		with.Left("predict")
-		if err != nil {
-			return err
-		}
-		if err := with.Group.Barrier(ctx); err != nil { // nobody leaves before all have what they need
-			return err
-		}
-		out = &Inference{Predictions: predictionsOf(m, a.Logits).By(card), Hidden: a.Hidden,
-			Metric: config.Metric, Test: a.Test, Bound: a.Bound, Tested: a.Tested}
-		out.Warning = m.Spec.Unlabelled(s.Shard.Labels, s.Shard.Split)
-		out.Sent = with.sent(p)
-		return nil
-	}
-	return out, one.attend(ctx, s)
+	out.Sent = sent
+	return out, nil
 }
 
 // Recommend finds, as one of p's members, the k best new links of each of some nodes of the site's shard by m, a model of
@@ -82,20 +79,11 @@ func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile
 	}
 	wanted, err := infer.Wants(m, s.Shard, nodes, relation)
 	by, fault := p.Links(s.Shard)
-	one, config, err := inferring("recommend", p, &s, m, card, errors.Join(err, fault))
-	if err != nil {
-		return nil, sent, err
-	}
-	one.do = func(ctx context.Context, with *Session) (err error) {
-		all, err = infer.Together(ctx, config, by, m, s.Shard, with.Group, with.Sums, wanted, k)
-		with.Left("recommend")
-		if err == nil {
-			err = with.Group.Barrier(ctx)
-		}
-		sent = with.sent(p)
-		return err
-	}
-	err = one.attend(ctx, s)
+	sent, err = s.apply(ctx, "recommend", p, m, card, errors.Join(err, fault),
+		func(ctx context.Context, c infer.Config, at *session.Session) (err error) {
+			all, err = infer.Together(ctx, c, by, m, s.Shard, at.Group, at.Sums, wanted, k)
+			return err
+		})
 	return all, sent, err
 }
 
@@ -107,33 +95,39 @@ func modelled(m *nn.Model, own *shard.Shard) error {
 	return sound(own)
 }
 
-// inferring returns the session in which the members of p apply m, and how. Another fault is reported with those of its own.
-func inferring(what string, p Plan, s *Site, m *nn.Model, card modelfile.Card, fault error) (one meeting, c infer.Config, err error) {
+// apply calls do in a session in which the members of p apply m, and returns what this one sent. Another fault is reported
+// with those of the plan.
+func (s Site) apply(ctx context.Context, what string, p Plan, m *nn.Model, card modelfile.Card, fault error,
+	do func(context.Context, infer.Config, *session.Session) error) (sent Traffic, err error) {
 	q, c, err := p.Inference(m, card)
 	if err != nil {
-		return one, c, input(errors.Join(fault, err))
+		return sent, input(errors.Join(fault, err))
 	}
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err = errors.Join(err, CheckMembers(p)); err == nil {
 		err = seated(p, s.Shard, rank)
 	}
 	if err = errors.Join(err, infer.Fits(m, s.Shard), fault, modelfile.SameColumns(m.Spec, card.Encoding, s.Shard.Encoding)); err != nil {
-		return one, c, input(err)
+		return sent, input(err)
 	}
 	print, err := modelfile.Fingerprint(m, card)
 	if err != nil {
-		return one, c, input(err)
+		return sent, input(err)
 	}
 	s.Gate.PlanText = InferenceText(s.Gate.PlanText, print)
 	text := string(InferenceText([]byte(q.Agreed()), print))
 	hello := p2p.Hello{Plan: sha256.Sum256([]byte(text)), Partition: s.Shard.Fingerprint, PlanText: text}
-	own := s.Shard
-	return meeting{plan: p, what: what, hello: hello, sends: func() (*disclosure.Disclosure, error) { return disclosure.OfModel(p, m, card, own) }}, c, nil
-}
-
-// sent is what this member of p sent in the session.
-func (s *Session) sent(p Plan) Traffic {
-	return Traffic{Name: p.Members[s.Rank].Name, Counts: s.Group.Bytes(), Wire: s.wire()}
+	sends := func() (*disclosure.Disclosure, error) { return disclosure.OfModel(p, m, card, s.Shard) }
+	err = s.meet(ctx, p, what, hello, sends, func(ctx context.Context, at *session.Session) error {
+		err := do(ctx, c, at)
+		at.Left(what)
+		if err == nil {
+			err = at.Group.Barrier(ctx) // nobody leaves before all have what they need
+		}
+		sent = Traffic{Name: at.Names[at.Rank], Counts: at.Group.Bytes(), Wire: at.Wire()}
+		return err
+	})
+	return sent, err
 }
 
 // Embed returns the hidden rows of all nodes of g, [N × H]: those that m's last linear map reads (infer.Run), or its

@@ -3,13 +3,9 @@ package heddle
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/classmeans"
@@ -19,9 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/p2p"
-	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/session"
@@ -160,54 +153,36 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	spend, err := l.spending()
+	all := make([]session.Terms, size)
+	for r, own := range l.Shards {
+		if all[r], err = training(p, r, own); err != nil {
+			return nil, err
+		}
+	}
+	left, err := l.Interrupted()
+	if err != nil {
+		return nil, err
+	}
+	spend, err := all[0].Spending(l.Ledger, left, l.Shards...)
 	if err != nil {
 		return nil, err
 	}
 	for _, advice := range advise(p, l.Shards[0]) {
 		l.OnEvent(Event{Kind: train.Warning, Text: advice})
 	}
-	links, err := loopback(ctx, p, size, func(r int) (p2p.Hello, error) { return hello(p, l.Shards[r]) })
-	if err != nil {
-		return nil, err
-	}
-	peers, ids, err := strangers(size)
-	if err != nil {
-		return nil, err
-	}
 	results := make([]*Result, size)
-	all, ctx := errgroup.WithContext(ctx)
-	for r, own := range l.Shards {
-		all.Go(func() (err error) {
-			one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(own), init: l.Init, embed: l.Embed}
-			if r == 0 { // the parts together are one data set, of which each edge is released once
-				one.spend = spend
-			}
-			if l.State != "" {
-				one.store = &checkpoint.Store{Dir: l.stateOf(r)}
-			}
-			here := links[r].behind(network, r, size, p.Seed)
-			connection := &session.Connection{Transport: here, Wire: here.wire}
-			greeting, err := hello(p, own)
-			if err != nil {
-				return err
-			}
-			m := &session.Session{Reducer: secureSums(p, greeting.Plan, ids, peers[r]), Rank: r, Names: make([]string, size), Wait: time.Minute, Checkpoints: one.store, New: one.trainer, Event: func(Event) {},
-				Meet: func(context.Context) (*session.Connection, error) { return connection, nil }}
-			if r == 0 {
-				m.Event = l.OnEvent
-			}
-			t, usage, err := m.Run(ctx)
-			if err == nil {
-				results[r], err = one.result(t, usage)
-			}
-			return err
-		})
-	}
-	err = all.Wait()
-	for _, one := range links {
-		err = errors.Join(err, one.close())
-	}
+	err = session.Local(ctx, network, loopback(p), all, func(ctx context.Context, at *session.Session) (err error) {
+		r, state := at.Rank, ""
+		if l.State != "" {
+			state = l.stateOf(r)
+		}
+		one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(l.Shards[r]), init: l.Init, embed: l.Embed, link: network}
+		if r == 0 { // the parts together are one data set, of which each edge is released once
+			one.spend, at.Event = spend, l.OnEvent
+		}
+		results[r], err = one.train(ctx, at, state, nil)
+		return err
+	})
 	if _, few := errors.AsType[*classmeans.LabelError](err); few {
 		return nil, input(err)
 	}
@@ -220,28 +195,18 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 		sum.add(r)
 		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
-	sum.Link = network
 	sum.exact()
 	sum.warn(l.OnEvent)
 	return sum, nil
-}
-
-// spending is spending of this run.
-func (l Local) spending() (func(dp.Statement) error, error) {
-	left := false
-	if l.State != "" {
-		var err error
-		if left, err = l.Interrupted(); err != nil {
-			return nil, err
-		}
-	}
-	return spending(l.Ledger, l.Plan, l.Shards, left)
 }
 
 func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Sprintf("peer-%d", rank)) }
 
 // Interrupted reports whether State holds checkpoints from which Train would continue.
 func (l Local) Interrupted() (bool, error) {
+	if l.State == "" {
+		return false, nil
+	}
 	for r := range l.Shards {
 		seqs, err := (&checkpoint.Store{Dir: l.stateOf(r)}).List()
 		if err != nil {
@@ -270,14 +235,12 @@ func ParseLink(text string, size int) (*netsim.Table, error) {
 	return &table, nil
 }
 
-// hello is what the peer that holds own greets the others with.
-func hello(p Plan, own *shard.Shard) (p2p.Hello, error) {
-	id, err := p.Identify(own)
-	if err != nil {
-		return p2p.Hello{}, input(err)
+// loopback returns where peers of one process listen; nil: they are connected in memory.
+func loopback(p Plan) []string {
+	if p.Transport == "memory" {
+		return nil
 	}
-	text := p.Agreed()
-	return p2p.Hello{Plan: sha256.Sum256(append(id[:], text...)), Partition: own.Fingerprint, PlanText: text}, nil
+	return plan.Addresses(p.Carrier, "/ip4/127.0.0.1", 0)
 }
 
 // Groups connects size peers of this process, in memory or over loopback as p's Transport says, and
@@ -287,75 +250,9 @@ func Groups(ctx context.Context, p Plan, size int, do func(context.Context, *com
 	if err != nil {
 		return err
 	}
-	links, err := loopback(ctx, p, size, func(int) (p2p.Hello, error) { return p2p.Hello{}, nil })
-	if err != nil {
-		return err
+	all := make([]session.Terms, size)
+	for r := range all {
+		all[r] = session.Terms{Carrier: p.Carrier, Seed: p.Seed}
 	}
-	groups := make([]*comm.Group, size)
-	for r, l := range links {
-		groups[r] = comm.NewGroup(l.behind(network, r, size, p.Seed), r, size)
-	}
-	all, ctx := errgroup.WithContext(ctx)
-	for _, g := range groups {
-		all.Go(func() error { return do(ctx, g) })
-	}
-	err = all.Wait()
-	for r, l := range links {
-		err = errors.Join(err, groups[r].Close(), l.close())
-	}
-	return err
-}
-
-// loopback gives each of size peers a link to the others. hello is what peer r greets them with.
-func loopback(ctx context.Context, p Plan, size int, hello func(r int) (p2p.Hello, error)) ([]link, error) {
-	links := make([]link, size)
-	if p.Transport == "memory" || size == 1 {
-		mem := netsim.New(size, netsim.Config{})
-		for r := range links {
-			links[r] = link{mem.Transport(r), func() int64 { return 0 }, func() error { return nil }}
-		}
-		return links, nil
-	}
-	var roster node.Roster
-	hosts := make([]*p2p.Host, size)
-	closeAll := func() {
-		for _, h := range hosts {
-			if h != nil {
-				h.Close()
-			}
-		}
-	}
-	for r := range hosts {
-		id, err := identity.New()
-		if err == nil {
-			hosts[r], err = p2p.Listen(node.Config{Identity: id, Listen: plan.Addresses(p.Carrier, "/ip4/127.0.0.1", 0), Transport: p.Carrier, MaxPeers: max(64, size)})
-		}
-		if err != nil {
-			closeAll()
-			return nil, err
-		}
-		roster.Members = append(roster.Members, node.Member{Name: fmt.Sprintf("peer %d", r), ID: hosts[r].ID(), Addrs: hosts[r].Addrs()})
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	all, ctx := errgroup.WithContext(ctx)
-	for r, h := range hosts {
-		all.Go(func() error {
-			greeting, err := hello(r)
-			if err != nil {
-				return err
-			}
-			session, err := h.Join(ctx, roster, greeting)
-			if err != nil {
-				return err
-			}
-			links[r] = overNetwork(session, h.Close)
-			return nil
-		})
-	}
-	if err := all.Wait(); err != nil {
-		closeAll()
-		return nil, err
-	}
-	return links, nil
+	return session.Groups(ctx, network, loopback(p), all, do)
 }

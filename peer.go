@@ -20,7 +20,6 @@ import (
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/retexo"
@@ -31,25 +30,6 @@ import (
 	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/links"
 )
-
-// link is one peer's way to the others. Its owner closes the group before the link.
-type link struct {
-	comm.Transport
-	wire  func() int64 // bytes sent as the network carries them
-	close func() error
-}
-
-func overNetwork(s *p2p.Session, end func() error) link {
-	return link{s, func() int64 { sent, _ := s.WireBytes(); return sent }, end}
-}
-
-// behind returns l behind the connections of a simulated network, or l itself where there is none.
-func (l link) behind(network *netsim.Table, rank, size int, seed uint64) link {
-	if network != nil {
-		l.Transport = netsim.Over(l.Transport, rank, size, *network, seed)
-	}
-	return l
-}
 
 // peer is one peer's part in a run.
 type peer struct {
@@ -62,10 +42,11 @@ type peer struct {
 	init  *Initial                 // nil: parameters are drawn
 	embed bool                     // hidden rows are kept
 
-	publish int // figures.Exchange's
+	publish int           // figures.Exchange's
+	members []string      // names of all sites by rank; nil: they have none
+	link    *netsim.Table // network that is simulated; nil: none
 
 	final *figures.Exchange // of all trainers of this process; made with the first one
-
 }
 
 // trainer is a trainer with what it trains.
@@ -94,7 +75,7 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 		*t = *settled
 	}
-	if all, ok := r.(*leafSums); ok && t.beyond != nil {
+	if all, ok := r.(classmeans.Neighbours); ok && t.beyond != nil {
 		t.beyond(all)
 	}
 	if err := t.Trainer.Run(ctx, g, r); err != nil {
@@ -107,10 +88,8 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if err != nil {
 		return err
 	}
-	if all, ok := r.(*leafSums); ok {
-		r = all.inner // the figures are of the sites' own nodes
-	}
-	if err := t.final.Run(ctx, g, r, m, t.logits(), t.measured().Sent); err != nil {
+	// The figures are of the sites' own nodes.
+	if err := t.final.Run(ctx, g, session.OfSites(r), m, t.logits(), t.measured().Sent); err != nil {
 		return err
 	}
 	text := "figures"
@@ -366,6 +345,29 @@ func (p *peer) layerwise(m *session.Session) (*trainer, error) {
 	return one, nil
 }
 
+// train trains by p in at, with checkpoints in state (empty = none). final is told of the model as soon as it is final, and
+// others may still need this peer; nil: nobody is.
+func (p *peer) train(ctx context.Context, at *session.Session, state string, final func(*Result) error) (*Result, error) {
+	if state != "" {
+		p.store = &checkpoint.Store{Dir: state}
+	}
+	at.Checkpoints, at.New = p.store, p.trainer
+	if final != nil {
+		at.Final = func(t session.Trainer, u session.Usage) error {
+			r, err := p.result(t, u)
+			if err != nil {
+				return err
+			}
+			return final(r)
+		}
+	}
+	t, usage, err := at.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.result(t, usage) // with what happened since the model was final
+}
+
 // result is what a run gave that used so much.
 func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	t := of.(*trainer)
@@ -397,6 +399,15 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	if s := p.statement(); s != nil {
 		if err := r.keeps(*s); err != nil {
 			return nil, err
+		}
+	}
+	r.Members, r.Link = p.members, p.link
+	if r.Figures != nil && p.members != nil {
+		for k, one := range r.Figures.Published {
+			r.Figures.Published[k].Name = r.Members[one.Rank]
+		}
+		if told := r.Figures.Told; told != nil {
+			told.Name = r.Members[told.Rank]
 		}
 	}
 	r.Peers = []Traffic{{Name: p.name, Counts: r.Sent, Wire: u.Wire, Messages: u.Messages}}

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/labels"
@@ -123,20 +124,10 @@ func (r *Result) Validated() float64 {
 func (r *Result) Save(path string) error { return modelfile.Write(path, r.Model, r.Card) }
 
 // InputError is a fault of the plan or of the data, which only a change of them removes.
-type InputError struct{ Err error }
-
-func (e *InputError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the fault.
-func (e *InputError) Unwrap() error { return e.Err }
+type InputError = session.InputError
 
 // input marks err as a fault of what was given; nil stays nil.
-func input(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &InputError{err}
-}
+func input(err error) error { return session.Input(err) }
 
 // resultOf completes what a trainer measured to a result.
 func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval.Metric,

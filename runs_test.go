@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -92,7 +93,7 @@ func newJoined(t *testing.T, l Local) *joined {
 			t.Fatal(err)
 		}
 		members = append(members, fmt.Sprintf("site-%d=%s@127.0.0.1", r, id.PeerID()))
-		j.sites = append(j.sites, Site{Identity: id, Shard: own, Wait: time.Minute, Rejoin: time.Minute, State: filepath.Join(t.TempDir(), fmt.Sprint(r))})
+		j.sites = append(j.sites, Site{Site: session.Site{Identity: id, Shard: own, Wait: time.Minute, Rejoin: time.Minute, State: filepath.Join(t.TempDir(), fmt.Sprint(r))}})
 	}
 	if err := j.plan.AddMembers(members, ports.Free(t, len(members))); err != nil {
 		t.Fatal(err)

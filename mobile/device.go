@@ -25,6 +25,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -372,10 +373,10 @@ func (d *Device) session(r *run) error {
 	if err := os.MkdirAll(d.place(""), 0o700); err != nil {
 		return err
 	}
-	site := heddle.Site{Identity: d.id, Listen: d.config.listen, LAN: d.config.lan, Interfaces: at, Wait: d.config.wait, Rejoin: d.config.wait,
+	site := heddle.Site{Site: session.Site{Identity: d.id, Listen: d.config.listen, LAN: d.config.lan, Interfaces: at, Wait: d.config.wait, Rejoin: d.config.wait,
 		Evidence: d.config.evidence,
-		OnEvent:  func(e heddle.Event) { d.heard(r, e) },
-		OnModel:  d.keep}
+		OnEvent:  func(e heddle.Event) { d.heard(r, e) }},
+		OnModel: d.keep}
 	if d.config.lan && len(site.Listen) == 0 {
 		site.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1"}
 	}

@@ -26,14 +26,14 @@ import (
 type meetings struct {
 	mu      sync.Mutex
 	size    int
-	waiting map[int]chan *session.Connection
+	waiting map[int]chan comm.Transport
 	network *netsim.Network // of the last session
 	see     func(rank int)  // before each frame
 }
 
-func (m *meetings) meet(ctx context.Context, rank int) (*session.Connection, error) {
+func (m *meetings) meet(ctx context.Context, rank int) (comm.Transport, error) {
 	m.mu.Lock()
-	mine := make(chan *session.Connection, 1)
+	mine := make(chan comm.Transport, 1)
 	m.waiting[rank] = mine
 	if len(m.waiting) == m.size {
 		m.begin()
@@ -63,10 +63,13 @@ func (m *meetings) lose(rank int) {
 func (m *meetings) begin() {
 	m.network = netsim.New(m.size, netsim.Config{Links: netsim.Table{All: netsim.Model{Latency: 5 * time.Millisecond}}})
 	for r, c := range m.waiting {
-		c <- &session.Connection{Transport: &spy{Transport: m.network.Transport(r), see: func(int, comm.Door, []byte) { m.see(r) }}, Wire: func() int64 { return 1 }}
+		c <- &spy{Transport: m.network.Transport(r), see: func(int, comm.Door, []byte) { m.see(r) }}
 	}
 	clear(m.waiting)
 }
+
+// WireBytes counts a byte for each connection.
+func (s *spy) WireBytes() (sent, received int64) { return 1, 0 }
 
 // TestMembersSurviveKills kills a member at a drawn frame, of the run or of its end, and starts it again after a drawn
 // time. All end, with one model: that of a run that nothing happened to.
@@ -84,7 +87,7 @@ func TestMembersSurviveKills(t *testing.T) {
 			about := fmt.Sprintf("seed %d: peer %d killed at frame %d, back after %v", seed, victim, frame, pause)
 			dir := memoryDir(t)
 			disk := filepath.Join(dir, fmt.Sprint(victim))
-			place := &meetings{size: 3, waiting: map[int]chan *session.Connection{}}
+			place := &meetings{size: 3, waiting: map[int]chan comm.Transport{}}
 			dying, kill := context.WithCancel(t.Context())
 			var sent atomic.Int64
 			killed := make(chan bool)
@@ -108,7 +111,7 @@ func TestMembersSurviveKills(t *testing.T) {
 					tr.Checkpoints, tr.OnEvent = &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, m.Note
 					return tr, nil
 				}
-				m.Meet = func(ctx context.Context) (*session.Connection, error) { return place.meet(ctx, r) }
+				m.Meet = func(ctx context.Context) (comm.Transport, error) { return place.meet(ctx, r) }
 				last, usage, err := m.Run(ctx)
 				if err == nil {
 					trainers[r] = last.(*Trainer)
@@ -170,14 +173,14 @@ func TestUsageSurvivesRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(memoryDir(t), "0")
 		run := func(ctx context.Context, at func(train.Event)) (session.Usage, error) {
-			place := &meetings{size: 1, waiting: map[int]chan *session.Connection{}, see: func(int) {}}
+			place := &meetings{size: 1, waiting: map[int]chan comm.Transport{}, see: func(int) {}}
 			m := &session.Session{Names: []string{"a"}, Wait: time.Minute, Checkpoints: &checkpoint.Store{Dir: dir}, Event: at}
 			m.New = func(m *session.Session) (session.Trainer, error) {
 				tr := trainersOf(t, c, shards)[0]
 				tr.Checkpoints, tr.OnEvent = m.Checkpoints, m.Note
 				return tr, nil
 			}
-			m.Meet = func(ctx context.Context) (*session.Connection, error) { return place.meet(ctx, 0) }
+			m.Meet = func(ctx context.Context) (comm.Transport, error) { return place.meet(ctx, 0) }
 			_, usage, err := m.Run(ctx)
 			return usage, err
 		}

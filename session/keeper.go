@@ -1,25 +1,41 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Keeper watches over one site's part in a run.
-type Keeper struct {
+// keeper is what a site has over all connections: its rules, its audit log and its host.
+type keeper struct {
 	Policy *admission.Policy // nil: anything goes
-	Log    *admission.Log    // nil: none
-	Stop   func()            // ends a run that cannot be recorded
+
+	gate   Gate
+	terms  Terms
+	roster admission.Roster // where there is a policy
+	own    *shard.Shard     // nil: no row of a shard leaves
+	host   *p2p.Host
+	log    *admission.Log // nil: none
+	stop   func()         // ends a run that cannot be recorded
+
+	waiting atomic.Int64 // nanoseconds that others are waited for at the moment
+	present bool         // the others were met
+	counted sync.Once    // in the ledger of runs
 
 	guard   *admission.Guarded // nil: before the run, or no policy
 	failed  error              // of the log
@@ -34,16 +50,133 @@ type Keeper struct {
 	onEvent func(train.Event)
 }
 
-// NewKeeper returns a keeper without policy and log, which passes events on; onEvent may be nil.
-func NewKeeper(onEvent func(train.Event)) *Keeper {
-	return &Keeper{Stop: func() {}, written: time.Now(), onEvent: onEvent}
+// admit checks that this site may take part in a run by t. A refusal is recorded.
+func (s Site) admit(t Terms, now time.Time) (_ *keeper, err error) {
+	g, id := s.Gate, s.Identity.PeerID()
+	if g.Roster == "" && (g.Policy != "" || g.Approval != "") || g.Roster != "" && (g.Policy == "" || g.Approval == "") {
+		return nil, Input(errors.New("roster, policy and approval go together: give all three, or none"))
+	}
+	k := &keeper{gate: g, terms: t, own: s.Shard, stop: func() {}, written: now, onEvent: s.OnEvent}
+	if g.Audit != "" {
+		if k.log, err = admission.OpenLog(g.Audit); err != nil {
+			return nil, Input(err)
+		}
+	}
+	began := admission.Record{Event: admission.Began, Peer: id, Plan: admission.PlanFingerprint(g.PlanText)}
+	if g.Roster != "" {
+		err = k.enforce(began.Plan, id, now)
+		began.Federation, began.Roster = k.roster.Federation, k.roster.Serial
+	}
+	k.Record(began)
+	if err != nil || k.failed != nil {
+		return nil, errors.Join(err, k.end(err))
+	}
+	return k, nil
 }
 
-// Failed returns why the log could not be written; nil: it could.
-func (k *Keeper) Failed() error { return k.failed }
+// enforce checks roster, policy and approval.
+func (k *keeper) enforce(plan, id string, now time.Time) error {
+	g := k.gate
+	policy, err := admission.ReadPolicy(g.Policy)
+	if err != nil {
+		return Input(err)
+	}
+	k.Policy = &policy
+	file, err := admission.ReadFile[admission.Roster](g.Roster)
+	if err != nil {
+		return Input(err)
+	}
+	k.roster = file.Body
+	if file.Body.Federation != policy.Federation {
+		return Input(fmt.Errorf("%s is the roster of %s, and %s is for %s", g.Roster, file.Body.Federation, g.Policy,
+			policy.Federation))
+	}
+	if err := g.InForce(policy.Federation).Update(file, "", now); err != nil {
+		return Input(fmt.Errorf("%s: %w", g.Roster, err))
+	}
+	errs := []error{k.terms.Request.Admitted(k.roster, now), k.terms.Request.Allowed(policy)}
+	approval, err := admission.ReadFile[admission.Approval](g.Approval)
+	if err == nil {
+		err = policy.Approved(approval, plan, id, now)
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return Input(err)
+	}
+	return policy.Open(now) // not of the input: at another time the same will do
+}
 
-// Within applies the policy's bounds to t: they count over all sessions.
-func (k *Keeper) Within(t comm.Transport) comm.Transport {
+// members returns those of the run, with addresses from the federation's roster for those without.
+func (k *keeper) members() node.Roster {
+	r := node.Roster{Members: slices.Clone(k.terms.Members.Members)}
+	for i, m := range r.Members {
+		if listed, ok := k.roster.Find(m.ID); ok && len(m.Addrs) == 0 {
+			r.Members[i].Addrs = listed.Addresses
+		}
+	}
+	return r
+}
+
+// config is what the run, the policy and the site itself want of its host. Where several limit a rate the least holds.
+func (k *keeper) config(s Site) node.Config {
+	at := s.Listen
+	if at == nil {
+		at = k.members().Members[k.terms.Rank].Addrs
+	}
+	limit := s.ReceiveLimit
+	if k.Policy != nil && k.Policy.ReceiveLimit > 0 && (limit == 0 || k.Policy.ReceiveLimit < limit) {
+		limit = k.Policy.ReceiveLimit
+	}
+	return node.Config{Identity: s.Identity, Listen: at, Transport: k.terms.Carrier, MaxPeers: len(k.terms.Members.Members),
+		LAN: s.LAN, Interfaces: s.Interfaces, PeerTimeout: k.terms.PeerTimeout, MaxRate: limit,
+		Relays: slices.Concat(k.terms.Relays, k.roster.RelayAddresses(time.Now()))}
+}
+
+// open opens the site's host, and lets it follow the roster until ctx ends.
+func (k *keeper) open(ctx context.Context, s Site) (err error) {
+	network := k.config(s)
+	if err := network.Validate(); err != nil {
+		return Input(err)
+	}
+	if k.host, err = p2p.Listen(network); err != nil {
+		return err
+	}
+	k.host.Waiting = func(name string, since time.Duration, last error) {
+		if int(since.Seconds())%5 == 0 {
+			more := ""
+			if last != nil {
+				more = fmt.Sprintf(" (last error: %v)", last)
+			}
+			rank := slices.Index(k.terms.names(), name)
+			k.event(train.Event{Kind: train.Connection, Peer: rank, Text: fmt.Sprintf("waiting for %s (%.10s…): %s of %s%s", name,
+				k.terms.Members.Members[rank].ID, since.Round(time.Second), time.Duration(k.waiting.Load()).Round(time.Second), more)})
+		}
+	}
+	go k.revoke(ctx, s.Identity.PeerID())
+	return nil
+}
+
+// meet meets the other members at the site's host, which stays for the next time.
+func (k *keeper) meet(ctx context.Context) (comm.Transport, error) {
+	if until, ok := ctx.Deadline(); ok {
+		k.waiting.Store(int64(time.Until(until)))
+	}
+	return k.host.Join(ctx, k.members(), k.terms.Hello)
+}
+
+// met applies the policy's bounds to t, over all connections, and records and reports that all members are connected.
+func (k *keeper) met(t comm.Transport) comm.Transport {
+	k.present = true
+	if k.own != nil {
+		var members []int
+		for r, m := range k.terms.Members.Members {
+			members = append(members, r)
+			if r != k.terms.Rank {
+				k.Record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name, Rows: int64(len(k.own.Boundary[r])),
+					Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})
+			}
+		}
+		k.event(train.Event{Kind: train.Connection, Members: members, Peer: -1})
+	}
 	if k.Policy == nil {
 		return t
 	}
@@ -54,12 +187,54 @@ func (k *Keeper) Within(t comm.Transport) comm.Transport {
 	return k.guard
 }
 
+// countRun adds the run to the ledger of runs, once. It does nothing without a policy, and if the run goes on from an
+// earlier process. A run that cannot be counted is warned of.
+func (k *keeper) countRun() {
+	if k.Policy == nil || k.spent > 0 {
+		return
+	}
+	k.counted.Do(func() {
+		runs, numbers, err := k.terms.Request.Releases()
+		if err == nil {
+			err = k.gate.Runs(k.own).Ran(runs, numbers, admission.PlanFingerprint(k.gate.PlanText))
+		}
+		if err != nil {
+			k.Warn("peer approve will not count this run: %v", err)
+		}
+	})
+}
+
+// revoke disconnects, while a run lasts, members that the roster does not list any more.
+func (k *keeper) revoke(ctx context.Context, self string) {
+	if k.Policy == nil {
+		return
+	}
+	feed := admission.Feed{Path: k.gate.Roster, InForce: k.gate.InForce(k.roster.Federation),
+		Warn: func(text string) { k.Warn("%s", text) }}
+	gone := map[string]bool{}
+	feed.Follow(ctx, k.roster, func(r admission.Roster, now time.Time) {
+		for _, m := range k.terms.Members.Members {
+			_, err := r.Admit(m.ID, now, admission.Trainer, admission.Coordinator)
+			if err == nil || gone[m.ID] {
+				continue
+			}
+			gone[m.ID] = true
+			k.Warn("%s is no longer a member (serial %d of the roster): %v", m.Name, r.Serial, err)
+			if m.ID == self {
+				k.stop()
+			} else if err := k.host.Revoke(m.ID, err.Error()); err != nil {
+				k.Warn("revoke %s: %v", m.Name, err)
+			}
+		}
+	})
+}
+
 // sentNote is the name under which a store keeps the bytes that the policy let through.
 const sentNote = "sent"
 
-// Recall begins with what earlier processes of the run let through. It is kept in a directory of its own below that of
+// recall begins with what earlier processes of the run let through. It is kept in a directory of its own below that of
 // checkpoints, since bytes are sent while a trainer saves.
-func (k *Keeper) Recall(state string) error {
+func (k *keeper) recall(state string) error {
 	if state == "" {
 		return nil
 	}
@@ -74,53 +249,46 @@ func (k *Keeper) Recall(state string) error {
 	return nil
 }
 
-// Continues reports whether earlier processes of the run sent rows or sums.
-func (k *Keeper) Continues() bool { return k.spent > 0 }
-
 // keepSent returns what keeps the bytes that the policy let through; nil: there is nowhere to keep them.
-func (k *Keeper) keepSent() func(int64) error {
+func (k *keeper) keepSent() func(int64) error {
 	if k.store == nil {
 		return nil
 	}
 	return func(n int64) error { return k.store.KeepNote(sentNote, fmt.Appendln(nil, n)) }
 }
 
-// Event passes e on, and records what has left at the end of each stage and every minute.
-func (k *Keeper) Event(e train.Event) {
+// event passes e on, and records what has left at the end of each stage and every minute.
+func (k *keeper) event(e train.Event) {
 	k.telling.Lock()
 	defer k.telling.Unlock()
 	if k.onEvent != nil {
 		k.onEvent(e)
 	}
-	if k.Log == nil {
+	if k.log == nil {
 		return
 	}
 	switch e.Kind {
 	case train.RoundEnd:
 		if k.rounds = e.Round + 1; time.Since(k.written) >= time.Minute {
-			k.Left(e.Sent, e.StageName, k.rounds)
+			k.left(e.Sent, e.StageName, k.rounds)
 		}
 	case train.StageEnd:
-		k.Left(e.Sent, e.StageName, k.rounds)
+		k.left(e.Sent, e.StageName, k.rounds)
 		k.rounds = 0
 	case train.Trace:
 		if e.Sent != (comm.Counts{}) {
-			k.Left(e.Sent, e.Text, 0)
+			k.left(e.Sent, e.Text, 0)
 		}
 	}
 }
 
-// Note and Warn send subscribers a text about the sites' connections.
-func (k *Keeper) Note(format string, args ...any) {
-	k.Event(train.Event{Kind: train.Note, Text: fmt.Sprintf(format, args...)})
+// Warn sends subscribers a warning about the sites' connections.
+func (k *keeper) Warn(format string, args ...any) {
+	k.event(train.Event{Kind: train.Warning, Text: fmt.Sprintf(format, args...)})
 }
 
-func (k *Keeper) Warn(format string, args ...any) {
-	k.Event(train.Event{Kind: train.Warning, Text: fmt.Sprintf(format, args...)})
-}
-
-// Left records what has left since the last record.
-func (k *Keeper) Left(total comm.Counts, stage string, round int) {
+// left records what has left since the last record.
+func (k *keeper) left(total comm.Counts, stage string, round int) {
 	for _, d := range []struct {
 		door      comm.Door
 		now, then int64
@@ -138,21 +306,22 @@ func (k *Keeper) Left(total comm.Counts, stage string, round int) {
 }
 
 // Record adds to the log, if there is one. A run that cannot be recorded ends.
-func (k *Keeper) Record(r admission.Record) {
-	if k.Log == nil || k.failed != nil {
+func (k *keeper) Record(r admission.Record) {
+	if k.log == nil || k.failed != nil {
 		return
 	}
-	if k.failed = k.Log.Append(r); k.failed != nil {
-		k.Stop()
+	if k.failed = k.log.Append(r); k.failed != nil {
+		k.stop()
 	}
 }
 
-// End records how the run went and closes the log.
-func (k *Keeper) End(run error) (err error) {
+// end records how the run went and closes the log.
+func (k *keeper) end(run error) (err error) {
+	k.refused(run)
 	if k.guard != nil {
 		err = k.guard.Settle()
 	}
-	if k.Log == nil {
+	if k.log == nil {
 		return err
 	}
 	text := "done"
@@ -166,5 +335,30 @@ func (k *Keeper) End(run error) (err error) {
 	if k.Record(last); k.failed != nil && !errors.Is(run, k.failed) {
 		err = errors.Join(err, k.failed)
 	}
-	return errors.Join(err, k.Log.Close())
+	return errors.Join(err, k.log.Close())
+}
+
+// refused records each refusal in err, and each peer that failed.
+func (k *keeper) refused(err error) {
+	switch e := err.(type) {
+	case nil:
+	case *admission.Refusal:
+		k.Record(admission.Record{Event: admission.Refused, Rule: e.Rule, Text: e.Reason})
+	case *p2p.MismatchError:
+		k.Record(admission.Record{Event: admission.Refused, Name: e.Name, Rule: "hello." + e.Part, Text: e.Error()})
+	case *comm.PeerError:
+		if _, ours := errors.AsType[*admission.Refusal](e.Err); ours { // what this site refused to send
+		} else if errors.Is(e, comm.ErrRefused) {
+			k.Record(admission.Record{Event: admission.Refused, Name: e.Name, Text: e.Error()})
+		} else {
+			k.Record(admission.Record{Event: admission.Lost, Name: e.Name, Text: e.Error()})
+		}
+		k.refused(e.Err)
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			k.refused(one)
+		}
+	case interface{ Unwrap() error }:
+		k.refused(e.Unwrap())
+	}
 }

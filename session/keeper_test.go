@@ -21,15 +21,15 @@ func (swallow) Send(context.Context, int, []byte, []byte) error { return nil }
 // and is not passed where it is killed.
 func TestMaxBytesOfARun(t *testing.T) {
 	dir := t.TempDir()
-	begin := func() *Keeper {
-		k := &Keeper{Policy: &admission.Policy{MaxBytes: 6400 + 1024}}
-		if err := k.Recall(dir); err != nil {
+	begin := func() *keeper {
+		k := &keeper{Policy: &admission.Policy{MaxBytes: 6400 + 1024}}
+		if err := k.recall(dir); err != nil {
 			t.Fatal(err)
 		}
 		return k
 	}
-	send := func(k *Keeper, n int) error {
-		return k.Within(swallow{}).Send(t.Context(), 1, nil, make([]byte, n))
+	send := func(k *keeper, n int) error {
+		return k.met(swallow{}).Send(t.Context(), 1, nil, make([]byte, n))
 	}
 	first := begin()
 	if err := errors.Join(send(first, 1000), send(first, 2000)); err != nil { // two sessions
@@ -39,11 +39,11 @@ func TestMaxBytesOfARun(t *testing.T) {
 	if err := send(first, 3500); !errors.As(err, &refused) || !strings.Contains(err.Error(), "(got 3000, and 3500 more to send)") {
 		t.Errorf("%v, want that both sessions count", err)
 	}
-	if err := first.End(nil); err != nil {
+	if err := first.end(nil); err != nil {
 		t.Fatal(err)
 	}
 	second := begin()
-	if first.Continues() || !second.Continues() {
+	if first.spent > 0 || second.spent == 0 {
 		t.Error("only the second process must go on")
 	}
 	if err := send(second, 3401); !errors.As(err, &refused) || !strings.Contains(err.Error(), "(got 3000, and 3401 more to send)") {
@@ -62,7 +62,7 @@ func TestMaxBytesOfARun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "policy", sentNote), []byte("-1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&Keeper{}).Recall(dir); err == nil || !strings.Contains(err.Error(), "number of bytes") || !strings.Contains(err.Error(), dir) {
+	if err := (&keeper{}).recall(dir); err == nil || !strings.Contains(err.Error(), "number of bytes") || !strings.Contains(err.Error(), dir) {
 		t.Errorf("%v, want an error that names the file", err)
 	}
 }

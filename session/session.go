@@ -13,6 +13,10 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -21,12 +25,6 @@ type Trainer interface {
 	Resume() (done bool, err error) // takes up a final model from checkpoints
 	Run(ctx context.Context, g *comm.Group, r comm.Reducer) error
 	Done() bool // the model is final: unless it is a refusal, what Run returned concerns the other peers only
-}
-
-// Connection is that to the other members until one of them fails.
-type Connection struct {
-	Transport comm.Transport
-	Wire      func() int64 // bytes sent as the network carried them
 }
 
 // Usage is what one peer used in all sessions of a run, up to the last checkpoint where its process was killed.
@@ -39,44 +37,58 @@ type Usage struct {
 	Wire     int64 // bytes sent as the network carried them
 }
 
-// Session is one member's place in a run, over as many connections as it takes. The caller provides the connections.
+// Session is one member's place in a run: who is present, what carries rows and sums, what is kept, who listens, what was
+// used, and how to come back. Site.Attend, Site.Phone and Local make one; Run trains in it, and Once does something else.
 type Session struct {
 	Rank  int
 	Names []string // of all members, by rank
 
-	Progress time.Duration // without any frame ends a session; 0: never
+	Group *comm.Group  // of those who are present: from the time when all have met until one of them fails
+	Sums  comm.Reducer // over Group and, if there are any, phones
+
+	Progress time.Duration // without any frame ends a connection; 0: never
 	Wait     time.Duration // for the others at first
 	Rejoin   time.Duration // for failed peers; 0: a failure ends the run
 	More     bool          // another run follows: there the others are, when all have this one's model
 
-	Checkpoints *checkpoint.Store // of the trainers; nil: there are none, and a failure ends the run
+	Checkpoints *checkpoint.Store        // of the trainers; nil: there are none, and a failure ends the run
+	Spend       func(dp.Statement) error // records what a run spends of the site's edges; nil: nothing does
 
-	New   func(*Session) (Trainer, error)                // trainers tell Note their events
-	Meet  func(ctx context.Context) (*Connection, error) // all members
-	Fatal func(error) bool                               // no further session helps; may be nil
-	Final func(Trainer, Usage) error                     // the model is final, and others may still need this peer; may be nil
+	New   func(*Session) (Trainer, error) // trainers tell Note their events
+	Final func(Trainer, Usage) error      // the model is final, and others may still need this peer; may be nil
 
-	// Reducer makes what sums over the members of a session; nil: the group does, in the clear.
+	Meet func(context.Context) (comm.Transport, error) // all members
+	Link *netsim.Table                                 // simulated slower network; nil: none
+	Seed uint64                                        // of Link
+
+	// Reducer makes what sums over the members who are present; nil: the group does, in the clear.
 	Reducer func(ctx context.Context, g *comm.Group) (comm.Reducer, error)
 
 	Event func(train.Event)
 
+	*keeper        // nil: the site has no rules and writes nothing down
+	phone   *phone // nil: the member is a site
+
 	trainer Trainer
+	begun   bool // Group was made
 	done    bool
 	told    bool  // Final has been called
 	fault   error // of Final
-	at      *Connection
+	wire    func() int64
 	usage   Usage
-	count   func()    // brings usage up to now
-	moved   time.Time // when the last round was done
-	lost    error     // what ended the first session since then (nil = nothing)
+	count   func()        // brings usage up to now
+	moved   time.Time     // when the last round was done
+	lost    error         // what ended the first connection since then (nil = nothing)
+	pause   time.Duration // before the last one
 }
 
-// leaveTime is how long a peer that needs nothing more looks for others, which may wait for it.
-const leaveTime = 3 * time.Second
+const (
+	leaveTime = 3 * time.Second  // how long a peer that needs nothing more looks for others, which may wait for it
+	mostPause = 30 * time.Second // how long a phone sleeps at most before it tries to reach the sites again
+)
 
 // Run trains until the model is final and all members have it. Where a peer fails, and there are checkpoints, this one
-// meets the others in another session; without one round in all the time that a failed peer is waited for, it gives up,
+// meets the others again; without one round in all the time that a failed peer is waited for, it gives up,
 // or ends with the model that it has. What one member refuses ends the run of all.
 func (s *Session) Run(ctx context.Context) (Trainer, Usage, error) {
 	s.moved = time.Now()
@@ -128,16 +140,18 @@ func (s *Session) final() error {
 	return s.fault
 }
 
-// recoverable reports whether another session may follow one that ended with err.
+// recoverable reports whether another connection may follow one that ended with err.
 func (s *Session) recoverable(err error) bool {
-	if s.Fatal != nil && s.Fatal(err) || errors.Is(err, comm.ErrRefused) { // it would come again
-		return false
+	for _, again := range []error{comm.ErrRefused, p2p.ErrRevoked, leaf.ErrNotAdmitted} { // it would come again
+		if errors.Is(err, again) {
+			return false
+		}
 	}
-	var failed *comm.PeerError
-	return s.Checkpoints != nil && errors.As(err, &failed)
+	_, failed := errors.AsType[*comm.PeerError](err)
+	return failed && (s.Checkpoints != nil || s.phone != nil)
 }
 
-// patience returns how long the next session is waited for after err, or why there is none: the first cause.
+// patience returns how long the others are waited for after err, or why they are not: the first cause.
 func (s *Session) patience(ctx context.Context, err error) (time.Duration, error) {
 	if ctx.Err() != nil || s.Rejoin == 0 || s.lost == nil && !s.recoverable(err) {
 		return 0, s.naming(err)
@@ -152,25 +166,36 @@ func (s *Session) patience(ctx context.Context, err error) (time.Duration, error
 	if s.lost == nil {
 		s.lost = s.naming(err)
 	}
-	wait := s.Rejoin - time.Since(s.moved)
-	if wait <= 0 {
-		return 0, fmt.Errorf("no round was done for %v: %w", s.Rejoin, s.lost)
-	}
-	s.note(train.Warning, "a peer failed; waiting for it, for at most %s: %v", wait.Round(time.Second), s.naming(err))
-	failed := -1 // named now: Meet names it only after a while
-	if at, ok := errors.AsType[*comm.PeerError](err); ok {
-		failed = at.Rank
-	}
+	at, _ := errors.AsType[*comm.PeerError](err) // named now: Meet names it only after a while
 	text := "waiting for a peer that failed"
-	if failed >= 0 && failed < len(s.Names) {
-		text = fmt.Sprintf("waiting for %s, which failed", s.Names[failed])
+	if at.Rank >= 0 && at.Rank < len(s.Names) {
+		text = fmt.Sprintf("waiting for %s, which failed", s.Names[at.Rank])
 	}
-	s.Event(train.Event{Kind: train.Connection, Peer: failed, Text: text})
-	select { // whoever is to blame has a moment to notice, and a fault that comes at once does not spin
-	case <-time.After(min(time.Second, wait)):
+	s.pause = min(2*s.pause, mostPause)
+	if s.phone == nil || s.phone.summed { // whoever is to blame has a moment to notice, and a fault that comes at once does not spin
+		s.pause = time.Second
+	}
+	if s.phone != nil && s.phone.summed { // sums may be hours apart
+		s.moved, s.phone.summed = time.Now(), false
+	}
+	wait := s.Rejoin - time.Since(s.moved)
+	switch {
+	case s.phone != nil && wait < s.pause:
+		return 0, s.naming(err)
+	case s.phone != nil:
+		text = fmt.Sprintf("no site to send to, trying again in %s: %v", s.pause, s.naming(err))
+	case wait <= 0:
+		return 0, fmt.Errorf("no round was done for %v: %w", s.Rejoin, s.lost)
+	default:
+		s.note(train.Warning, "a peer failed; waiting for it, for at most %s: %v", wait.Round(time.Second), s.naming(err))
+	}
+	s.Event(train.Event{Kind: train.Connection, Peer: at.Rank, Text: text})
+	select {
+	case <-time.After(min(s.pause, wait)):
+		return wait, nil
 	case <-ctx.Done():
+		return 0, context.Cause(ctx)
 	}
-	return wait, nil
 }
 
 // naming adds the name of the member at fault, which trainers know by its rank only.
@@ -189,52 +214,104 @@ func (s *Session) note(kind train.Kind, format string, args ...any) {
 	s.Event(train.Event{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
+// connect meets the other members, and makes the group of those who are present.
+func (s *Session) connect(ctx context.Context) error {
+	over, err := s.Meet(ctx)
+	if err != nil {
+		return err
+	}
+	s.wire = func() int64 { return 0 }
+	if carried, ok := over.(interface{ WireBytes() (sent, received int64) }); ok {
+		s.wire = func() int64 { sent, _ := carried.WireBytes(); return sent }
+	}
+	if s.keeper != nil {
+		over = s.met(over)
+	}
+	size := len(s.Names)
+	if s.phone != nil {
+		size = 1
+	}
+	if s.Link != nil {
+		over = netsim.Over(over, s.Rank, size, *s.Link, s.Seed)
+	}
+	s.Group = comm.NewGroup(over, s.Rank, size)
+	s.Group.LimitSilence(s.Progress)
+	return nil
+}
+
+// reducer makes Sums.
+func (s *Session) reducer(ctx context.Context) (err error) {
+	s.Sums = s.Group
+	if s.Reducer != nil {
+		s.Sums, err = s.Reducer(ctx, s.Group)
+	}
+	return err
+}
+
+// Wire returns the bytes that were sent over the present connection as the network carried them; 0 in memory.
+func (s *Session) Wire() int64 { return s.wire() }
+
+// Left records in the audit log the bytes that have left this site since the last record. what says for which purpose.
+func (s *Session) Left(what string) { s.keeper.left(s.Group.Bytes(), what, 0) }
+
+// Once meets the other members once, and calls do, for something other than training.
+func (s *Session) Once(ctx context.Context, do func(context.Context) error) (err error) {
+	meeting, cancel := context.WithTimeout(ctx, s.Wait)
+	defer cancel()
+	if err := s.connect(meeting); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Group.Close()) }()
+	if err = s.reducer(ctx); err == nil {
+		err = do(ctx)
+	}
+	if errors.Is(err, comm.ErrRefused) { // what is wrong at home may quote this site's tables
+		err = s.Group.Refuse(ctx, err)
+	}
+	return s.naming(err)
+}
+
 // meet meets the other members and trains until the model is final, and the others have it, or one of them fails. met
-// reports whether a session began.
+// reports whether all were there.
 func (s *Session) meet(ctx context.Context, wait time.Duration) (met bool, err error) {
 	meeting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	s.note(train.Trace, "meeting the other peers")
-	at, err := s.Meet(meeting)
-	if err != nil {
+	if err := s.connect(meeting); err != nil {
 		return false, err
+	}
+	g := s.Group
+	defer g.Close()
+	if s.keeper != nil {
+		s.countRun()
 	}
 	s.note(train.Trace, "session begun")
 	t := s.trainer
-	if s.at != nil || s.done { // every session begins from checkpoints, and a final model stays
+	if s.begun || s.done { // every connection begins from checkpoints, and a final model stays
 		if t, err = s.New(s); err != nil {
 			return true, err
 		}
 	}
-	s.at = at
-	g := comm.NewGroup(at.Transport, s.Rank, len(s.Names))
-	g.LimitSilence(s.Progress)
+	s.begun = true
 	begun := time.Now()
 	counted := s.usage
 	s.count = func() {
 		u, took := counted, time.Since(begun)
 		trips, waited := g.Waits()
-		sent := g.Bytes()
-		u.Seconds, u.Trips, u.Waited, u.Wire = u.Seconds+took.Seconds(), u.Trips+trips, u.Waited+waited, u.Wire+at.Wire()
-		u.Sent, u.Messages = u.Sent.Plus(sent), u.Messages+g.Messages()
+		u.Seconds, u.Trips, u.Waited, u.Wire = u.Seconds+took.Seconds(), u.Trips+trips, u.Waited+waited, u.Wire+s.wire()
+		u.Sent, u.Messages = u.Sent.Plus(g.Bytes()), u.Messages+g.Messages()
 		s.usage = u
 	}
-	defer func() {
-		s.keepUsage()
-		g.Close()
-	}()
-	return true, g.Refuse(ctx, s.train(ctx, g, t))
+	defer s.keepUsage()
+	return true, g.Refuse(ctx, s.train(ctx, t))
 }
 
-// train trains in a session until the model is final, and the others have it.
-func (s *Session) train(ctx context.Context, g *comm.Group, t Trainer) (err error) {
-	r := comm.Reducer(g)
-	if s.Reducer != nil {
-		if r, err = s.Reducer(ctx, g); err != nil {
-			return err
-		}
+// train trains until the model is final, and the others have it.
+func (s *Session) train(ctx context.Context, t Trainer) error {
+	if err := s.reducer(ctx); err != nil {
+		return err
 	}
-	err = t.Run(ctx, g, r)
+	err := t.Run(ctx, s.Group, s.Sums)
 	if t.Done() || !s.done {
 		s.trainer, s.done = t, t.Done()
 	}
@@ -245,7 +322,7 @@ func (s *Session) train(ctx context.Context, g *comm.Group, t Trainer) (err erro
 	if err := errors.Join(s.final(), s.keepWritten("here")); err != nil {
 		return err
 	}
-	if err := g.Barrier(ctx); err != nil { // each has told that its model is final
+	if err := s.Group.Barrier(ctx); err != nil { // each has told that its model is final
 		return err
 	}
 	return s.keepWritten(writtenByAll)
@@ -261,6 +338,9 @@ func (s *Session) keepWritten(where string) error {
 
 // Note is told every event of the trainers, and passes it on.
 func (s *Session) Note(e train.Event) {
+	if s.phone != nil {
+		e.Sent.Reduce = s.phone.sent.Load()
+	}
 	switch e.Kind {
 	case train.RoundEnd:
 		s.moved, s.lost = time.Now(), nil

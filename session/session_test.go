@@ -40,9 +40,9 @@ func TestSilentMember(t *testing.T) {
 					waited = append(waited, e.Text)
 				}
 			}}
-		m.Meet = func(context.Context) (*session.Connection, error) {
+		m.Meet = func(context.Context) (comm.Transport, error) {
 			if meetings++; meetings == 1 {
-				return &session.Connection{Transport: mem.Transport(0), Wire: func() int64 { return 0 }}, nil
+				return mem.Transport(0), nil
 			}
 			return nil, fmt.Errorf("waiting for c: %w", context.DeadlineExceeded)
 		}
@@ -106,7 +106,7 @@ func TestWhoHasTheModel(t *testing.T) {
 				}
 				return e, nil
 			}
-			m.Meet = func(ctx context.Context) (*session.Connection, error) {
+			m.Meet = func(ctx context.Context) (comm.Transport, error) {
 				until, _ := ctx.Deadline()
 				if waits = append(waits, time.Until(until)); len(waits) > len(test.sessions) {
 					return nil, context.DeadlineExceeded
@@ -117,7 +117,7 @@ func TestWhoHasTheModel(t *testing.T) {
 					g.Barrier(t.Context())
 					g.Close()
 				}()
-				return &session.Connection{Transport: mem.Transport(0), Wire: func() int64 { return 0 }}, nil
+				return mem.Transport(0), nil
 			}
 			begun := time.Now()
 			_, _, err := m.Run(t.Context())

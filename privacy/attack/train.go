@@ -38,9 +38,8 @@ func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, erro
 
 // Member returns a member of so many that are all in this process, without its trainer.
 func Member(rank, size int, over comm.Transport) *session.Session {
-	connection := &session.Connection{Transport: over, Wire: func() int64 { return 0 }}
 	return &session.Session{Rank: rank, Names: make([]string, size), Wait: time.Minute, Event: func(events.Event) {},
-		Meet: func(context.Context) (*session.Connection, error) { return connection, nil }}
+		Meet: func(context.Context) (comm.Transport, error) { return over, nil }}
 }
 
 // Begin returns a site's trainer by p, of method layer-wise, of classes of nodes, and what gives its model.

@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 // checking has the flags by which a plan is checked for a site, and what is read by them.
@@ -98,7 +99,7 @@ func (k *checking) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err
 	if err != nil {
 		return err
 	}
-	ran, err := heddle.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.Runs(own).Spent()
+	ran, err := session.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.Runs(own).Spent()
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (k *checking) judge(p *page, now time.Time) error {
 		return err
 	}
 	refused := say("policy", k.policy, k.policy+" allows it", p.Judge(*k.rules))
-	file := heddle.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.InForce(k.rules.Federation)
+	file := session.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.InForce(k.rules.Federation)
 	held, err := file.Read()
 	switch {
 	case errors.Is(err, admission.ErrUnknownFederation):

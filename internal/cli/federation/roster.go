@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 func newRoster() *cobra.Command {
@@ -39,7 +40,7 @@ func readRoster(path string) (*roster, error) {
 
 // inForce is the file of the roster in force at this site: path, if it is given.
 func inForce(path, federation string) admission.Trusted {
-	return heddle.Gate{Trusted: path, TrustedDir: cli.TrustedDir()}.InForce(federation)
+	return session.Gate{Trusted: path, TrustedDir: cli.TrustedDir()}.InForce(federation)
 }
 
 func nextYear() string { return string(admission.Day(time.Now().AddDate(1, 0, 0))) }

@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 // meeting is a site that makes its part of a graph with others.
@@ -80,7 +81,7 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 	if err != nil || s.dry {
 		return err
 	}
-	return heddle.Meet(ctx, *p, s.Site, "meet", func(ctx context.Context, m *heddle.Session) error {
+	return heddle.Meet(ctx, *p, s.Site, "meet", func(ctx context.Context, m *session.Session) error {
 		return s.build(ctx, p, m, own, w, stdout)
 	})
 }
@@ -190,7 +191,7 @@ func (s *meeting) show(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, l
 
 // build makes this site's part with the others.
 func (s *meeting) build(
-	ctx context.Context, p *heddle.Plan, with *heddle.Session, tables *align.Tables, w *cli.Watch, stdout io.Writer,
+	ctx context.Context, p *heddle.Plan, with *session.Session, tables *align.Tables, w *cli.Watch, stdout io.Writer,
 ) error {
 	g, rank, names := with.Group, with.Rank, p.Names()
 	shard, facts, err := align.Shard(ctx, g, align.Config{Sites: names, Tables: tables, Sums: with.Sums,

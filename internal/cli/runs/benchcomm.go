@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 // commBench measures the connections of the peers of a plan, each on its machine, or of some in
@@ -91,7 +92,7 @@ func (b commBench) member(ctx context.Context, w *cli.Watch, stdout io.Writer) e
 	if err != nil {
 		return err
 	}
-	return heddle.Meet(ctx, *p, b.Site, "bench comm", func(ctx context.Context, m *heddle.Session) error {
+	return heddle.Meet(ctx, *p, b.Site, "bench comm", func(ctx context.Context, m *session.Session) error {
 		fmt.Fprintf(stdout, "%d peers of %s, carrier %s\n", len(p.Members), b.Plan, p.Carrier)
 		return b.measure(ctx, m.Group, p.Names(), stdout)
 	})

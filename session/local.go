@@ -1,0 +1,94 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// Local makes the sessions of members that are all in this process, by their terms, which name no members, and calls do
+// for each, all at the same time. They are connected in memory, or over loopback at the addresses listen. The first
+// error ends ctx for all.
+func Local(ctx context.Context, link *netsim.Table, listen []string, all []Terms, do func(context.Context, *Session) error) (err error) {
+	size := len(all)
+	memory := netsim.New(size, netsim.Config{})
+	sessions, hosts := make([]*Session, size), make([]*p2p.Host, size)
+	defer func() {
+		for _, h := range hosts {
+			if h != nil {
+				err = errors.Join(err, h.Close())
+			}
+		}
+	}()
+	keys, members := make([]identity.Identity, size), node.Roster{}
+	for r, t := range all {
+		if keys[r], err = identity.New(); err != nil {
+			return err
+		}
+		one := node.Member{Name: fmt.Sprintf("peer %d", r), ID: keys[r].PeerID()}
+		if listen != nil && size > 1 {
+			hosts[r], err = p2p.Listen(node.Config{Identity: keys[r], Listen: listen, Transport: t.Carrier, MaxPeers: max(64, size)})
+			if err != nil {
+				return err
+			}
+			one.Addrs = hosts[r].Addrs()
+		}
+		members.Members = append(members.Members, one)
+	}
+	meeting, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	met, meeting := errgroup.WithContext(meeting)
+	for r, t := range all {
+		t.Rank, t.Members = r, members
+		s := &Session{Rank: r, Names: make([]string, size), Wait: time.Minute, Link: link, Seed: t.Seed, Reducer: t.secure(keys[r]),
+			Event: func(train.Event) {}}
+		sessions[r] = s
+		met.Go(func() error {
+			over := memory.Transport(r)
+			if hosts[r] != nil {
+				var err error
+				if over, err = hosts[r].Join(meeting, members, t.Hello); err != nil {
+					return err
+				}
+			}
+			s.Meet = func(context.Context) (comm.Transport, error) { return over, nil }
+			return nil
+		})
+	}
+	if err := met.Wait(); err != nil {
+		return err
+	}
+	running, ctx := errgroup.WithContext(ctx)
+	for _, s := range sessions {
+		running.Go(func() error { return do(ctx, s) })
+	}
+	return running.Wait()
+}
+
+// Groups is Local of members that need a group and nothing else.
+func Groups(ctx context.Context, link *netsim.Table, listen []string, all []Terms, do func(context.Context, *comm.Group) error) error {
+	groups := make([]*comm.Group, len(all)) // closed when none is needed any more
+	err := Local(ctx, link, listen, all, func(ctx context.Context, s *Session) error {
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+		groups[s.Rank] = s.Group
+		return do(ctx, s.Group)
+	})
+	for _, g := range groups {
+		if g != nil {
+			err = errors.Join(err, g.Close())
+		}
+	}
+	return err
+}

@@ -1,0 +1,242 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/p2p/leaves"
+	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/privacy/secagg"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// Site is what one site decides for itself in a run on several machines.
+type Site struct {
+	Identity identity.Identity // of the member that this site is
+	Shard    *shard.Shard      // its part of the graph; a meeting without training does not need it
+	State    string            // directory of checkpoints; empty: none are kept
+
+	Listen       []string        // multiaddresses to listen on; nil: those of the plan, or of the roster
+	LAN          bool            // find peers on the local network by mDNS
+	Interfaces   []netip.Addr    // addresses of this machine, where the system does not list them (Android); nil: it is asked
+	Wait         time.Duration   // how long to wait for all peers at the start
+	Rejoin       time.Duration   // how long to wait for failed peers; 0: a failure ends the run
+	ReceiveLimit int64           // bytes per second from each other peer; 0: no limit
+	Link         *netsim.Table   // simulated slower network; nil: none
+	Evidence     []byte          // what a phone shows the sites; at most leaf.MostEvidence bytes
+	Phones       *leaves.Service // for leaves whose shares this site collects; nil where the plan has none, or others collect
+	Ledger       dp.Ledger       // of what runs spent of this site's edges; without Path none is kept
+
+	Gate    Gate
+	OnEvent func(train.Event) // receives the events one at a time; may be nil
+}
+
+// Gate holds the files by which a site decides whether it takes part in a run. Roster, Policy and
+// Approval are given together or not at all.
+type Gate struct {
+	Roster     string // file of the federation's roster: peers that it does not list are refused
+	Trusted    string // file of the roster in force at this site
+	TrustedDir string // if Trusted is empty: directory with such a file for each federation
+	Policy     string // file of the site's policy: what it does not allow is refused
+	Approval   string // file of the site's approval of the plan
+	PlanText   []byte // the plan file, which approval and audit log name by its hash
+	Audit      string // file of the log of runs and of what left this site; empty: none is kept
+}
+
+// InForce returns the file of the roster of a federation that is in force at this site.
+func (g Gate) InForce(federation string) admission.Trusted {
+	if g.Trusted != "" {
+		return admission.Trusted(g.Trusted)
+	}
+	return admission.Trusted(filepath.Join(g.TrustedDir, federation+".json"))
+}
+
+// Runs returns the ledger of the runs, of all federations, that sent rows of own's table.
+func (g Gate) Runs(own *shard.Shard) dp.Ledger {
+	dir, data := cmp.Or(g.TrustedDir, filepath.Dir(g.Trusted)), shard.Edges(own)
+	return dp.Ledger{Path: filepath.Join(dir, "runs-"+data[:16]+".jsonl"), Data: data}
+}
+
+// Terms are what the members of a run agree on about their sessions, and this member's place among them.
+type Terms struct {
+	Rank        int         // of this member
+	Members     node.Roster // by rank
+	Relays      []string
+	Carrier     string
+	PeerTimeout time.Duration
+	Progress    time.Duration // without any frame ends a connection; 0: never
+	Hello       p2p.Hello
+	Request     Request
+
+	Secure int      // members of a sum at least; 0: sums are in the clear
+	Run    [32]byte // names the run to secure sums
+
+	Spends *dp.Statement // of what the run releases of edges; nil: nothing is kept private
+	ID     string        // of the run in a ledger
+
+	Phones *Phones // nil: there are none
+	Seed   uint64  // of a simulated network
+}
+
+// Request is what a site's policy judges of a run.
+type Request interface {
+	Admitted(r admission.Roster, now time.Time) error // whether a roster has the members
+	Allowed(p admission.Policy) error
+	Releases() (runs int, numbers float64, err error) // of each node, for the ledger of runs
+}
+
+// names returns those of the members, by rank.
+func (t Terms) names() (all []string) {
+	for _, m := range t.Members.Members {
+		all = append(all, m.Name)
+	}
+	return all
+}
+
+// secure returns what makes the reducer of each group of the members, of which own is one; nil: sums are in the clear.
+func (t Terms) secure(own identity.Identity) func(context.Context, *comm.Group) (comm.Reducer, error) {
+	if t.Secure == 0 {
+		return nil
+	}
+	terms := secagg.Terms{Run: t.Run, Least: t.Secure, Sign: own.Sign,
+		Verify: func(rank int, message, signature []byte) error {
+			return identity.Verify(t.Members.Members[rank].ID, message, signature)
+		}}
+	return func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
+}
+
+// Attend admits the site to a run by t, and calls do with its Session, which meets the others at the site's host. The
+// others are told of a fault at home before they were met. The error is an *InputError if the site's files are at fault.
+func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Session) error) (err error) {
+	release, err := checkpoint.Lock(s.State)
+	if err != nil {
+		return Input(err)
+	}
+	defer release()
+	k, err := s.admit(t, time.Now())
+	defer func() {
+		if unmet(err) && (k == nil || !k.present) {
+			s.Decline(ctx, t)
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.end(err)) }()
+	held, err := (&checkpoint.Store{Dir: s.State}).List() // of one run: several have no budget
+	if err != nil {
+		return Input(err)
+	}
+	spend, err := t.Spending(s.Ledger, len(held) > 0, s.Shard)
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancelCause(ctx) // ends if the log or the roster bars the site; the others are told why
+	defer stop(nil)
+	k.stop = func() {
+		stop(&comm.PeerError{Rank: t.Rank, Op: "admission", Err: cmp.Or(k.failed, errNoMember)})
+	}
+	if err := k.recall(s.State); err != nil {
+		return err
+	}
+	if err := k.open(running, s); err != nil {
+		return err
+	}
+	defer k.host.Close()
+	at := &Session{Rank: t.Rank, Names: t.names(), Progress: t.Progress, Wait: s.Wait, Rejoin: s.Rejoin, Spend: spend,
+		Link: s.Link, Seed: t.Seed, Meet: k.meet, Reducer: t.secure(s.Identity), Event: k.event, keeper: k}
+	phones, err := s.collects(t, at)
+	if err != nil {
+		return err
+	}
+	err = do(running, at)
+	if phones != nil {
+		err = errors.Join(err, phones.end(running, err))
+	}
+	return p2p.Explained(at.naming(err))
+}
+
+// errNoMember is why a site ends that the roster does not list any more.
+var errNoMember = errors.New("the roster does not list this site any more")
+
+// unmet reports whether err is a fault at home before this site met the others, which would wait for it.
+func unmet(err error) bool {
+	var peer *comm.PeerError
+	var plan *p2p.MismatchError
+	known := errors.As(err, &peer) || errors.As(err, &plan) || errors.Is(err, comm.ErrRefused)
+	return err != nil && !known && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// declineTime is how long a site that cannot take part looks for the others.
+const declineTime = 3 * time.Second
+
+// Decline tells the other members that the site cannot take part, if it can dial them: else they would wait for it. A
+// site with checkpoints does not: its next process may go on.
+func (s Site) Decline(ctx context.Context, t Terms) {
+	held, _ := (&checkpoint.Store{Dir: s.State}).List()
+	if ctx.Err() != nil || len(held) > 0 {
+		return
+	}
+	h, err := p2p.Listen(node.Config{Identity: s.Identity, Transport: t.Carrier, MaxPeers: len(t.Members.Members),
+		Relays: t.Relays, PeerTimeout: t.PeerTimeout})
+	if err != nil {
+		return
+	}
+	defer h.Close()
+	ctx, cancel := context.WithTimeout(ctx, declineTime)
+	defer cancel()
+	members := node.Roster{Members: slices.Clone(t.Members.Members)}
+	members.Members[t.Rank].Addrs = nil // it dials, and waits for nobody
+	h.Join(ctx, members, p2p.Hello{PlanText: p2p.Declined})
+}
+
+// Spending returns what records in l what a run by t spends of parts, nil if nothing does. A run that l cannot afford is
+// refused now, unless it continues from checkpoints: then it may have spent already, and is refused where it has not.
+func (t Terms) Spending(l dp.Ledger, continues bool, parts ...*shard.Shard) (func(dp.Statement) error, error) {
+	switch {
+	case l.Path == "" && l.Budget != (dp.Guarantee{}):
+		return nil, Input(errors.New("a privacy budget must have a ledger"))
+	case l.Path == "" || t.Spends == nil && l.Budget == (dp.Guarantee{}):
+		return nil, nil
+	case t.Spends == nil:
+		return nil, Input(fmt.Errorf("epsilon must be above 0 with a privacy budget (got 0): the run would spend all of %s",
+			parts[0].Name))
+	}
+	l.Data = shard.Edges(parts...)
+	if !continues {
+		if err := l.Afford(*t.Spends); err != nil {
+			return nil, Input(err)
+		}
+	}
+	return func(s dp.Statement) error { return l.Spend(s, t.ID) }, nil
+}
+
+// InputError is a fault of the plan or of the data, which only a change of them removes.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the fault.
+func (e *InputError) Unwrap() error { return e.Err }
+
+// Input marks err as a fault of what was given; nil stays nil.
+func Input(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &InputError{err}
+}
