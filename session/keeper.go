@@ -23,27 +23,27 @@ import (
 
 // keeper is what a site has over all connections: its rules, its audit log and its host.
 type keeper struct {
-	Policy *admission.Policy // nil: anything goes
+	Policy *admission.Policy // (nil = anything goes)
 
 	gate   Gate
 	terms  Terms
 	roster admission.Roster // where there is a policy
-	own    *shard.Shard     // nil: no row of a shard leaves
+	own    *shard.Shard     // (nil = no row of a shard leaves)
 	host   *p2p.Host
-	log    *admission.Log // nil: none
+	log    *admission.Log // (nil = none)
 	stop   func()         // ends a run that cannot be recorded
 
 	waiting atomic.Int64 // nanoseconds that others are waited for at the moment
 	present bool         // the others were met
 	counted sync.Once    // in the ledger of runs
 
-	guard   *admission.Guarded // nil: before the run, or no policy
+	guard   *admission.Guarded // (nil = before the run, or no policy)
 	failed  error              // of the log
 	sent    comm.Counts        // up to the last record
 	written time.Time          // of the last record of bytes
 	rounds  int                // of the stage, completed
 
-	store *checkpoint.Store // that keeps what the guard let through; nil: it is forgotten with the process
+	store *checkpoint.Store // that keeps what the guard let through (nil = it is forgotten with the process)
 	spent int64             // what earlier processes let through
 
 	telling sync.Mutex // events come from several goroutines

@@ -38,8 +38,8 @@ type phoneSums struct {
 	terms           Terms
 	network         node.Config                                              // how phones reach this site
 	ids             []string                                                 // of own nodes
-	journal         *leaf.Journal                                            // nil: a run in which a site fails begins again
-	secure          func(context.Context, *comm.Group) (comm.Reducer, error) // of the sites; nil: their sums are in the clear
+	journal         *leaf.Journal                                            // (nil = a run in which a site fails begins again)
+	secure          func(context.Context, *comm.Group) (comm.Reducer, error) // of the sites (nil = their sums are in the clear)
 	note            func(train.Event)
 
 	sites  comm.Reducer   // the sums of the sites only

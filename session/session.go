@@ -46,19 +46,19 @@ type Session struct {
 	Group *comm.Group  // of those who are present: from the time when all have met until one of them fails
 	Sums  comm.Reducer // over Group and, if there are any, phones
 
-	Progress time.Duration // without any frame ends a connection; 0: never
+	Progress time.Duration // without any frame ends a connection (0 = never)
 	Wait     time.Duration // for the others at first
-	Rejoin   time.Duration // for failed peers; 0: a failure ends the run
+	Rejoin   time.Duration // for failed peers (0 = a failure ends the run)
 	More     bool          // another run follows: there the others are, when all have this one's model
 
-	Checkpoints *checkpoint.Store        // of the trainers; nil: there are none, and a failure ends the run
-	Spend       func(dp.Statement) error // records what a run spends of the site's edges; nil: nothing does
+	Checkpoints *checkpoint.Store        // of the trainers (nil = there are none, and a failure ends the run)
+	Spend       func(dp.Statement) error // records what a run spends of the site's edges (nil = nothing does)
 
 	New   func(*Session) (Trainer, error) // trainers tell Note their events
 	Final func(Trainer, Usage) error      // the model is final, and others may still need this peer; may be nil
 
 	Meet func(context.Context) (comm.Transport, error) // all members
-	Link *netsim.Table                                 // simulated slower network; nil: none
+	Link *netsim.Table                                 // simulated slower network (nil = none)
 	Seed uint64                                        // of Link
 
 	// Reducer makes what sums over the members who are present; nil: the group does, in the clear.
@@ -66,8 +66,8 @@ type Session struct {
 
 	Event func(train.Event)
 
-	*keeper        // nil: the site has no rules and writes nothing down
-	phone   *phone // nil: the member is a site
+	*keeper        // (nil = the site has no rules and writes nothing down)
+	phone   *phone // (nil = the member is a site)
 
 	trainer Trainer
 	begun   bool // Group was made

@@ -28,15 +28,15 @@ import (
 type Site struct {
 	Identity identity.Identity // of the member that this site is
 	Shard    *shard.Shard      // its part of the graph; a meeting without training does not need it
-	State    string            // directory of checkpoints; empty: none are kept
+	State    string            // directory of checkpoints (empty = none are kept)
 
-	Listen       []string        // multiaddresses to listen on; nil: those of the plan, or of the roster
+	Listen       []string        // multiaddresses to listen on (nil = those of the plan, or of the roster)
 	LAN          bool            // find peers on the local network by mDNS
-	Interfaces   []netip.Addr    // addresses of this machine, where the system does not list them (Android); nil: it is asked
+	Interfaces   []netip.Addr    // addresses of this machine, where the system does not list them (Android; nil = it is asked)
 	Wait         time.Duration   // how long to wait for all peers at the start
-	Rejoin       time.Duration   // how long to wait for failed peers; 0: a failure ends the run
-	ReceiveLimit int64           // bytes per second from each other peer; 0: no limit
-	Link         *netsim.Table   // simulated slower network; nil: none
+	Rejoin       time.Duration   // how long to wait for failed peers (0 = a failure ends the run)
+	ReceiveLimit int64           // bytes per second from each other peer (0 = no limit)
+	Link         *netsim.Table   // simulated slower network (nil = none)
 	Evidence     []byte          // what a phone shows the sites; at most leaf.MostEvidence bytes
 	Phones       *leaves.Service // for leaves whose shares this site collects; nil where the plan has none, or others collect
 	Ledger       dp.Ledger       // of what runs spent of this site's edges; without Path none is kept
@@ -54,7 +54,7 @@ type Gate struct {
 	Policy     string // file of the site's policy: what it does not allow is refused
 	Approval   string // file of the site's approval of the plan
 	PlanText   []byte // the plan file, which approval and audit log name by its hash
-	Audit      string // file of the log of runs and of what left this site; empty: none is kept
+	Audit      string // file of the log of runs and of what left this site (empty = none is kept)
 }
 
 // InForce returns the file of the roster of a federation that is in force at this site.
@@ -78,17 +78,17 @@ type Terms struct {
 	Relays      []string
 	Carrier     string
 	PeerTimeout time.Duration
-	Progress    time.Duration // without any frame ends a connection; 0: never
+	Progress    time.Duration // without any frame ends a connection (0 = never)
 	Hello       p2p.Hello
 	Request     Request
 
-	Secure int      // members of a sum at least; 0: sums are in the clear
+	Secure int      // members of a sum at least (0 = sums are in the clear)
 	Run    [32]byte // names the run to secure sums
 
-	Spends *dp.Statement // of what the run releases of edges; nil: nothing is kept private
+	Spends *dp.Statement // of what the run releases of edges (nil = nothing is kept private)
 	ID     string        // of the run in a ledger
 
-	Phones *Phones // nil: there are none
+	Phones *Phones // (nil = there are none)
 	Seed   uint64  // of a simulated network
 }
 
