@@ -23,7 +23,6 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/retexo"
-	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
 	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
@@ -288,7 +287,7 @@ func (p *peer) linkwise(m *session.Session) (*trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := layerlinks.New(c, p.shard, model)
+	t, err := retexo.NewLinks(c, p.shard, model)
 	if err != nil {
 		return nil, input(err)
 	}

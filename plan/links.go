@@ -7,12 +7,12 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/pairs"
-	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
+	"github.com/heddle-gnn/heddle/retexo"
 	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
 // Linkwise returns the configuration of the peer that holds s with method layer-wise if links are the task, or all faults of p.
-func (p Plan) Linkwise(s *shard.Shard) (layerlinks.Config, error) { return p.linkwise(p.taskOf(s)) }
+func (p Plan) Linkwise(s *shard.Shard) (retexo.LinkConfig, error) { return p.linkwise(p.taskOf(s)) }
 
 // links returns what is learned from the links of t; nil: nodes have labels. Faults go to errs.
 func (p Plan) links(t task, errs *faults) *trainlinks.Config {
@@ -43,7 +43,7 @@ func (p Plan) Links(s *shard.Shard) (trainlinks.Config, error) {
 }
 
 // linkwise returns the configuration of layer-wise training of links of t, or all faults of p.
-func (p Plan) linkwise(t task) (layerlinks.Config, error) {
+func (p Plan) linkwise(t task) (retexo.LinkConfig, error) {
 	of, err := p.layerwise(t)
 	errs := faults{err}
 	refuse := func(bad bool, name string, got any, why string) {
@@ -55,7 +55,7 @@ func (p Plan) linkwise(t task) (layerlinks.Config, error) {
 	refuse(p.Neighbours > 0, "neighbours must be 0", p.Neighbours, "aggregates cross once")
 	refuse(!p.KeepLast, "keep_last must be true", false, "a decoder is kept for the last layer alone")
 	refuse(p.Updates != "float32", "updates must be float32", p.Updates, "gradients are summed exactly")
-	c := layerlinks.Config{Config: of.Config, PCAPasses: of.PCAPasses, Sums: of.Sums}
+	c := retexo.LinkConfig{Config: of.Config, PCAPasses: of.PCAPasses, Sums: of.Sums}
 	c.Schedule.Total = p.Rounds
 	if all := p.links(t, &errs); all != nil {
 		c.Links = *all
@@ -64,7 +64,7 @@ func (p Plan) linkwise(t task) (layerlinks.Config, error) {
 		errs = append(errs, c.Validate())
 	}
 	if err := errors.Join(errs...); err != nil {
-		return layerlinks.Config{}, err
+		return retexo.LinkConfig{}, err
 	}
 	return c, nil
 }

@@ -12,9 +12,13 @@ const (
 	ofProducts   = "products with the Gram matrix" // encoder pca, a step a pass
 	ofComponents = "components"                    // their digests
 	ofRound      = "round"
-	ofValidation = "validation"
+	ofValidation = "validation" // of links, step 1: of the last state of a layer
 	ofStage      = "finished stage"
 	ofMoved      = "finished model" // of moved logits
+
+	ofLinks    = "counts of links"
+	ofGradient = "gradient" // of links
+	ofResult   = "result"   // of links, a step a split
 )
 
 // id names a reduction at w. A round that did not count, since parameters differed, is done again under another step.

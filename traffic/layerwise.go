@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/retexo"
-	"github.com/heddle-gnn/heddle/retexo/links"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -68,7 +67,7 @@ func Layerwise(c retexo.Config, members Members) (List, error) {
 }
 
 // Linkwise returns what a run of such members by c sends, where links are learned layer by layer.
-func Linkwise(c links.Config, members Members) (List, error) {
+func Linkwise(c retexo.LinkConfig, members Members) (List, error) {
 	m, err := c.NewModel()
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/attack"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
-	layerlinks "github.com/heddle-gnn/heddle/retexo/links"
+	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -138,7 +138,7 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 	case *fullbatch.Trainer:
 		_, test, _ := of.Ranks()
 		run.Ranks = test.All
-	case *layerlinks.Trainer:
+	case *retexo.LinkTrainer:
 		_, test, _ := of.Ranks()
 		run.Ranks, run.far = test.All, of.Far()
 	}
@@ -169,7 +169,7 @@ func (run *Run) begin(own *shard.Shard) (t session.Trainer, model func() (*nn.Mo
 		if err != nil {
 			return nil, nil, err
 		}
-		t, err = layerlinks.New(c, own, m)
+		t, err = retexo.NewLinks(c, own, m)
 		return t, func() (*nn.Model, error) { return m, nil }, err
 	}
 	return attack.Begin(run.Plan, own)

@@ -1,4 +1,4 @@
-package links
+package retexo
 
 import (
 	"context"
@@ -21,16 +21,60 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
-// Trainer trains one model at one peer. Its rounds are counted over all layers: those of layer k are [k·Rounds, (k+1)·Rounds).
-type Trainer struct {
+// LinkConfig configures the training of a model of links layer by layer. Rounds are those of a layer.
+//
+// Before a layer trains, each owner sends to the peers with an edge from a node what the layer reads to compute the node's row: the
+// node's input and its aggregate. Both stay as they are while the layer trains, so that a peer computes the rows of the halo by itself
+// in every round, and scores the pairs of its own nodes with each other and with the halo: after that exchange only gradients are
+// summed.
+type LinkConfig struct {
+	train.Config
+
+	Links     links.Config `json:"links"`
+	PCAPasses int          `json:"pca_passes"`     // encoder pca: products with the Gram matrix; at least 1
+	Sums      string       `json:"sums,omitempty"` // Config.Sums
+}
+
+// Validate returns all faults at once, or nil.
+func (c LinkConfig) Validate() error {
+	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault(!c.Links.Near, "negatives_from must be near with method layer-wise (got all): no rows cross but those of boundary nodes")
+	fault(c.Spec.Encoder.Kind != "raw" && c.Spec.Encoder.Kind != "pca", "encoder must be raw or pca for task links with method layer-wise (got %s): the rows of the halo must be known before a layer trains", c.Spec.Encoder.Kind)
+	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
+	fault(comm.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
+	fault(c.Spec.LayerOutput != nn.Hidden, "layer_output must be hidden for task links with method layer-wise (got %s)", c.Spec.LayerOutput)
+	fault(c.Exchange == "cover", "exchange must be halo or auto for task links with method layer-wise (got cover): a link needs the row of the node itself")
+	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers; use norm (of each row)")
+	fault(len(c.Spec.Layers) == 0, "layers must be at least 1 (got 0)")
+	for i, l := range c.Spec.Layers {
+		conv, ok := nn.ConvolutionNamed(l.Conv)
+		fault(ok && !(conv.LayerWise && conv.Sum), "model must be gcn, sage or gin for task links with method layer-wise (got %s in layers[%d]): "+
+			"the row of another peer's node must follow from its input and one sum", l.Conv, i)
+	}
+	return errors.Join(errs...)
+}
+
+// total returns how many rounds all layers take at most.
+func (c LinkConfig) total() int { return c.Rounds * len(c.Spec.Layers) }
+
+// Fingerprint names everything that decides the result, and what the peers must have in common.
+func (c LinkConfig) Fingerprint() [32]byte { return train.Fingerprint(c) }
+
+// LinkTrainer trains one model of links at one peer. Its rounds are counted over all layers: those of layer k are [k·Rounds, (k+1)·Rounds).
+type LinkTrainer struct {
 	*train.Epochs
 	links.Final
 
-	config Config
+	config LinkConfig
 	key    rng.Key
 	shard  *shard.Shard // without the edges that are held out
 	task   *links.Task
-	layers []layer
+	layers []linkLayer
 	sender *train.Sender
 	view   train.GraphView
 	placed int        // layers whose rows have been exchanged
@@ -41,17 +85,17 @@ type Trainer struct {
 	infer  *tape.Tape // of validation
 }
 
-// layer is one in training. All but the last are trained under a head and a decoder of their own, which the model goes without.
-type layer struct {
+// linkLayer is one in training. All but the last are trained under a head and a decoder of their own, which the model goes without.
+type linkLayer struct {
 	*nn.Layer
 	head    tape.Operator // nil: none
 	decoder *pairs.Decoder
 	lo, hi  int // its parameters among all
 }
 
-// New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it is
+// NewLinks returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it is
 // changed in place.
-func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
+func NewLinks(c LinkConfig, s *shard.Shard, m *nn.Model) (*LinkTrainer, error) {
 	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
 		return nil, err
 	}
@@ -60,7 +104,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	}
 	base := c.Config
 	base.Rounds = c.total()
-	t := &Trainer{config: c, key: rng.New(c.Seed), tape: tape.New()}
+	t := &LinkTrainer{config: c, key: rng.New(c.Seed), tape: tape.New()}
 	t.infer = t.tape.Inference()
 	params, err := t.stack(m)
 	if err != nil {
@@ -77,7 +121,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 }
 
 // stack lines up the layers, and returns the parameters by layer: first those of the encoder, which no layer trains.
-func (t *Trainer) stack(m *nn.Model) (all []*tape.Param, err error) {
+func (t *LinkTrainer) stack(m *nn.Model) (all []*tape.Param, err error) {
 	all = m.Encoder.Params()
 	length := func(params []*tape.Param) (n int) {
 		for _, p := range params {
@@ -86,7 +130,7 @@ func (t *Trainer) stack(m *nn.Model) (all []*tape.Param, err error) {
 		return n
 	}
 	for k, l := range m.Layers {
-		one := layer{Layer: l, decoder: m.Decoder, lo: length(all)}
+		one := linkLayer{Layer: l, decoder: m.Decoder, lo: length(all)}
 		all = append(all, l.Params()...)
 		if k < len(m.Layers)-1 {
 			key := t.key.FoldString("init").FoldString(l.Name)
@@ -103,18 +147,9 @@ func (t *Trainer) stack(m *nn.Model) (all []*tape.Param, err error) {
 	return all, nil
 }
 
-// What the reductions of a run are of. With generation, round and step (comm.ReduceID) no two are the same.
-const (
-	ofLinks      = "counts of links"
-	ofProducts   = "products with the Gram matrix"
-	ofGradient   = "gradient"
-	ofValidation = "validation" // 1: of the last state of a layer
-	ofResult     = "result"     // a step a split
-)
-
 // Run trains until the rounds of all layers are used up, ctx ends or a peer is lost; then a checkpoint of the round's begin is
 // left and the error says why. Rows travel over g, sums through r.
-func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+func (t *LinkTrainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
 	}
@@ -133,7 +168,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 }
 
 // prepare makes what a run needs before its first round. Every peer takes part in each step.
-func (t *Trainer) prepare(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+func (t *LinkTrainer) prepare(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.sender, t.placed = train.NewSender(g, t.shard, t.config.Rows), 0
 	n, err := t.task.Begin(ctx, g, t.sender, r, t.ID(ofLinks, 0))
 	if err != nil {
@@ -157,7 +192,7 @@ func (t *Trainer) prepare(ctx context.Context, g *comm.Group, r comm.Reducer) er
 }
 
 // train trains the layer of the round at hand to its end, takes its best state, and begins the next one.
-func (t *Trainer) train(ctx context.Context, r comm.Reducer) error {
+func (t *LinkTrainer) train(ctx context.Context, r comm.Reducer) error {
 	k := t.At.Round / t.config.Rounds
 	if err := t.enter(ctx, k); err != nil {
 		return err
@@ -180,7 +215,7 @@ func (t *Trainer) train(ctx context.Context, r comm.Reducer) error {
 }
 
 // enter exchanges the rows of the layers up to k that have not been exchanged: after an interruption of all of them.
-func (t *Trainer) enter(ctx context.Context, k int) error {
+func (t *LinkTrainer) enter(ctx context.Context, k int) error {
 	for ; t.placed <= k; t.placed++ {
 		own := t.Model.Encoder.Encode(t.shard.X)
 		if t.placed > 0 {
@@ -204,14 +239,14 @@ func (t *Trainer) enter(ctx context.Context, k int) error {
 }
 
 // rows returns those of layer k, of own nodes and the halo, [N×H], without its head, as whoever uses the model computes them.
-func (t *Trainer) rows(k int) mat.Dense {
+func (t *LinkTrainer) rows(k int) mat.Dense {
 	h := mat.New(t.in.X.Rows(), t.layers[k].Spec.Out)
 	t.layers[k].Forward(h, t.in, nil)
 	return h
 }
 
 // forward returns the rows of layer k before and after its head. They are valid until the tape is reset.
-func (t *Trainer) forward(k int, by *tape.Tape) (h, z mat.Dense) {
+func (t *LinkTrainer) forward(k int, by *tape.Tape) (h, z mat.Dense) {
 	l := t.layers[k]
 	h = by.Scratch(t.in.X.Rows(), l.Spec.Out)
 	l.Forward(h, t.in, by)
@@ -225,7 +260,7 @@ func (t *Trainer) forward(k int, by *tape.Tape) (h, z mat.Dense) {
 }
 
 // step makes one step of layer k's parameters, and returns the mean loss over the links of all peers before it.
-func (t *Trainer) step(ctx context.Context, r comm.Reducer, k int) (float64, error) {
+func (t *LinkTrainer) step(ctx context.Context, r comm.Reducer, k int) (float64, error) {
 	l := t.layers[k]
 	t.Params.ZeroGrad()
 	t.tape.Reset()
@@ -264,7 +299,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, k int) (float64, err
 }
 
 // validate ranks the links that validate, and keeps the parameters if they are the layer's best so far.
-func (t *Trainer) validate(ctx context.Context, r comm.Reducer, k int, last bool) (val, loss float64, err error) {
+func (t *LinkTrainer) validate(ctx context.Context, r comm.Reducer, k int, last bool) (val, loss float64, err error) {
 	step := 0
 	if last { // the next layer's first validation is of the same round
 		step = 1
@@ -280,7 +315,7 @@ func (t *Trainer) validate(ctx context.Context, r comm.Reducer, k int, last bool
 }
 
 // evaluate reports the final model.
-func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) error {
+func (t *LinkTrainer) evaluate(ctx context.Context, r comm.Reducer) error {
 	last := len(t.layers) - 1
 	if err := t.enter(ctx, last); err != nil {
 		return err
@@ -295,4 +330,4 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) error {
 
 // Far returns the rows of the halo by the final model, in the order of the shard's halo, which this peer computes from what
 // their owners have sent.
-func (t *Trainer) Far() mat.Dense { return t.far }
+func (t *LinkTrainer) Far() mat.Dense { return t.far }

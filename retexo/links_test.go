@@ -1,4 +1,4 @@
-package links
+package retexo
 
 import (
 	"context"
@@ -15,20 +15,16 @@ import (
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
-	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/train"
 	task "github.com/heddle-gnn/heddle/train/links"
 	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
-
-// toy returns a graph so dense that the halo of each of up to four parts is all nodes of the others: what is near is all.
-func toy() *graph.Graph {
+// linkedToy returns a graph so dense that the halo of each of up to four parts is all nodes of the others: what is near is all.
+func linkedToy() *graph.Graph {
 	g := graphtest.Communities(50, 5, 30, 0.4, rng.New(1))
 	g.X = graph.Features{Dense: mat.New(g.N(), 9)}
 	for k := range g.X.Dense.Data {
@@ -37,7 +33,7 @@ func toy() *graph.Graph {
 	return g
 }
 
-func cut(t *testing.T, g *graph.Graph, parts int) []*shard.Shard {
+func linkedParts(t *testing.T, g *graph.Graph, parts int) []*shard.Shard {
 	t.Helper()
 	if parts == 1 {
 		return []*shard.Shard{shard.Whole(g)}
@@ -53,10 +49,10 @@ func cut(t *testing.T, g *graph.Graph, parts int) []*shard.Shard {
 	return all
 }
 
-// of returns the configuration of a small model of g.
-func of(t *testing.T, model, decoder string, g *graph.Graph, set func(d *retexo.Design)) Config {
+// linkConfig returns the configuration of a small model of g.
+func linkConfig(t *testing.T, model, decoder string, g *graph.Graph, set func(d *Design)) LinkConfig {
 	t.Helper()
-	d := retexo.Design{Model: model, Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.2}
+	d := Design{Model: model, Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.2}
 	if set != nil {
 		set(&d)
 	}
@@ -65,46 +61,46 @@ func of(t *testing.T, model, decoder string, g *graph.Graph, set func(d *retexo.
 		t.Fatal(err)
 	}
 	traintest.Linked(&spec, decoder, "")
-	return Config{
+	return LinkConfig{
 		Config: train.Config{Seed: 1, Spec: spec, Rounds: 10, EvalEvery: 3, Metric: "mrr", Optimizer: optim.Config{Name: "adam", LR: 0.02, Decay: 1e-3},
 			Schedule: optim.Schedule{Kind: "constant"}, Exchange: "auto"},
 		Links: task.Config{HeldOut: [2]float64{0.1, 0.1}, Negatives: 2, Near: true}, PCAPasses: 1,
 	}
 }
 
-func peers(t *testing.T, c Config, shards []*shard.Shard, f func(tr *Trainer, g *comm.Group) error) []*Trainer {
+func linkPeers(t *testing.T, c LinkConfig, shards []*shard.Shard, f func(tr *LinkTrainer, g *comm.Group) error) []*LinkTrainer {
 	t.Helper()
-	return traintest.Run(t, shards, func(s *shard.Shard) (*Trainer, error) {
+	return traintest.Run(t, shards, func(s *shard.Shard) (*LinkTrainer, error) {
 		m, err := c.NewModel()
 		if err != nil {
 			return nil, err
 		}
-		return New(c, s, m)
+		return NewLinks(c, s, m)
 	}, f)
 }
 
-func trained(t *testing.T, c Config, shards []*shard.Shard) []*Trainer {
+func linksTrained(t *testing.T, c LinkConfig, shards []*shard.Shard) []*LinkTrainer {
 	t.Helper()
-	return peers(t, c, shards, func(tr *Trainer, g *comm.Group) error { return tr.Run(context.Background(), g, g) })
+	return linkPeers(t, c, shards, func(tr *LinkTrainer, g *comm.Group) error { return tr.Run(context.Background(), g, g) })
 }
 
-// TestPeersTrainOneModel: where all nodes are near, losses and ranks agree for 1, 2 and 4 peers; own rows are those that the
+// TestLinksAtPeersTrainOneModel: where all nodes are near, losses and ranks agree for 1, 2 and 4 peers; own rows are those that the
 // model has on the whole graph, and so are the rows of the halo, which no peer was sent.
-func TestPeersTrainOneModel(t *testing.T) {
-	g := toy()
+func TestLinksAtPeersTrainOneModel(t *testing.T) {
+	g := linkedToy()
 	for _, k := range []struct {
 		name, model, decoder string
 		g                    *graph.Graph
-		set                  func(d *retexo.Design)
+		set                  func(d *Design)
 	}{
 		{"gcn, dot", "gcn", "dot", g, nil},
 		{"sage, mlp, sparse", "sage", "mlp", traintest.Sparsed(g), nil},
-		{"gcn, distmult, two hops, components", "gcn", "distmult", g, func(d *retexo.Design) { d.Hops, d.Encoder, d.Components = 2, "pca", 4 }},
-		{"gin, dot, residual", "gin", "dot", g, func(d *retexo.Design) { d.Residual = true }},
+		{"gcn, distmult, two hops, components", "gcn", "distmult", g, func(d *Design) { d.Hops, d.Encoder, d.Components = 2, "pca", 4 }},
+		{"gin, dot, residual", "gin", "dot", g, func(d *Design) { d.Residual = true }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
-			c := of(t, k.model, k.decoder, k.g, k.set)
-			one := trained(t, c, cut(t, k.g, 1))[0]
+			c := linkConfig(t, k.model, k.decoder, k.g, k.set)
+			one := linksTrained(t, c, linkedParts(t, k.g, 1))[0]
 			must := one.Result().Final()
 			_, ranks, ok := one.Ranks()
 			if n := len(must.Curve); n != 20 || !ok || ranks.All.Links == 0 || !(must.Curve[9].Loss < must.Curve[0].Loss && must.Curve[19].Loss < must.Curve[10].Loss) {
@@ -124,13 +120,13 @@ func TestPeersTrainOneModel(t *testing.T) {
 				return nil
 			})
 			for _, parts := range []int{2, 4} {
-				shards := cut(t, k.g, parts)
+				shards := linkedParts(t, k.g, parts)
 				for r, s := range shards {
 					if len(s.Global) != k.g.N() {
 						t.Fatalf("%d nodes are near to peer %d of %d, must be all %d", len(s.Global), r, parts, k.g.N())
 					}
 				}
-				for r, tr := range trained(t, c, shards) {
+				for r, tr := range linksTrained(t, c, shards) {
 					is := tr.Result().Final()
 					for i, w := range must.Curve {
 						if math.Abs(is.Curve[i].Loss-w.Loss) > 1e-4 {
@@ -159,34 +155,34 @@ func TestPeersTrainOneModel(t *testing.T) {
 	}
 }
 
-// TestRowsCrossOnceALayer: more rounds send no more rows.
-func TestRowsCrossOnceALayer(t *testing.T) {
-	g := toy()
+// TestLinksRowsAreSentOnceALayer: more rounds send no more rows.
+func TestLinksRowsAreSentOnceALayer(t *testing.T) {
+	g := linkedToy()
 	var sent []int64
 	for _, rounds := range []int{2, 8} {
-		c := of(t, "sage", "mlp", g, nil)
+		c := linkConfig(t, "sage", "mlp", g, nil)
 		c.Rounds = rounds
-		sent = append(sent, trained(t, c, cut(t, g, 3))[1].Result().Sent.Halo)
+		sent = append(sent, linksTrained(t, c, linkedParts(t, g, 3))[1].Result().Sent.Halo)
 	}
 	if sent[0] != sent[1] || sent[0] == 0 {
 		t.Errorf("2 rounds send %d bytes of rows and 8 rounds %d, must be the same", sent[0], sent[1])
 	}
 }
 
-// TestInterrupted: a run that is cut off in its second layer and goes on, one peer without its checkpoints, ends with the same
+// TestLinksInterrupted: a run that is cut off in its second layer and goes on, one peer without its checkpoints, ends with the same
 // bits as one that was not.
-func TestInterrupted(t *testing.T) {
-	g := toy()
-	c := of(t, "gcn", "mlp", g, func(d *retexo.Design) { d.Encoder, d.Components = "pca", 4 })
+func TestLinksInterrupted(t *testing.T) {
+	g := linkedToy()
+	c := linkConfig(t, "gcn", "mlp", g, func(d *Design) { d.Encoder, d.Components = "pca", 4 })
 	c.Checkpoint = 2
-	shards := cut(t, g, 3)
-	whole := trained(t, c, shards)[0]
+	shards := linkedParts(t, g, 3)
+	whole := linksTrained(t, c, shards)[0]
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
-	store := func(tr *Trainer, name string) {
+	store := func(tr *LinkTrainer, name string) {
 		tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%s%d", dir, name, tr.shard.Rank)}
 	}
-	peers(t, c, shards, func(tr *Trainer, group *comm.Group) error {
+	linkPeers(t, c, shards, func(tr *LinkTrainer, group *comm.Group) error {
 		store(tr, "")
 		tr.OnEvent = func(e train.Event) {
 			if e.Kind == train.RoundEnd && e.Round == 15 && tr.shard.Rank == 1 {
@@ -198,7 +194,7 @@ func TestInterrupted(t *testing.T) {
 		}
 		return nil
 	})
-	for r, tr := range peers(t, c, shards, func(tr *Trainer, group *comm.Group) error {
+	for r, tr := range linkPeers(t, c, shards, func(tr *LinkTrainer, group *comm.Group) error {
 		store(tr, map[bool]string{true: "new"}[tr.shard.Rank == 2])
 		return tr.Run(context.Background(), group, group)
 	}) {
@@ -210,7 +206,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := New(c, shards[0], m)
+	again, err := NewLinks(c, shards[0], m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,22 +216,22 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be trained layer by layer is named.
-func TestRefused(t *testing.T) {
-	g := toy()
-	for must, set := range map[string]func(c *Config){
-		"negatives_from must be near":        func(c *Config) { c.Links.Near = false },
-		"encoder must be raw or pca":         func(c *Config) { c.Spec.Encoder.Kind = "mlp" },
-		"model must be gcn, sage or gin":     func(c *Config) { c.Spec.Layers[1].Conv = "gat" },
-		"exchange must be halo or auto":      func(c *Config) { c.Exchange = "cover" },
-		"pca_passes must be at least 1":      func(c *Config) { c.Spec.Encoder.Kind, c.PCAPasses = "pca", 0 },
-		"inductive must be false":            func(c *Config) { c.Inductive = true },
-		"layers must be at least 1":          func(c *Config) { c.Spec.Layers = nil },
-		"layer_output must be hidden":        func(c *Config) { c.Spec.LayerOutput = "logits" },
-		"sums must be auto, int16, int8":     func(c *Config) { c.Sums = "int3" },
-		"links and a decoder must be given ": func(c *Config) { c.Spec.Decoder = nil },
+// TestLinksRefused: what cannot be trained layer by layer is named.
+func TestLinksRefused(t *testing.T) {
+	g := linkedToy()
+	for must, set := range map[string]func(c *LinkConfig){
+		"negatives_from must be near":        func(c *LinkConfig) { c.Links.Near = false },
+		"encoder must be raw or pca":         func(c *LinkConfig) { c.Spec.Encoder.Kind = "mlp" },
+		"model must be gcn, sage or gin":     func(c *LinkConfig) { c.Spec.Layers[1].Conv = "gat" },
+		"exchange must be halo or auto":      func(c *LinkConfig) { c.Exchange = "cover" },
+		"pca_passes must be at least 1":      func(c *LinkConfig) { c.Spec.Encoder.Kind, c.PCAPasses = "pca", 0 },
+		"inductive must be false":            func(c *LinkConfig) { c.Inductive = true },
+		"layers must be at least 1":          func(c *LinkConfig) { c.Spec.Layers = nil },
+		"layer_output must be hidden":        func(c *LinkConfig) { c.Spec.LayerOutput = "logits" },
+		"sums must be auto, int16, int8":     func(c *LinkConfig) { c.Sums = "int3" },
+		"links and a decoder must be given ": func(c *LinkConfig) { c.Spec.Decoder = nil },
 	} {
-		c := of(t, "sage", "dot", g, nil)
+		c := linkConfig(t, "sage", "dot", g, nil)
 		c.Spec.Layers = slices.Clone(c.Spec.Layers)
 		set(&c)
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), must) {
@@ -245,12 +241,12 @@ func TestRefused(t *testing.T) {
 	bare := *g
 	bare.X = graph.Features{}
 	numbered := bare.Numbered()
-	c := of(t, "sage", "dot", numbered, nil)
+	c := linkConfig(t, "sage", "dot", numbered, nil)
 	m, err := c.NewModel()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(c, cut(t, numbered, 2)[0], m); err == nil || !strings.Contains(err.Error(), "must have features") {
+	if _, err := NewLinks(c, linkedParts(t, numbered, 2)[0], m); err == nil || !strings.Contains(err.Error(), "must have features") {
 		t.Errorf("the error is %v, must say that nodes must have features", err)
 	}
 }
