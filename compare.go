@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/train/labels"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Trial is one of the ways to train that Compare compares. A plan with peers 1 trains on the
@@ -59,7 +59,7 @@ func settled(p Plan, shards []*shard.Shard) Plan {
 	if len(shards) == 0 || sound(shards...) != nil || p.Task.Links() {
 		return p
 	}
-	counts := labels.Local(shards...)
+	counts := train.LocalLabels(shards...)
 	if class, _ := counts.Rare(); class >= 0 && p.Positive == "" {
 		p.Positive = shards[0].Labels.Name(class)
 	}

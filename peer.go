@@ -26,7 +26,6 @@ import (
 	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
-	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
@@ -54,7 +53,7 @@ type trainer struct {
 	model    func() (*nn.Model, error) // once the model is final
 	config   any
 	metric   eval.Metric
-	draw     labels.Draw // which nodes validate if none are marked for it
+	draw     train.Draw // which nodes validate if none are marked for it
 	measured func() train.Result
 	logits   func() mat.Dense                          // of own nodes, once the model is final; empty: this process has not computed them
 	hidden   func() mat.Dense                          // the rows that they are made of; empty if nobody asked for them

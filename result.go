@@ -19,7 +19,6 @@ import (
 	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
-	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
@@ -133,7 +132,7 @@ func input(err error) error { return session.Input(err) }
 func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval.Metric,
 	measured train.Result) (*Result, error) {
 	if metric == eval.Auto { // without figures only own labels say
-		metric, _ = labels.Local(own).Metric(metric, nil)
+		metric, _ = train.LocalLabels(own).Metric(metric, nil)
 	}
 	r := &Result{Plan: p, Result: measured, Model: model, Config: config, Metric: metric, Val: math.NaN(), Test: math.NaN()}
 	for _, s := range measured.Stages {

@@ -24,7 +24,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
@@ -376,7 +375,7 @@ func (c Config) Cost() linear.Cost {
 }
 
 // Draw returns which training nodes validate where none are marked for it, and which class is positive.
-func (c Config) Draw() labels.Draw { return labels.Draw{Seed: c.Seed, Positive: c.Positive} }
+func (c Config) Draw() train.Draw { return train.Draw{Seed: c.Seed, Positive: c.Positive} }
 
 // Fingerprint names everything that decides the result.
 func (c Config) Fingerprint() [32]byte { return train.Fingerprint(c) }

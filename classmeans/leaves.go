@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/train/labels"
+	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
@@ -35,20 +35,20 @@ func (t *Trainer) fitsLeaves() error {
 }
 
 // countLabels counts the labels of all peers.
-func (t *Trainer) countLabels(ctx context.Context) (labels.Counts, error) {
+func (t *Trainer) countLabels(ctx context.Context) (train.LabelCounts, error) {
 	id, draw := t.id("label counts", 0, 0), t.config.Draw()
 	if !t.Leaves {
-		return labels.Count(ctx, t.Reducer, id, t.Whole, draw)
+		return train.CountLabels(ctx, t.Reducer, id, t.Whole, draw)
 	}
-	c := &comm.Contribution{ID: id, Counts: labels.Numbers(t.Whole, draw)}
+	c := &comm.Contribution{ID: id, Counts: train.LabelNumbers(t.Whole, draw)}
 	if _, err := t.Reducer.Reduce(ctx, c); err != nil {
-		return labels.Counts{}, err
+		return train.LabelCounts{}, err
 	}
 	sums := make([]float64, len(c.Counts))
 	for k, n := range c.Counts {
 		sums[k] = float64(n)
 	}
-	return labels.Read(sums, t.Whole.Labels.Kind(), draw), nil
+	return train.ReadLabels(sums, t.Whole.Labels.Kind(), draw), nil
 }
 
 // residualUnit returns what a map of residuals is multiplied by before its columns are standardised: with leaves, whose sums
@@ -76,7 +76,7 @@ func (t *Trainer) equations(ctx context.Context, r int, y mat.Dense, weight []fl
 // one class and validation goes by accuracy. leaf.Agreement says how many bytes that takes.
 func (c Config) Exchanges(rounds int) []int {
 	spec := c.Layout()
-	all, d := []int{labels.Len(target.Single, c.Classes), 2*c.Inputs() + 1}, 1
+	all, d := []int{train.LabelsLen(target.Single, c.Classes), 2*c.Inputs() + 1}, 1
 	for r := range rounds {
 		width, sets := spec.Width(c.Classes), min(r+1, 3)
 		d += spec.Columns(r, c.Classes)

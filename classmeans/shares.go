@@ -8,16 +8,15 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/shares"
 )
 
-// ShareCounts returns shares.Counts of this run: 0 where its logits are never moved.
+// ShareCounts returns train.ShareCounts of this run: 0 where its logits are never moved.
 func (c Config) ShareCounts() (first, second, sites int) {
 	if c.Epsilon > 0 || c.Balanced || c.ClassWeights != nil {
 		return 0, 0, 0
 	}
 	kind, _ := target.Named(c.Task)
-	first, second, sites, _ = shares.Counts(kind, c.Metric, c.Classes, false)
+	first, second, sites, _ = train.ShareCounts(kind, c.Metric, c.Classes, false)
 	return first, second, sites
 }
 
@@ -27,7 +26,7 @@ func (t *Trainer) correct(ctx context.Context) ([]float32, error) {
 	if n, _, _ := t.config.ShareCounts(); n == 0 || t.Leaves {
 		return nil, nil
 	}
-	m := shares.Mover{Reducer: t.Reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, 0, 0) }, Shard: t.shard, Labels: t.Labels,
+	m := train.ShareMover{Reducer: t.Reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, 0, 0) }, Shard: t.shard, Labels: t.Labels,
 		Logits: t.Scores, Inductive: t.config.Inductive, Temperature: 1.0 / closed.Sharpness}
 	c, err := m.Find(ctx)
 	if err != nil {

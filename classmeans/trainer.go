@@ -20,7 +20,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
@@ -75,7 +74,7 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 		return nil, err
 	}
 	who := train.Participant{Config: c.Fingerprint(), Own: true,
-		Shape: train.Shape{Rounds: maxRounds, Labels: labels.Len(s.Labels.Kind(), c.Classes)}}
+		Shape: train.Shape{Rounds: maxRounds, Labels: train.LabelsLen(s.Labels.Kind(), c.Classes)}}
 	return &Trainer{RunState: train.NewRunState(who, s, c.Metric, c.Draw(), "closed form"), config: c, given: c, shard: s,
 		key: rng.New(c.Seed)}, nil
 }

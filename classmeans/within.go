@@ -9,14 +9,13 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Within is a closed form as a part of another run: its logits are columns of what trained layers see.
 type Within struct {
 	Config     Config
-	Labels     labels.Counts // of all peers
-	Generation uint64        // of the run: a part of the name of each of its sums
+	Labels     train.LabelCounts // of all peers
+	Generation uint64            // of the run: a part of the name of each of its sums
 	OnEvent    func(train.Event)
 }
 

@@ -20,12 +20,11 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Config says how the peers compute predictions together. All must have the same one.
 type Config struct {
-	Draw     labels.Draw // of the training run: says which training nodes validated where no node was marked for it
+	Draw     train.Draw  // of the training run: says which training nodes validated where no node was marked for it
 	Rows     wire.Coding // of rows that travel
 	Exchange string      // one of train.Exchanges
 	// Layerwise: what travels is each layer's input, as in layer-wise training. Else it is what the layer makes of its input
@@ -59,9 +58,9 @@ type run struct {
 	group   *comm.Group
 	sums    comm.Reducer
 	sender  *train.Sender
-	labels  labels.Counts // of all peers; of models that read labels
-	covers  *train.Covers // nil: not yet agreed
-	degrees bool          // whether the peers have exchanged degrees
+	labels  train.LabelCounts // of all peers; of models that read labels
+	covers  *train.Covers     // nil: not yet agreed
+	degrees bool              // whether the peers have exchanged degrees
 	hidden  mat.Dense
 }
 
@@ -203,7 +202,7 @@ func (p *run) learnSplit() (err error) {
 		return err
 	}
 	p.shard = &own
-	if p.labels, err = labels.Count(p.ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Draw); err != nil {
+	if p.labels, err = train.CountLabels(p.ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Draw); err != nil {
 		return err
 	}
 	p.labels.Units = p.model.Spec.Units // labels are in the units of the model, whoever trained it

@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // setting is what predictions need of the configuration of a model's trainer.
@@ -28,13 +27,13 @@ type setting struct {
 }
 
 // draw returns which nodes validated in training if none were marked for it.
-func (s setting) draw(layerwise bool) labels.Draw {
+func (s setting) draw(layerwise bool) train.Draw {
 	c := retexo.Config{KeepLast: s.KeepLast}
 	c.Seed, c.Rounds, c.EvalEvery = s.Seed, s.Rounds, s.EvalEvery
 	if layerwise {
 		return c.Draw()
 	}
-	return labels.Draw{Seed: s.Seed, LastRound: s.EvalEvery > 0 && c.Config.LastRound()}
+	return train.Draw{Seed: s.Seed, LastRound: s.EvalEvery > 0 && c.Config.LastRound()}
 }
 
 // Inference returns how the members of p compute predictions by m together, and p with those settings as they are for that:

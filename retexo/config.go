@@ -15,8 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
-	"github.com/heddle-gnn/heddle/train/shares"
 )
 
 // Config says how a model is trained. Stage 0 trains Spec.Encoder, stage k ≥ 1 Spec.Layers[k−1]. Peers whose
@@ -99,8 +97,8 @@ func (c Config) LastRound() bool {
 }
 
 // Draw says which nodes validate if none are marked for it, and which class is positive.
-func (c Config) Draw() labels.Draw {
-	return labels.Draw{Seed: c.Seed, LastRound: c.LastRound(), Positive: c.Positive}
+func (c Config) Draw() train.Draw {
+	return train.Draw{Seed: c.Seed, LastRound: c.LastRound(), Positive: c.Positive}
 }
 
 // headsBefore is how many values the heads have of the stages before k whose hidden rows travel. The model goes without
@@ -128,7 +126,7 @@ func (c Config) shape(m *nn.Model) (s train.Shape) {
 	for _, l := range c.Spec.Layers {
 		widest = max(widest, l.Out)
 	}
-	s.Rounds, s.Labels, s.Heads = c.Rounds, labels.Len(c.Spec.Kind(), c.Spec.Classes), c.headsBefore(c.Stages())
+	s.Rounds, s.Labels, s.Heads = c.Rounds, train.LabelsLen(c.Spec.Kind(), c.Spec.Classes), c.headsBefore(c.Stages())
 	for _, v := range m.Params() {
 		s.Params += v.Value.Rows * v.Value.Cols
 	}
@@ -164,12 +162,12 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// ShareCounts returns shares.Counts of this run: 0 where its logits are never moved.
+// ShareCounts returns train.ShareCounts of this run: 0 where its logits are never moved.
 func (c Config) ShareCounts() (first, second, sites, wide int) {
 	if c.Balanced || c.ClassWeights != nil {
 		return 0, 0, 0, 0
 	}
-	return shares.Counts(c.Spec.Kind(), c.Metric, c.Spec.Classes, true)
+	return train.ShareCounts(c.Spec.Kind(), c.Metric, c.Spec.Classes, true)
 }
 
 // Fingerprint names everything that decides the result; how often checkpoints are written does not.

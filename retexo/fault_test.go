@@ -23,7 +23,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // within fails the test, instead of waiting for ever, where a run hangs.
@@ -139,7 +138,7 @@ func TestHeldOutNodesValidate(t *testing.T) {
 			}
 			marked := *g
 			marked.Split = slices.Clone(g.Split)
-			counts, err := labels.Count(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), c.Draw())
+			counts, err := train.CountLabels(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), c.Draw())
 			if err != nil || counts.HeldOut < 3 {
 				t.Fatalf("%+v, %v", counts, err)
 			}

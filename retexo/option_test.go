@@ -19,7 +19,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // TestSeveralLabels trains on nodes that have any number of classes: the same for any number of peers, better than
@@ -245,7 +244,7 @@ func TestLocalStepsAverage(t *testing.T) {
 func nobodyValidates(t *testing.T, g *graph.Graph) uint64 {
 	t.Helper()
 	for seed := range uint64(1000) {
-		if counts, err := labels.Count(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), labels.Draw{Seed: seed}); err == nil && counts.HeldOut == 0 {
+		if counts, err := train.CountLabels(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), train.Draw{Seed: seed}); err == nil && counts.HeldOut == 0 {
 			return seed
 		}
 	}

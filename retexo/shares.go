@@ -8,7 +8,6 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/shares"
 )
 
 // correct corrects the logits of the trained model for the shares of the classes, and measures it once more. It ends
@@ -24,7 +23,7 @@ func (t *Trainer) correct(ctx context.Context, w work) error {
 		return nil
 	}
 	logits := t.logits[k].Clone()
-	m := shares.Mover{Reducer: t.Reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, w) }, Shard: t.shard, Labels: t.Labels,
+	m := train.ShareMover{Reducer: t.Reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, w) }, Shard: t.shard, Labels: t.Labels,
 		Logits: logits, Inductive: t.config.Inductive}
 	c, err := m.Find(ctx)
 	if err != nil || c.Bias == nil && c.Sites == nil {

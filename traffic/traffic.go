@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Kind is what the numbers of a message are of.
@@ -123,7 +123,7 @@ func (l *sending) labels(k target.Kind, classes int) {
 	if k == target.Numbers {
 		what = "label counts, and sums and squares of targets"
 	}
-	l.counts(what, 1, int64(labels.Len(k, classes)), int64(labels.Reals(k, classes)))
+	l.counts(what, 1, int64(train.LabelsLen(k, classes)), int64(train.LabelReals(k, classes)))
 }
 
 // figures adds the sums that measure the final model.

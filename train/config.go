@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/task"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Config is the part of a configuration that every trainer has. A round is one step that all peers take together; where
@@ -35,7 +34,7 @@ type Config struct {
 	Balanced  bool           `json:"balanced"` // weights each class by the inverse of its frequency among the training labels
 	// [C] what a label of each class counts in the loss; nil: all alike, or as Balanced says.
 	ClassWeights []float32 `json:"class_weights,omitempty"`
-	Positive     int       `json:"positive,omitempty"` // labels.Draw.Positive
+	Positive     int       `json:"positive,omitempty"` // Draw.Positive
 	// validation and test nodes and their edges are absent from training
 	Inductive bool `json:"inductive"`
 
@@ -110,8 +109,8 @@ func (c Config) fitsEdges(s *shard.Shard) (errs []error) {
 func (c Config) LastRound() bool { return c.EvalEvery >= c.Rounds }
 
 // Draw returns which training nodes validate where none are marked for it.
-func (c Config) Draw() labels.Draw {
-	return labels.Draw{Seed: c.Seed, LastRound: c.LastRound(), Positive: c.Positive}
+func (c Config) Draw() Draw {
+	return Draw{Seed: c.Seed, LastRound: c.LastRound(), Positive: c.Positive}
 }
 
 // NewModel returns the model that c describes, with the initial parameters of c.Seed: the same at every peer.

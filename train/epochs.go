@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/tape"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Epochs is the run state of a method that trains all parameters together: a round is an epoch, and the only stage is all layers.
@@ -37,7 +36,7 @@ func NewEpochs(c Config, fingerprint [32]byte, s *shard.Shard, m *nn.Model, para
 	who := Participant{Config: fingerprint, Model: Fingerprint(c.Spec), Own: own != nil,
 		Shape: Shape{Rounds: c.Rounds, Slab: len(r.Params.Value)}}
 	if c.Spec.Kind() == target.Numbers { // whose units a final model needs
-		who.Shape.Labels = labels.Len(target.Numbers, s.Labels.Classes)
+		who.Shape.Labels = LabelsLen(target.Numbers, s.Labels.Classes)
 	}
 	r.RunState = NewRunState(who, s, c.Metric, c.Draw(), "all layers")
 	r.Best = make([]float32, len(r.Params.Value))

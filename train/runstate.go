@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/task"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // RunState is what each method keeps of one peer's part in a run: who the peer is, where the run stands, what was measured and
@@ -22,9 +21,9 @@ type RunState struct {
 	Checkpoints *checkpoint.Store // nil: none are written
 	KeepHidden  bool              // for Hidden
 
-	Whole    *shard.Shard  // as it was given
-	Labels   labels.Counts // of all peers
-	Metric   eval.Metric   // selects states; the labels decide what eval.Auto is
+	Whole    *shard.Shard // as it was given
+	Labels   LabelCounts  // of all peers
+	Metric   eval.Metric  // selects states; the labels decide what eval.Auto is
 	At       Position
 	Measured Result
 	Scores   mat.Dense // of own nodes; empty until they are computed by the best state
@@ -35,7 +34,7 @@ type RunState struct {
 	Generation uint64 // the last that this process had a part in: a part of the name of every reduction
 
 	who    Participant // without checkpoints
-	draw   labels.Draw
+	draw   Draw
 	stages []string    // their names
 	agreed uint64      // the generation in which what this peer holds was agreed on
 	before comm.Counts // sent before this start, up to the checkpoint that the run goes on from
@@ -50,7 +49,7 @@ type Kept interface {
 
 // NewRunState returns the state before the first round of a run with these stages, of the peer that holds s. who has the
 // fingerprints of the configuration and the model, and the shape of a snapshot.
-func NewRunState(who Participant, s *shard.Shard, metric eval.Metric, draw labels.Draw, stages ...string) RunState {
+func NewRunState(who Participant, s *shard.Shard, metric eval.Metric, draw Draw, stages ...string) RunState {
 	who.Rank, who.Size, who.Partition, who.Shape.Stages = s.Rank, s.Parts, s.Fingerprint, len(stages)
 	return RunState{Whole: s, Metric: metric, At: Position{BestRound: -1}, who: who, draw: draw, stages: stages}
 }
@@ -156,7 +155,7 @@ func (r *RunState) takeUp(c *Checkpoint, of Kept) error {
 		return err
 	}
 	if len(c.Labels) > 0 {
-		r.Labels = labels.Read(c.Labels, r.Whole.Labels.Kind(), r.draw)
+		r.Labels = ReadLabels(c.Labels, r.Whole.Labels.Kind(), r.draw)
 	}
 	r.At, r.before = c.At, c.Sent
 	return of.TakeUp(c)
@@ -206,7 +205,7 @@ func (r *RunState) Finish(ctx context.Context, of Kept) error {
 
 // CountLabels counts the training labels of all peers, and takes the counts.
 func (r *RunState) CountLabels(ctx context.Context, id comm.ReduceID) error {
-	all, err := labels.Count(ctx, r.Reducer, id, r.Whole, r.draw)
+	all, err := CountLabels(ctx, r.Reducer, id, r.Whole, r.draw)
 	if err != nil {
 		return err
 	}
@@ -214,7 +213,7 @@ func (r *RunState) CountLabels(ctx context.Context, id comm.ReduceID) error {
 }
 
 // Learn takes the labels of all peers, and reports what follows from them.
-func (r *RunState) Learn(all labels.Counts) error {
+func (r *RunState) Learn(all LabelCounts) error {
 	if all.Labelled == 0 {
 		return errors.New("no peer has a training node with a label: nothing can be learned")
 	}

@@ -18,14 +18,13 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // Exchange is one peer's part in the sums that end a run. The same sums come out at every peer.
 type Exchange struct {
 	Metric eval.Metric
 	Goal   eval.Goal
-	Draw   labels.Draw
+	Draw   train.Draw
 	Shard  *shard.Shard
 	Store  *checkpoint.Store // keeps the sums for a restart; nil: nowhere
 
@@ -41,7 +40,7 @@ type Exchange struct {
 // sums are those over all peers.
 type sums struct {
 	Digest      uint32  `json:"digest"` // of the model
-	Labels      []int64 `json:"labels"` // labels.Numbers, then totals
+	Labels      []int64 `json:"labels"` // train.LabelNumbers, then totals
 	Likelihoods []int64 `json:"likelihoods"`
 	Sheets      []int64 `json:"sheets"` // of validation and test nodes
 
@@ -68,8 +67,8 @@ const totals = 4 + standings
 func Numbers(k target.Kind, classes int, g eval.Goal) (parts, wide [3]int64) {
 	s := eval.NewSheet(graph.Labels{Classes: classes}.None(k, 0), g)
 	likelihoods, wideOfThem := eval.Likelihoods(k, classes)
-	parts = [3]int64{int64(1 + labels.Len(k, classes) + totals), int64(likelihoods), 2 * int64(s.Size())}
-	wide = [3]int64{int64(labels.Reals(k, classes) + totals), int64(wideOfThem)}
+	parts = [3]int64{int64(1 + train.LabelsLen(k, classes) + totals), int64(likelihoods), 2 * int64(s.Size())}
+	wide = [3]int64{int64(train.LabelReals(k, classes) + totals), int64(wideOfThem)}
 	for i := range 2 * s.Size() {
 		if s.Wide(i) {
 			wide[2]++
@@ -117,8 +116,8 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 		return err
 	}
 	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
-	bits, counted, reals := comm.CountBits(max(e.Shard.Nodes, int64(g.Size()))), 1+labels.Len(kind, classes), 1+labels.Reals(kind, classes)
-	first := append([]int64{0}, labels.Numbers(e.Shard, e.Draw)...)
+	bits, counted, reals := comm.CountBits(max(e.Shard.Nodes, int64(g.Size()))), 1+train.LabelsLen(kind, classes), 1+train.LabelReals(kind, classes)
+	first := append([]int64{0}, train.LabelNumbers(e.Shard, e.Draw)...)
 	if e.sums != nil {
 		first[0] = 1
 	}
@@ -208,12 +207,12 @@ func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) erro
 }
 
 // split returns this peer's part with the nodes that validate, and the label counts of all. They settle the metric.
-func (e *Exchange) split(s *sums) (*shard.Shard, labels.Counts) {
-	numbers := make([]float64, labels.Len(e.Shard.Labels.Kind(), e.Shard.Labels.Classes))
+func (e *Exchange) split(s *sums) (*shard.Shard, train.LabelCounts) {
+	numbers := make([]float64, train.LabelsLen(e.Shard.Labels.Kind(), e.Shard.Labels.Classes))
 	for i := range numbers {
 		numbers[i] = float64(s.Labels[i])
 	}
-	counts := labels.Read(numbers, e.Shard.Labels.Kind(), e.Draw)
+	counts := train.ReadLabels(numbers, e.Shard.Labels.Kind(), e.Draw)
 	e.Metric, _ = counts.Metric(e.Metric, nil)
 	return counts.HoldOut(e.Shard), counts
 }

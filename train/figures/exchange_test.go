@@ -21,7 +21,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/train/labels"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -119,7 +119,7 @@ func together(t *testing.T, all []*Exchange, logits mat.Dense, without int) {
 
 func exchanges(shards []*shard.Shard, metric eval.Metric, goal eval.Goal) (all []*Exchange) {
 	for _, s := range shards {
-		all = append(all, &Exchange{Metric: metric, Goal: goal, Draw: labels.Draw{Seed: 3}, Shard: s})
+		all = append(all, &Exchange{Metric: metric, Goal: goal, Draw: train.Draw{Seed: 3}, Shard: s})
 	}
 	return all
 }

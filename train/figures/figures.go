@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/train/labels"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Value is a measure, most often in [0, 1]; NaN, in JSON null: there is nothing to measure.
@@ -164,7 +164,7 @@ func (e *Exchange) Logits() mat.Dense { return e.logits }
 func (e *Exchange) read(s *sums) (val, test *eval.Table, err error) {
 	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
 	likelihoods, _ := eval.Likelihoods(kind, classes)
-	if n := len(s.Labels) - labels.Len(kind, classes); n != totals || len(s.Likelihoods) != likelihoods {
+	if n := len(s.Labels) - train.LabelsLen(kind, classes); n != totals || len(s.Likelihoods) != likelihoods {
 		return nil, nil, fmt.Errorf("there must be %d totals and %d likelihoods (got %d and %d)", totals, likelihoods, n, len(s.Likelihoods))
 	}
 	own, _ := e.split(s)
@@ -184,7 +184,7 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 		return nil, err
 	}
 	own, counts := e.split(s)
-	sent := s.Labels[labels.Len(own.Labels.Kind(), own.Labels.Classes):]
+	sent := s.Labels[train.LabelsLen(own.Labels.Kind(), own.Labels.Classes):]
 	temperatures := eval.FitTemperatures(s.Likelihoods, own.Labels.Kind(), own.Labels.Classes)
 	f := &Figures{Metric: e.Metric, Positive: counts.Positive(), Majority: -1, Temperature: temperatures.Shared, Temperatures: temperatures.Classes,
 		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}, Edges: sent[3]}
@@ -268,7 +268,7 @@ func tables(sheet eval.Sheet, v []int64) (val, test *eval.Table, err error) {
 }
 
 // set returns the figures of a table by f's thresholds.
-func (e *Exchange) set(t *eval.Table, f *Figures, counts labels.Counts) Set {
+func (e *Exchange) set(t *eval.Table, f *Figures, counts train.LabelCounts) Set {
 	t = t.Cut(f.Cuts())
 	s := measured(t, e.Metric, e.Shard.Labels, e.Draw.Seed)
 	s.Baseline = Value(t.Baseline(e.Metric, counts.Classes, counts.Labelled))

@@ -1,4 +1,4 @@
-package labels
+package train
 
 import (
 	"math"
@@ -34,7 +34,7 @@ func TestUnits(t *testing.T) {
 		if validation {
 			g.Split[200] = graph.Val
 		}
-		var one Counts
+		var one LabelCounts
 		for _, peers := range []int{1, 2, 7} {
 			held, counts := validating(t, g, peers, 4)
 			if counts.Fault(g.Labels.Names) != nil || len(counts.Units) != 2 || counts.Classes[1] != counts.Labelled {

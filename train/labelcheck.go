@@ -1,4 +1,4 @@
-package labels
+package train
 
 import (
 	"slices"
@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 )
 
-// limit returns what each of the numbers of another peer may be: it has at most all nodes that the holder of s has not. The
+// labelLimit returns what each of the numbers of another peer may be: it has at most all nodes that the holder of s has not. The
 // first reals of them are parts of real numbers.
-func limit(s *shard.Shard, reals int) func(int) comm.Limit {
+func labelLimit(s *shard.Shard, reals int) func(int) comm.Limit {
 	most := float64(s.Nodes) - float64(s.Owned)
 	return func(i int) comm.Limit {
 		if i < reals {
@@ -20,9 +20,9 @@ func limit(s *shard.Shard, reals int) func(int) comm.Limit {
 	}
 }
 
-// check returns an error unless sums, less own, may be the numbers of the other peers: a labelled node has one class, or
+// checkLabels returns an error unless sums, less own, may be the numbers of the other peers: a labelled node has one class, or
 // of several at most all, and is in one split.
-func check(sums, own []int64, s *shard.Shard) error {
+func checkLabels(sums, own []int64, s *shard.Shard) error {
 	others := slices.Clone(sums)
 	for i, n := range own {
 		others[i] -= n

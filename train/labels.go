@@ -1,5 +1,4 @@
-// Package labels counts the labels of all peers, and finds the nodes that validate where none are marked for it.
-package labels
+package train
 
 import (
 	"context"
@@ -15,15 +14,15 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Counts are the labels of all peers, by which a run learns and validates. Where no peer has a validation node with
+// LabelCounts are the labels of all peers, by which a run learns and validates. Where no peer has a validation node with
 // a label, a tenth of the training nodes validate in their place, unless a Draw says that none do: which ones follows from
 // the seed and each node's ID, so it does not depend on the partition. A class that this would leave without a training node
 // keeps all of its nodes.
-type Counts struct {
+type LabelCounts struct {
 	Classes  []float64 // [C] training nodes that have each class, or number
 	Labelled float64   // training nodes that have any label
 	HeldOut  float64   // labelled nodes of the training split that validate; 0: none do
-	Sums     []float64 // [Len] as the peers sum them, from which Read makes the same again
+	Sums     []float64 // [LabelsLen] as the peers sum them, from which ReadLabels makes the same again
 
 	// Of numbers, the mean and the deviation of each column over the training nodes: the units in which models learn and
 	// predict them. Nil: labels are classes.
@@ -44,56 +43,56 @@ type Draw struct {
 // heldOutShare is the share of training nodes that validate where there are no validation nodes.
 const heldOutShare = 0.1
 
-// Len is the length of Sums for that many classes, or columns of numbers.
-func Len(k target.Kind, classes int) int {
+// LabelsLen is the length of Sums for that many classes, or columns of numbers.
+func LabelsLen(k target.Kind, classes int) int {
 	if k == target.Numbers {
 		return 2*moments*classes + 3
 	}
 	return 2*classes + 3
 }
 
-// Reals is how many of these, the first ones, are parts of real numbers (eval.PutReal), which may be larger than the number
+// LabelReals is how many of these, the first ones, are parts of real numbers (eval.PutReal), which may be larger than the number
 // of nodes.
-func Reals(k target.Kind, classes int) int {
+func LabelReals(k target.Kind, classes int) int {
 	if k == target.Numbers {
 		return 2 * moments * classes
 	}
 	return 0
 }
 
-// Count counts the labels of all peers; s holds those of this one. Every peer must train on HoldOut of its shard. Counts
+// CountLabels counts the labels of all peers; s holds those of this one. Every peer must train on HoldOut of its shard. Counts
 // that no labels have are comm.ErrRefused.
-func Count(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard, draw Draw) (Counts, error) {
-	own := Numbers(s, draw)
+func CountLabels(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard, draw Draw) (LabelCounts, error) {
+	own := LabelNumbers(s, draw)
 	sums := slices.Clone(own)
-	reals := Reals(s.Labels.Kind(), s.Labels.Classes)
-	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: sums, CountLimit: limit(s, reals),
+	reals := LabelReals(s.Labels.Kind(), s.Labels.Classes)
+	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: sums, CountLimit: labelLimit(s, reals),
 		CountBits: comm.CountBits(s.Nodes), Wide: func(i int) bool { return i < reals }}); err != nil {
-		return Counts{}, err
+		return LabelCounts{}, err
 	}
-	if err := check(sums, own, s); err != nil {
-		return Counts{}, err
+	if err := checkLabels(sums, own, s); err != nil {
+		return LabelCounts{}, err
 	}
 	all := make([]float64, len(sums))
 	for k, n := range sums {
 		all[k] = float64(n)
 	}
-	return Read(all, s.Labels.Kind(), draw), nil
+	return ReadLabels(all, s.Labels.Kind(), draw), nil
 }
 
-// Local returns the counts of the labels of these shards, one or more, only.
-func Local(shards ...*shard.Shard) Counts {
-	kind, sums := shards[0].Labels.Kind(), make([]float64, Len(shards[0].Labels.Kind(), shards[0].Labels.Classes))
+// LocalLabels returns the counts of the labels of these shards, one or more, only.
+func LocalLabels(shards ...*shard.Shard) LabelCounts {
+	kind, sums := shards[0].Labels.Kind(), make([]float64, LabelsLen(shards[0].Labels.Kind(), shards[0].Labels.Classes))
 	for _, s := range shards {
-		for k, n := range Numbers(s, Draw{}) {
+		for k, n := range LabelNumbers(s, Draw{}) {
 			sums[k] += float64(n)
 		}
 	}
-	return Read(sums, kind, Draw{})
+	return ReadLabels(sums, kind, Draw{})
 }
 
-// Numbers returns the Len numbers that the holder of s adds to Sums.
-func Numbers(s *shard.Shard, draw Draw) []int64 {
+// LabelNumbers returns the LabelsLen numbers that the holder of s adds to Sums.
+func LabelNumbers(s *shard.Shard, draw Draw) []int64 {
 	var parts [2][]int32 // training nodes that train in any case, and those that validate if there is need
 	held := draw.heldOut()
 	for _, i := range s.NodesIn(graph.Train) {
@@ -104,7 +103,7 @@ func Numbers(s *shard.Shard, draw Draw) []int64 {
 		parts[k] = append(parts[k], i)
 	}
 	kind, classes := s.Labels.Kind(), s.Labels.Classes
-	sums := make([]int64, Len(kind, classes))
+	sums := make([]int64, LabelsLen(kind, classes))
 	counts := sums[len(sums)-3:]
 	for k, nodes := range parts {
 		some := s.Labels.Select(nodes)
@@ -128,11 +127,11 @@ func (d Draw) heldOut() func(node int64) bool {
 	return func(node int64) bool { return !d.LastRound && key.Float64(uint64(node)) < heldOutShare }
 }
 
-// Read returns the counts whose Sums those are, of labels of kind k.
-func Read(sums []float64, k target.Kind, draw Draw) Counts {
+// ReadLabels returns the counts whose Sums those are, of labels of kind k.
+func ReadLabels(sums []float64, k target.Kind, draw Draw) LabelCounts {
 	last := len(sums) - 3
 	stay, held, count := sums[:last/2], sums[last/2:last], sums[last:]
-	c := Counts{Labelled: count[0] + count[1], Sums: sums, validated: count[2] > 0, kind: k, draw: draw}
+	c := LabelCounts{Labelled: count[0] + count[1], Sums: sums, validated: count[2] > 0, kind: k, draw: draw}
 	if k != target.Single && !c.spares(0) {
 		c.HeldOut = count[1]
 	}
@@ -155,7 +154,7 @@ func Read(sums []float64, k target.Kind, draw Draw) Counts {
 
 // spares reports whether the nodes of class k all train. A node of several classes, or of numbers, has no class of its own:
 // then all nodes train, or those that were drawn validate.
-func (c Counts) spares(k int) bool {
+func (c LabelCounts) spares(k int) bool {
 	if c.kind != target.Single {
 		return c.validated || c.Sums[len(c.Sums)-3] == 0
 	}
@@ -164,7 +163,7 @@ func (c Counts) spares(k int) bool {
 
 // Rare returns which of two classes fewer training nodes of all peers have, those that validate among them, and their
 // fraction; of equally frequent ones the second. class is −1 unless each node has one of two classes.
-func (c Counts) Rare() (class int, share float64) {
+func (c LabelCounts) Rare() (class int, share float64) {
 	if c.kind != target.Single || len(c.Classes) != 2 {
 		return -1, math.NaN()
 	}
@@ -176,7 +175,7 @@ func (c Counts) Rare() (class int, share float64) {
 }
 
 // Positive returns the class of two that figures of one class are of; −1: there are not two.
-func (c Counts) Positive() int {
+func (c LabelCounts) Positive() int {
 	class, _ := c.Rare()
 	if class >= 0 && c.draw.Positive > 0 {
 		return c.draw.Positive - 1
@@ -185,7 +184,7 @@ func (c Counts) Positive() int {
 }
 
 // PositiveName returns the positive class among these names (empty = there are not two classes).
-func (c Counts) PositiveName(names []string) string {
+func (c LabelCounts) PositiveName(names []string) string {
 	if k := c.Positive(); k >= 0 {
 		return graph.Labels{Names: names}.Name(k)
 	}
@@ -198,7 +197,7 @@ const rareShare = 0.25
 
 // Metric returns m, or what eval.Auto is with these labels, of classes of these names; text says why it is not
 // accuracy.
-func (c Counts) Metric(m eval.Metric, names []string) (chosen eval.Metric, text string) {
+func (c LabelCounts) Metric(m eval.Metric, names []string) (chosen eval.Metric, text string) {
 	if m != eval.Auto {
 		return m, ""
 	}
@@ -213,7 +212,7 @@ func (c Counts) Metric(m eval.Metric, names []string) (chosen eval.Metric, text 
 
 // HoldOut returns s with the split and the labels to train by: numbers are standardised, the positive class of two is
 // set, and nothing else is changed unless training nodes validate.
-func (c Counts) HoldOut(s *shard.Shard) *shard.Shard {
+func (c LabelCounts) HoldOut(s *shard.Shard) *shard.Shard {
 	if c.Positive() == 0 {
 		in := *s
 		in.Labels.First = true
@@ -241,7 +240,7 @@ func (c Counts) HoldOut(s *shard.Shard) *shard.Shard {
 }
 
 // Validating returns how many labelled nodes validate.
-func (c Counts) Validating() float64 {
+func (c LabelCounts) Validating() float64 {
 	if c.validated {
 		return c.Sums[len(c.Sums)-1]
 	}
@@ -249,7 +248,7 @@ func (c Counts) Validating() float64 {
 }
 
 // Warning says how a run validates without validation nodes; empty: it has some.
-func (c Counts) Warning() string {
+func (c LabelCounts) Warning() string {
 	switch {
 	case c.validated:
 		return ""

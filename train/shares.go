@@ -1,12 +1,4 @@
-// Package shares corrects the logits of a model for the shares of the classes. Training nodes that were drawn by
-// class, about as many of each, do not tell how frequent the classes are, and a model of them takes all for equally
-// frequent. With softmax(logits/T) as probabilities of classes of shares p, those of shares q have logits +
-// T·log(q/p) (Saerens, Latinne and Decaestecker, Neural Computation 14, 2002). The shares are those of the validation
-// nodes; where these were drawn by class, too, they are the most likely ones by the classes that the model gives to
-// nodes without a label (the same; Lipton, Wang and Smola, ICML 2018), of the types that have labels. Where sites
-// differ, each moves its logits on to its own shares (eval.Shares). Validation nodes choose how much of either move
-// is made.
-package shares
+package train
 
 import (
 	"context"
@@ -21,37 +13,36 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // mostClasses is up to how many classes logits are moved: validation nodes say which classes are mistaken for which.
 const mostClasses = 50
 
 var (
-	// parts are of the move to the shares of all sites from which validation nodes choose.
-	parts = []float64{0, 0.25, 0.5, 0.75, 1}
-	// scales are of the moves to the shares of each site (eval.Shares).
-	scales = []float64{0, 0.125, 0.25, 0.5, 1}
+	// shareParts are of the move to the shares of all sites from which validation nodes choose.
+	shareParts = []float64{0, 0.25, 0.5, 0.75, 1}
+	// shareScales are of the moves to the shares of each site (eval.Shares).
+	shareScales = []float64{0, 0.125, 0.25, 0.5, 1}
 )
 
-// Counts returns how many counts the sums that correct logits have, and how many of the first are wide
+// ShareCounts returns how many counts the sums that correct logits have, and how many of the first are wide
 // (comm.Contribution); 0: logits of such labels are never moved. The first two are of all sites together, the last
 // one is of several sites' own shares. fitted says that the temperature of logits is.
-func Counts(k target.Kind, metric eval.Metric, classes int, fitted bool) (first, second, sites, wide int) {
+func ShareCounts(k target.Kind, metric eval.Metric, classes int, fitted bool) (first, second, sites, wide int) {
 	if k != target.Single || metric != "accuracy" && metric != eval.Auto || classes < 2 || classes > mostClasses {
 		return 0, 0, 0, 0
 	}
 	if fitted {
 		_, wide = eval.Likelihoods(k, classes)
 	}
-	return wide + classes*(classes+1), len(parts) * classes, 2 * len(scales), wide
+	return wide + classes*(classes+1), len(shareParts) * classes, 2 * len(shareScales), wide
 }
 
-// even reports whether nodes were drawn by class, given how many each class has: each has some, and their
+// evenly reports whether nodes were drawn by class, given how many each class has: each has some, and their
 // numbers differ at most a quarter as much as those of equally frequent classes do where nodes are drawn at random,
 // whose Pearson's statistic is classes − 1 on average. So it is where up to a quarter of the labels are missing, or
 // some sites have few nodes of a class. In whole numbers, so that every peer computes the same.
-func even(nodes []float64) bool {
+func evenly(nodes []float64) bool {
 	all, squares, classes := 0.0, 0.0, float64(len(nodes))
 	for _, n := range nodes {
 		all += n
@@ -60,12 +51,19 @@ func even(nodes []float64) bool {
 	return slices.Min(nodes) > 0 && 4*(classes*squares-all*all) <= all*(classes-1)
 }
 
-// Mover is one peer's part in finding a correction.
-type Mover struct {
+// ShareMover is one peer's part in correcting the logits of a model for the shares of the classes. Training nodes that were drawn by
+// class, about as many of each, do not tell how frequent the classes are, and a model of them takes all for equally
+// frequent. With softmax(logits/T) as probabilities of classes of shares p, those of shares q have logits +
+// T·log(q/p) (Saerens, Latinne and Decaestecker, Neural Computation 14, 2002). The shares are those of the validation
+// nodes; where these were drawn by class, too, they are the most likely ones by the classes that the model gives to
+// nodes without a label (the same; Lipton, Wang and Smola, ICML 2018), of the types that have labels. Where sites
+// differ, each moves its logits on to its own shares (eval.Shares). Validation nodes choose how much of either move
+// is made.
+type ShareMover struct {
 	Reducer   comm.Reducer
 	ID        func(kind string) comm.ReduceID
 	Shard     *shard.Shard // with the split to train by
-	Labels    labels.Counts
+	Labels    LabelCounts
 	Logits    mat.Dense // of own nodes, [Owned × C]; Find changes them
 	Inductive bool      // held-out nodes tell no shares
 
@@ -83,8 +81,8 @@ type Correction struct {
 }
 
 // Find finds the correction, the same at every peer, and makes it.
-func (m *Mover) Find(ctx context.Context) (c Correction, err error) {
-	drawn, t := even(m.Labels.Classes), m.Temperature
+func (m *ShareMover) Find(ctx context.Context) (c Correction, err error) {
+	drawn, t := evenly(m.Labels.Classes), m.Temperature
 	if m.Labels.Validating() == 0 || !drawn && m.Shard.Parts == 1 {
 		return c, nil
 	}
@@ -106,7 +104,7 @@ func (m *Mover) Find(ctx context.Context) (c Correction, err error) {
 }
 
 // together finds the move to the shares of all sites, the same for all nodes.
-func (m *Mover) together(ctx context.Context, confusion [][]float64, given []float64, t float64, c *Correction) error {
+func (m *ShareMover) together(ctx context.Context, confusion [][]float64, given []float64, t float64, c *Correction) error {
 	classes := m.Labels.Classes
 	validating := make([]float64, len(classes)) // nodes of each class
 	for k, row := range confusion {
@@ -114,7 +112,7 @@ func (m *Mover) together(ctx context.Context, confusion [][]float64, given []flo
 			validating[k] += n
 		}
 	}
-	drawn, weight, by := even(validating), make([]float64, len(classes)), make([]float64, len(classes))
+	drawn, weight, by := evenly(validating), make([]float64, len(classes)), make([]float64, len(classes))
 	shares := shifted(confusion, given)
 	for k, n := range validating {
 		if weight[k] = shares[k] / n; !drawn { // by class
@@ -122,8 +120,8 @@ func (m *Mover) together(ctx context.Context, confusion [][]float64, given []flo
 		}
 		by[k] = t * math.Log(shares[k]*m.Labels.Labelled/classes[k])
 	}
-	right, err := m.right(ctx, "moved logits", parts, m.class, validating, func(part float64, logits mat.Dense) {
-		add(eval.Move(by, part), logits)
+	right, err := m.right(ctx, "moved logits", shareParts, m.class, validating, func(part float64, logits mat.Dense) {
+		addShares(eval.Move(by, part), logits)
 	})
 	if err != nil {
 		return err
@@ -134,19 +132,19 @@ func (m *Mover) together(ctx context.Context, confusion [][]float64, given []flo
 				k, confusion[k][k], n)
 		}
 	}
-	if best := choose(right, weight, validating, drawn); best > 0 {
-		c.Bias = eval.Move(by, parts[best])
-		add(c.Bias, m.Logits)
+	if best := choosePart(right, weight, validating, drawn); best > 0 {
+		c.Bias = eval.Move(by, shareParts[best])
+		addShares(c.Bias, m.Logits)
 		c.Notes = append(c.Notes, fmt.Sprintf(
 			"the classes have %g to %g training nodes; their shares of all nodes seem to be %.1f to %.1f %%, and %g "+
 				"%% of that are in the logits",
-			slices.Min(classes), slices.Max(classes), 100*slices.Min(shares), 100*slices.Max(shares), 100*parts[best]))
+			slices.Min(classes), slices.Max(classes), 100*slices.Min(shares), 100*slices.Max(shares), 100*shareParts[best]))
 	}
 	return nil
 }
 
 // apart finds the move to the shares of each site, one that is better than none by two standard errors.
-func (m *Mover) apart(ctx context.Context, t float64, c *Correction) error {
+func (m *ShareMover) apart(ctx context.Context, t float64, c *Correction) error {
 	before := make([]int32, len(m.class)) // 1: right without, 0: wrong, −1: no label
 	for i, k := range m.class {
 		if before[i] = min(k, 0); eval.ArgMax(m.Logits.Row(int(m.val[i]))) == int(k) {
@@ -157,12 +155,12 @@ func (m *Mover) apart(ctx context.Context, t float64, c *Correction) error {
 	move := func(scale float64, logits mat.Dense) {
 		(&eval.Shares{Scale: scale, Temperature: t}).Apply(logits, m.class)
 	}
-	right, err := m.right(ctx, "moves to the shares of sites", scales, before, most, move)
+	right, err := m.right(ctx, "moves to the shares of sites", shareScales, before, most, move)
 	more := 0.0
 	for p := range right {
 		won, lost := right[p][0], right[0][1]-right[p][1]
 		if won-lost > more && won-lost > 2*math.Sqrt(won+lost) {
-			more, c.Sites = won-lost, &eval.Shares{Scale: scales[p], Temperature: t}
+			more, c.Sites = won-lost, &eval.Shares{Scale: shareScales[p], Temperature: t}
 		}
 	}
 	if c.Sites != nil {
@@ -174,18 +172,18 @@ func (m *Mover) apart(ctx context.Context, t float64, c *Correction) error {
 	return err
 }
 
-// add adds a move to the rows of logits.
-func add(move []float32, logits mat.Dense) {
+// addShares adds a move to the rows of logits.
+func addShares(move []float32, logits mat.Dense) {
 	for i := range logits.Rows {
 		kernels.Add(move, logits.Row(i))
 	}
 }
 
-// choose returns which part of the move is made, given how many validation nodes of each class are right after each,
+// choosePart returns which part of the move is made, given how many validation nodes of each class are right after each,
 // what a node of each class counts, and how many validate: the first of the best or, if last, the last within half a
 // standard error of it. Validation nodes that were drawn by class are few of a frequent class, and cannot tell the
 // parts apart.
-func choose(right [][]float64, weight, validating []float64, last bool) (part int) {
+func choosePart(right [][]float64, weight, validating []float64, last bool) (part int) {
 	sums, whole, squares := make([]float64, len(right)), 0.0, 0.0
 	for k, w := range weight {
 		for i := range right {
@@ -211,9 +209,9 @@ func choose(right [][]float64, weight, validating []float64, last bool) (part in
 
 // predicted sums which classes the model gives: to validation nodes, by their class, and to nodes without a label. t
 // is the temperature of the logits.
-func (m *Mover) predicted(ctx context.Context) (confusion [][]float64, given []float64, t float64, err error) {
+func (m *ShareMover) predicted(ctx context.Context) (confusion [][]float64, given []float64, t float64, err error) {
 	classes, s := len(m.Labels.Classes), m.Shard
-	size, _, _, wide := Counts(target.Single, "accuracy", classes, m.Temperature == 0)
+	size, _, _, wide := ShareCounts(target.Single, "accuracy", classes, m.Temperature == 0)
 	c := &comm.Contribution{ID: m.ID("predicted classes"), Counts: make([]int64, size), CountBits: comm.CountBits(s.Nodes),
 		Wide: func(i int) bool { return i < wide }}
 	counts, labelled := c.Counts[wide:], labelledTypes(s)
@@ -252,7 +250,7 @@ func (m *Mover) predicted(ctx context.Context) (confusion [][]float64, given []f
 		return nil, nil, 0, comm.Refused("the labelled validation nodes of the other peers must be %d, as was counted before (got %d)", rest, n)
 	}
 	for row := range slices.Chunk(counts, classes) {
-		confusion = append(confusion, numbers(row))
+		confusion = append(confusion, reals(row))
 	}
 	if t = m.Temperature; t == 0 {
 		t = eval.FitTemperatures(c.Counts[:wide], target.Single, classes).Shared
@@ -274,7 +272,7 @@ func labelledTypes(s *shard.Shard) []bool {
 
 // right sums how many validation nodes of each group are right after each of the moves, given the group of each own
 // one (−1: it has no label). most is how many nodes of a group validate.
-func (m *Mover) right(ctx context.Context, kind string, moves []float64, group []int32, most []float64,
+func (m *ShareMover) right(ctx context.Context, kind string, moves []float64, group []int32, most []float64,
 	move func(by float64, logits mat.Dense)) (all [][]float64, err error) {
 	groups, others := len(most), slices.Clone(most)
 	c := &comm.Contribution{ID: m.ID(kind), Counts: make([]int64, len(moves)*groups),
@@ -301,13 +299,13 @@ func (m *Mover) right(ctx context.Context, kind string, moves []float64, group [
 		return nil, err
 	}
 	for row := range slices.Chunk(c.Counts, groups) {
-		all = append(all, numbers(row))
+		all = append(all, reals(row))
 	}
 	return all, nil
 }
 
-// numbers returns counts as numbers to reckon with.
-func numbers(counts []int64) []float64 {
+// reals returns counts as numbers to reckon with.
+func reals(counts []int64) []float64 {
 	to := make([]float64, len(counts))
 	for k, n := range counts {
 		to[k] = float64(n)
@@ -326,11 +324,11 @@ const (
 	leastTold = 0.01
 )
 
-// prior returns how many nodes, as a part of those without a label, count as being of all classes alike. The shares
+// sharePrior returns how many nodes, as a part of those without a label, count as being of all classes alike. The shares
 // are estimated from which classes the model mistakes for which, and few validation nodes tell that: the fewer they
 // are, and the less the model tells the classes apart, the larger is the prior. told is 0 for a guess and 1 without
 // mistakes.
-func prior(confusion [][]float64) float64 {
+func sharePrior(confusion [][]float64) float64 {
 	classes := float64(len(confusion))
 	right, validating := 0.0, 0.0 // parts of a class, and nodes of one, means over the classes
 	for k, row := range confusion {
@@ -361,7 +359,7 @@ func shifted(confusion [][]float64, given []float64) []float64 {
 		}
 		nodes += given[k]
 	}
-	alike := prior(confusion)
+	alike := sharePrior(confusion)
 	shares := slices.Repeat([]float64{1 / float64(classes)}, classes)
 	for range shareSteps {
 		next := slices.Repeat([]float64{alike * nodes / float64(classes)}, classes)

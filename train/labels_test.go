@@ -1,4 +1,4 @@
-package labels
+package train
 
 import (
 	"context"
@@ -13,11 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
-
-func TestMain(m *testing.M) { leak.Main(m) }
 
 // labelled is a graph of 300 nodes of 5 classes, of which the last has one training node. Every third node is for
 // training, and some of those have no label.
@@ -57,7 +54,7 @@ func labelled(t *testing.T, multi bool) *graph.Graph {
 }
 
 // validating counts labels over that many peers, and returns the nodes that validate, whoever holds them.
-func validating(t *testing.T, g *graph.Graph, peers int, seed uint64) (nodes []int64, counts Counts) {
+func validating(t *testing.T, g *graph.Graph, peers int, seed uint64) (nodes []int64, counts LabelCounts) {
 	t.Helper()
 	owner := make([]int32, g.N())
 	for i := range owner {
@@ -74,7 +71,7 @@ func validating(t *testing.T, g *graph.Graph, peers int, seed uint64) (nodes []i
 		wait.Go(func() {
 			c := comm.NewGroup(network.Transport(rank), rank, peers)
 			defer c.Close()
-			all, err := Count(t.Context(), c, comm.ReduceID{Kind: "labels"}, own, Draw{Seed: seed})
+			all, err := CountLabels(t.Context(), c, comm.ReduceID{Kind: "labels"}, own, Draw{Seed: seed})
 			if err != nil {
 				t.Error(err)
 				return
@@ -86,7 +83,7 @@ func validating(t *testing.T, g *graph.Graph, peers int, seed uint64) (nodes []i
 			for _, i := range train.NodesIn(graph.Val) {
 				nodes = append(nodes, own.Global[i])
 			}
-			if again := Read(all.Sums, g.Labels.Kind(), Draw{Seed: seed}).HoldOut(own); !slices.Equal(again.Split, train.Split) {
+			if again := ReadLabels(all.Sums, g.Labels.Kind(), Draw{Seed: seed}).HoldOut(own); !slices.Equal(again.Split, train.Split) {
 				t.Errorf("%d peers: from the sums of a checkpoint other nodes validate", peers)
 			}
 		})
@@ -146,11 +143,11 @@ func TestLastRound(t *testing.T) {
 		g := labelled(t, multi)
 		s := shard.Whole(g)
 		draw := Draw{Seed: 4, LastRound: true}
-		sums := make([]float64, Len(g.Labels.Kind(), g.Labels.Classes))
-		for i, n := range Numbers(s, draw) {
+		sums := make([]float64, LabelsLen(g.Labels.Kind(), g.Labels.Classes))
+		for i, n := range LabelNumbers(s, draw) {
 			sums[i] = float64(n)
 		}
-		counts := Read(sums, g.Labels.Kind(), draw)
+		counts := ReadLabels(sums, g.Labels.Kind(), draw)
 		want := float64(g.Labels.Select(g.InSplit(graph.Train)).Labelled())
 		if counts.HeldOut != 0 || counts.Validating() != 0 || counts.Labelled != want {
 			t.Errorf("multi %t: of %g labelled training nodes %g train and %g validate, all must train", multi, want, counts.Labelled, counts.HeldOut)
@@ -240,7 +237,7 @@ func TestFalseCounts(t *testing.T) {
 					if rank == 1 {
 						r = lying{c, test.lie}
 					}
-					_, err := Count(t.Context(), r, comm.ReduceID{Kind: "labels"}, own, Draw{Seed: 1})
+					_, err := CountLabels(t.Context(), r, comm.ReduceID{Kind: "labels"}, own, Draw{Seed: 1})
 					if errs[rank] = c.Refuse(t.Context(), err); err == nil {
 						errs[rank] = c.Barrier(t.Context())
 					}

@@ -1,4 +1,4 @@
-package shares
+package train
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/train/labels"
 )
 
 // alone sums over one peer.
@@ -26,11 +25,11 @@ func (alone) Reduce(context.Context, *comm.Contribution) (comm.Reduced, error) {
 // find returns the correction of logits of g's nodes, at one peer.
 func find(t *testing.T, g *graph.Graph, logits mat.Dense) Correction {
 	s, id := shard.Whole(g), func(kind string) comm.ReduceID { return comm.ReduceID{Kind: kind} }
-	counts, err := labels.Count(t.Context(), alone{}, id("labels"), s, labels.Draw{})
+	counts, err := CountLabels(t.Context(), alone{}, id("labels"), s, Draw{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Mover{Reducer: alone{}, ID: id, Shard: s, Labels: counts, Logits: logits.Clone()}
+	m := ShareMover{Reducer: alone{}, ID: id, Shard: s, Labels: counts, Logits: logits.Clone()}
 	c, err := m.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +82,7 @@ func TestPoorModelStays(t *testing.T) {
 			g, logits := skewed(rng.New(uint64(draw)), more, validating)
 			before := accuracy(g, logits)
 			if by := find(t, g, logits).Bias; by != nil {
-				add(by, logits)
+				addShares(by, logits)
 			}
 			change := accuracy(g, logits) - before
 			gain += change / draws
@@ -110,7 +109,7 @@ func TestDrawnByClass(t *testing.T) {
 		{[]float64{2, 1}, false}, {[]float64{40, 30, 20}, false}, {[]float64{4000, 4200}, false},
 		{[]float64{4, 5, 5, 5, 4, 0}, false}, {[]float64{0, 0}, false},
 	} {
-		if got := even(c.nodes); got != c.want {
+		if got := evenly(c.nodes); got != c.want {
 			t.Errorf("%v training nodes of each class were drawn by class: %v, must be %v", c.nodes, got, c.want)
 		}
 	}
@@ -193,15 +192,15 @@ func TestShiftedShares(t *testing.T) {
 func TestChoose(t *testing.T) {
 	right := [][]float64{{10, 20}, {14, 18}, {16, 15}, {16, 15}, {20, 3}}
 	weight, validating := []float64{0.7 / 20, 0.3 / 20}, []float64{20, 20}
-	if got := choose(right, weight, validating, false); got != 2 {
+	if got := choosePart(right, weight, validating, false); got != 2 {
 		t.Errorf("part %d is chosen, must be 2, the first of the best", got)
 	}
 	right[4] = []float64{17, 12}
-	if got := choose(right, weight, validating, true); got != 4 {
+	if got := choosePart(right, weight, validating, true); got != 4 {
 		t.Errorf("part %d is chosen, must be 4, within half a standard error of the best", got)
 	}
 	right[4] = []float64{10, 10}
-	if got := choose(right, weight, validating, true); got != 3 {
+	if got := choosePart(right, weight, validating, true); got != 3 {
 		t.Errorf("part %d is chosen, must be 3, the last near the best", got)
 	}
 }

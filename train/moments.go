@@ -1,4 +1,4 @@
-package labels
+package train
 
 import (
 	"fmt"
@@ -37,13 +37,13 @@ func writeMoments(sums []int64, l graph.Labels) {
 
 // readMoments finds the units of c from the moments of the nodes that train in any case, and of those that do if no
 // node must validate.
-func (c *Counts) readMoments(stay, held []float64) {
+func (c *LabelCounts) readMoments(stay, held []float64) {
 	for k := 0; k < len(stay); k += moments {
 		var s [3]float64
 		for m := range s {
-			s[m] = real(stay[k+m*eval.RealLen:])
+			s[m] = realOf(stay[k+m*eval.RealLen:])
 			if c.HeldOut == 0 {
-				s[m] += real(held[k+m*eval.RealLen:])
+				s[m] += realOf(held[k+m*eval.RealLen:])
 			}
 		}
 		c.Classes = append(c.Classes, c.Labelled)
@@ -56,8 +56,8 @@ func (c *Counts) readMoments(stay, held []float64) {
 	}
 }
 
-// real is eval.Real of sums that are kept as numbers.
-func real(sums []float64) float64 {
+// realOf is eval.Real of sums that are kept as numbers.
+func realOf(sums []float64) float64 {
 	var v [eval.RealLen]int64
 	for k := range v {
 		v[k] = int64(sums[k])
@@ -66,7 +66,7 @@ func real(sums []float64) float64 {
 }
 
 // Fault returns an error that names the first column of numbers, of those names or none, that cannot be standardised.
-func (c Counts) Fault(names []string) error {
+func (c LabelCounts) Fault(names []string) error {
 	if c.Labelled == 0 {
 		return nil
 	}
