@@ -146,11 +146,17 @@ func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) 
 	if err != nil {
 		return nil, err
 	}
-	one := &peer{plan: p, shard: own}
+	one := &peer{plan: p, at: at, shard: own, members: p.Names()}
 	at.New = func(at *session.Session) (session.Trainer, error) { return one.closedForm(at) }
 	var r *Result
-	at.Final = func(of session.Trainer, _ session.Usage) (err error) {
-		if r, err = one.leafResult(of.(*trainer), at.Shared()); err == nil && s.OnModel != nil {
+	at.Final = func(t session.Trainer, u session.Usage) (err error) {
+		if r, err = one.result(t, u); err != nil {
+			return err
+		}
+		r.Sums, r.Sent.Reduce, r.Peers[0].Reduce = p.SumTerms(len(p.Members)), at.Shared(), at.Shared()
+		// What differs between leaves stays out of the card: all of them write the same file.
+		r.Card.Dataset, r.Card.Nodes, r.Card.Peers, r.Card.Sums = "leaves", 0, len(p.Members), r.Sums.Trust
+		if s.OnModel != nil {
 			err = s.OnModel(r)
 		}
 		return err
@@ -158,24 +164,5 @@ func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) 
 	if _, _, err := at.Run(ctx); err != nil {
 		return nil, err
 	}
-	return r, nil
-}
-
-// leafResult is what a run gave a leaf that sent so many bytes of shares.
-func (p *peer) leafResult(t *trainer, shared int64) (*Result, error) {
-	measured := t.measured()
-	measured.Sent.Reduce = shared
-	model, err := t.model()
-	if err != nil {
-		return nil, err
-	}
-	r, err := resultOf(p.plan, p.shard, model, t.config, t.metric, measured)
-	if err != nil {
-		return nil, err
-	}
-	r.Own = []Predictions{predictionsOf(r.Model, t.logits()).By(r.Card)}
-	r.Members, r.Sums = p.plan.Names(), p.plan.SumTerms(len(p.plan.Members))
-	// What differs between leaves stays out of the card: all of them write the same file.
-	r.Card.Dataset, r.Card.Nodes, r.Card.Peers, r.Card.Sums = "leaves", 0, len(p.plan.Members), r.Sums.Trust
 	return r, nil
 }

@@ -101,8 +101,7 @@ func (s Site) runs(ctx context.Context, p Plan, at *session.Session) (best *Resu
 				state = filepath.Join(state, fmt.Sprintf("seed-%d", p.Seed))
 			}
 		}
-		one := &peer{plan: p, name: at.Names[at.Rank], shard: p.InOrder(s.Shard), spend: at.Spend, init: s.Init, embed: s.Embed,
-			members: at.Names, link: s.Link}
+		one := &peer{plan: p, name: at.Names[at.Rank], shard: p.InOrder(s.Shard), init: s.Init, embed: s.Embed, members: at.Names}
 		if at.Policy != nil {
 			one.publish = at.Policy.SiteFigures
 		}

@@ -176,9 +176,9 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 		if l.State != "" {
 			state = l.stateOf(r)
 		}
-		one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(l.Shards[r]), init: l.Init, embed: l.Embed, link: network}
+		one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(l.Shards[r]), init: l.Init, embed: l.Embed}
 		if r == 0 { // the parts together are one data set, of which each edge is released once
-			one.spend, at.Event = spend, l.OnEvent
+			at.Spend, at.Event = spend, l.OnEvent
 		}
 		results[r], err = one.train(ctx, at, state, nil)
 		return err
@@ -254,5 +254,12 @@ func Groups(ctx context.Context, p Plan, size int, do func(context.Context, *com
 	for r := range all {
 		all[r] = session.Terms{Carrier: p.Carrier, Seed: p.Seed}
 	}
-	return session.Groups(ctx, network, loopback(p), all, do)
+	return session.Local(ctx, network, loopback(p), all, func(ctx context.Context, at *session.Session) error {
+		return at.Once(ctx, func(ctx context.Context) error {
+			if err := do(ctx, at.Group); err != nil {
+				return err
+			}
+			return at.Group.Barrier(ctx) // nobody leaves before all have what they need
+		})
+	})
 }

@@ -43,8 +43,8 @@ func TestOwnPredictions(t *testing.T) {
 			t.Errorf("%q: the sites' own predictions are right in %v, the run reports %v", settings, sum, results[0].Test)
 		}
 		dir := j.sites[1].State
-		one := &peer{plan: results[1].Plan, shard: shards[1], store: &checkpoint.Store{Dir: dir}}
-		trainer, err := one.trainer(&session.Session{Event: func(Event) {}})
+		one := &peer{plan: results[1].Plan, shard: shards[1], at: &session.Session{Checkpoints: &checkpoint.Store{Dir: dir}, Event: func(Event) {}}}
+		trainer, err := one.trainer(one.at)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,18 +31,15 @@ import (
 
 // peer is one peer's part in a run.
 type peer struct {
-	plan  Plan
-	name  string
-	shard *shard.Shard
-	store *checkpoint.Store        // nil: no checkpoints
-	edges *dp.Edges                // of private edges; nil until a trainer needs it: all trainers of this process share what it released
-	spend func(dp.Statement) error // nil: nothing is recorded
-	init  *Initial                 // nil: parameters are drawn
-	embed bool                     // hidden rows are kept
-
-	publish int           // figures.Exchange's
-	members []string      // names of all sites by rank; nil: they have none
-	link    *netsim.Table // network that is simulated; nil: none
+	plan    Plan
+	name    string
+	at      *session.Session
+	shard   *shard.Shard
+	edges   *dp.Edges // of private edges; nil until a trainer needs it: all trainers of this process share what it released
+	init    *Initial  // nil: parameters are drawn
+	embed   bool      // hidden rows are kept
+	publish int       // figures.Exchange's
+	members []string  // names of all sites by rank; nil: they have none
 
 	final *figures.Exchange // of all trainers of this process; made with the first one
 }
@@ -124,12 +121,10 @@ func (p *peer) trainer(m *session.Session) (session.Trainer, error) {
 	}
 	const note = "row_norm"
 	last := "none"
-	if p.store != nil {
-		if kept, err := p.store.Note(note); err != nil {
-			return nil, err
-		} else if kept != nil {
-			last = string(kept)
-		}
+	if kept, err := m.Checkpoints.Note(note); err != nil {
+		return nil, err
+	} else if kept != nil {
+		last = string(kept)
 	}
 	t, err := by(last)
 	if err != nil {
@@ -140,10 +135,8 @@ func (p *peer) trainer(m *session.Session) (session.Trainer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p.store != nil {
-			if err := p.store.KeepNote(note, []byte(norm)); err != nil {
-				return nil, err
-			}
+		if err := m.Checkpoints.KeepNote(note, []byte(norm)); err != nil {
+			return nil, err
 		}
 		if norm != "none" {
 			m.Note(Event{Kind: train.Note, Text: "each node's features are divided by their Euclidean length, since no " +
@@ -212,7 +205,7 @@ func (p *peer) method(m *session.Session) (*trainer, error) {
 		if err != nil {
 			return nil, input(err)
 		}
-		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Draw: t.draw, Shard: p.shard, Store: p.store, Publish: p.publish}
+		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Draw: t.draw, Shard: p.shard, Store: m.Checkpoints, Publish: p.publish}
 	}
 	t.final = p.final
 	return t, nil
@@ -244,7 +237,7 @@ func (p *peer) endToEnd(m *session.Session) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
+	t.Checkpoints, t.OnEvent, t.KeepHidden = m.Checkpoints, m.Note, p.embed
 	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric,
 		draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if c.Links != nil {
@@ -267,7 +260,7 @@ func (p *peer) sampled(m *session.Session) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
+	t.Checkpoints, t.OnEvent, t.KeepHidden = m.Checkpoints, m.Note, p.embed
 	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric,
 		draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
 	if c.Links != nil {
@@ -290,7 +283,7 @@ func (p *peer) linkwise(m *session.Session) (*trainer, error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	t.Checkpoints, t.OnEvent = p.store, m.Note
+	t.Checkpoints, t.OnEvent = m.Checkpoints, m.Note
 	return &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden, ranks: t.Ranks}, nil
 }
 
@@ -310,9 +303,9 @@ func (p *peer) closedForm(m *session.Session) (*trainer, error) {
 		if p.edges, err = c.Edges(secret); err != nil {
 			return nil, input(err)
 		}
-		p.edges.Spend = p.spend
+		p.edges.Spend = m.Spend
 	}
-	t.Checkpoints, t.OnEvent, t.Edges, t.KeepHidden = p.store, m.Note, p.edges, p.embed
+	t.Checkpoints, t.OnEvent, t.Edges, t.KeepHidden = m.Checkpoints, m.Note, p.edges, p.embed
 	if t.Leaves = p.plan.Leaves > 0; t.Leaves {
 		t.Checkpoints = nil // sums are kept in place of states: leaf.Journal
 	}
@@ -339,17 +332,16 @@ func (p *peer) layerwise(m *session.Session) (*trainer, error) {
 		return nil, input(err)
 	}
 	one := &trainer{Trainer: t, model: t.Model, config: c, metric: c.Metric, draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
-	t.Checkpoints, t.OnEvent, t.KeepHidden = p.store, m.Note, p.embed
+	t.Checkpoints, t.OnEvent, t.KeepHidden = m.Checkpoints, m.Note, p.embed
 	return one, nil
 }
 
 // train trains by p in at, with checkpoints in state (empty = none). final is told of the model as soon as it is final, and
 // others may still need this peer; nil: nobody is.
 func (p *peer) train(ctx context.Context, at *session.Session, state string, final func(*Result) error) (*Result, error) {
-	if state != "" {
-		p.store = &checkpoint.Store{Dir: state}
+	if p.at, at.New = at, p.trainer; state != "" {
+		at.Checkpoints = &checkpoint.Store{Dir: state}
 	}
-	at.Checkpoints, at.New = p.store, p.trainer
 	if final != nil {
 		at.Final = func(t session.Trainer, u session.Usage) error {
 			r, err := p.result(t, u)
@@ -399,7 +391,7 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 			return nil, err
 		}
 	}
-	r.Members, r.Link = p.members, p.link
+	r.Members, r.Link = p.members, p.at.Link
 	if r.Figures != nil && p.members != nil {
 		for k, one := range r.Figures.Published {
 			r.Figures.Published[k].Name = r.Members[one.Rank]
@@ -425,6 +417,10 @@ func (p *peer) statement() *dp.Statement {
 
 // measured adds to r predictions of own nodes, and what they are worth.
 func (p *peer) measured(r *Result, t *trainer, model *nn.Model) error {
+	if t.final == nil { // of a phone
+		r.Own = []Predictions{predictionsOf(model, t.logits()).By(r.Card)}
+		return nil
+	}
 	t.final.Take(t.logits())
 	r.Own = []Predictions{predictionsOf(model, t.final.Logits()).By(r.Card)}
 	f, err := t.final.Figures(p.name, model)

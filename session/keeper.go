@@ -181,7 +181,7 @@ func (k *keeper) met(t comm.Transport) comm.Transport {
 		return t
 	}
 	if k.guard == nil {
-		k.guard = k.Policy.Guard(t, k.spent, k.keepSent())
+		k.guard = k.Policy.Guard(t, k.spent, func(n int64) error { return k.store.KeepNote(sentNote, fmt.Appendln(nil, n)) })
 	}
 	k.guard.Transport = t
 	return k.guard
@@ -247,14 +247,6 @@ func (k *keeper) recall(state string) error {
 		return fmt.Errorf("%s must hold a number of bytes (got %q)", filepath.Join(k.store.Dir, sentNote), b)
 	}
 	return nil
-}
-
-// keepSent returns what keeps the bytes that the policy let through; nil: there is nowhere to keep them.
-func (k *keeper) keepSent() func(int64) error {
-	if k.store == nil {
-		return nil
-	}
-	return func(n int64) error { return k.store.KeepNote(sentNote, fmt.Appendln(nil, n)) }
 }
 
 // event passes e on, and records what has left at the end of each stage and every minute.

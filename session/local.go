@@ -74,21 +74,3 @@ func Local(ctx context.Context, link *netsim.Table, listen []string, all []Terms
 	}
 	return running.Wait()
 }
-
-// Groups is Local of members that need a group and nothing else.
-func Groups(ctx context.Context, link *netsim.Table, listen []string, all []Terms, do func(context.Context, *comm.Group) error) error {
-	groups := make([]*comm.Group, len(all)) // closed when none is needed any more
-	err := Local(ctx, link, listen, all, func(ctx context.Context, s *Session) error {
-		if err := s.connect(ctx); err != nil {
-			return err
-		}
-		groups[s.Rank] = s.Group
-		return do(ctx, s.Group)
-	})
-	for _, g := range groups {
-		if g != nil {
-			err = errors.Join(err, g.Close())
-		}
-	}
-	return err
-}

@@ -319,21 +319,13 @@ func (s *Session) train(ctx context.Context, t Trainer) error {
 		return err
 	}
 	s.keepUsage()
-	if err := errors.Join(s.final(), s.keepWritten("here")); err != nil {
+	if err := errors.Join(s.final(), s.Checkpoints.KeepNote(writtenNote, []byte("here"))); err != nil {
 		return err
 	}
 	if err := s.Group.Barrier(ctx); err != nil { // each has told that its model is final
 		return err
 	}
-	return s.keepWritten(writtenByAll)
-}
-
-// keepWritten keeps where the model is written and measured.
-func (s *Session) keepWritten(where string) error {
-	if s.Checkpoints == nil {
-		return nil
-	}
-	return s.Checkpoints.KeepNote(writtenNote, []byte(where))
+	return s.Checkpoints.KeepNote(writtenNote, []byte(writtenByAll))
 }
 
 // Note is told every event of the trainers, and passes it on.
@@ -359,9 +351,6 @@ const (
 
 // readUsage begins with what this peer used before its process was restarted.
 func (s *Session) readUsage() error {
-	if s.Checkpoints == nil {
-		return nil
-	}
 	b, err := s.Checkpoints.Note(usageNote)
 	if b == nil || err != nil {
 		return err
@@ -379,9 +368,6 @@ func (s *Session) keepUsage() {
 		return
 	}
 	s.count()
-	if s.Checkpoints == nil {
-		return
-	}
 	b, err := json.Marshal(s.usage)
 	if err == nil {
 		err = s.Checkpoints.KeepNote(usageNote, b)

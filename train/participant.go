@@ -40,9 +40,6 @@ const generationNote = "generation"
 
 // highest returns the highest generation that this peer had a part in; last is that of this process.
 func (p Participant) highest(last uint64) (uint64, error) {
-	if p.Checkpoints == nil {
-		return last, nil
-	}
 	b, err := p.Checkpoints.Note(generationNote)
 	if b == nil || err != nil {
 		return last, err
@@ -56,9 +53,6 @@ func (p Participant) highest(last uint64) (uint64, error) {
 
 // keep keeps the number of a generation that begins.
 func (p Participant) keep(generation uint64) error {
-	if p.Checkpoints == nil {
-		return nil
-	}
 	return p.Checkpoints.KeepNote(generationNote, fmt.Appendln(nil, generation))
 }
 

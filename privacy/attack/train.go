@@ -5,18 +5,13 @@ package attack
 import (
 	"context"
 	"crypto/rand"
-	"time"
 
 	"github.com/heddle-gnn/heddle/classmeans"
-	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/session"
-
-	events "github.com/heddle-gnn/heddle/train"
 )
 
 // train trains by p, of method layer-wise, over a site alone.
@@ -25,21 +20,18 @@ func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, erro
 		return nil, err
 	}
 	var model func() (*nn.Model, error)
-	m := Member(0, 1, netsim.New(1, netsim.Config{}).Transport(0))
-	m.New = func(*session.Session) (t session.Trainer, err error) {
-		t, model, err = Begin(p, site)
-		return t, err
-	}
-	if _, _, err := m.Run(ctx); err != nil {
+	err := session.Local(ctx, nil, nil, make([]session.Terms, 1), func(ctx context.Context, at *session.Session) error {
+		at.New = func(*session.Session) (t session.Trainer, err error) {
+			t, model, err = Begin(p, site)
+			return t, err
+		}
+		_, _, err := at.Run(ctx)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return model()
-}
-
-// Member returns a member of so many that are all in this process, without its trainer.
-func Member(rank, size int, over comm.Transport) *session.Session {
-	return &session.Session{Rank: rank, Names: make([]string, size), Wait: time.Minute, Event: func(events.Event) {},
-		Meet: func(context.Context) (comm.Transport, error) { return over, nil }}
 }
 
 // Begin returns a site's trainer by p, of method layer-wise, of classes of nodes, and what gives its model.

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
@@ -80,32 +77,29 @@ func Attacked(p plan.Plan) error {
 
 // train trains with all peers of the run.
 func (run *Run) train(ctx context.Context) error {
-	p, size := run.Plan, len(run.Shards)
+	p := run.Plan
 	if err := Attacked(p); err != nil {
 		return err
 	}
 	if err := p.Check(run.Shards); err != nil {
 		return err
 	}
-	network := netsim.New(size, netsim.Config{})
-	all, ctx := errgroup.WithContext(ctx)
-	for r, own := range run.Shards {
-		transport := network.Transport(r)
-		if run.Record != nil && r == run.Attacker {
-			transport = run.Record.Over(transport)
+	return session.Local(ctx, nil, nil, make([]session.Terms, len(run.Shards)), func(ctx context.Context, at *session.Session) error {
+		if honest := at.Meet; run.Record != nil && at.Rank == run.Attacker {
+			at.Meet = func(ctx context.Context) (comm.Transport, error) {
+				over, err := honest(ctx)
+				return run.Record.Over(over), err
+			}
 		}
-		all.Go(func() error { return run.peer(ctx, r, own, transport) })
-	}
-	return all.Wait()
+		return run.peer(ctx, at, run.Shards[at.Rank])
+	})
 }
 
 // peer is one peer's part in the run.
-func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.Transport) error {
+func (run *Run) peer(ctx context.Context, m *session.Session, own *shard.Shard) error {
 	var t trainer
 	var model func() (*nn.Model, error)
-	size := len(run.Shards)
-	m := attack.Member(rank, size, over)
-	if run.Plan.Secure(size) {
+	if run.Plan.Secure(len(run.Shards)) {
 		terms := secagg.Terms{Least: plan.LeastSecure}
 		m.Reducer = func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
 	}
@@ -115,7 +109,7 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 			if r = g; honest != nil {
 				r, err = honest(ctx, g)
 			}
-			return run.sums(rank, r), err
+			return run.sums(m.Rank, r), err
 		}
 	}
 	m.New = func(*session.Session) (_ session.Trainer, err error) {
@@ -129,7 +123,7 @@ func (run *Run) peer(ctx context.Context, rank int, own *shard.Shard, over comm.
 	if _, _, err := m.Run(ctx); err != nil {
 		return err
 	}
-	if rank != run.Attacker {
+	if m.Rank != run.Attacker {
 		return nil
 	}
 	var err error
