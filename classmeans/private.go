@@ -10,9 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
-// ClassSums returns for each own node the sum of its neighbours' class rows in round r, with the noise that keeps edges private.
-// All that follows, also rows that other peers get, is computed from such sums. They are in a checkpoint before anything is
-// computed from them: a round that is done again has the same ones.
+// ClassSums returns for each own node the sum of its neighbours' class rows in round r, with the noise that keeps edges
+// private. All that follows, also rows that other peers get, is computed from such sums. They are in a checkpoint
+// before anything is computed from them: a round that is done again has the same ones.
 func (v *seenRound) ClassSums(r int, logits mat.Dense) (mat.Dense, error) {
 	ctx, t, s := v.ctx, v.trainer, v.sight
 	spec := t.model.Spec.Closed

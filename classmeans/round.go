@@ -58,7 +58,8 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	if t.At.BestRound == r {
 		t.scales, t.margin = found.scales, found.margin
 	}
-	// What its sums of neighbours tell is spent as the plan says, and rounds Alone lead to those with hops: they are all run.
+	// What its sums of neighbours tell is spent as the plan says, and rounds Alone lead to those with hops: they are
+	// all run.
 	if spec.Own > 0 || r < spec.Alone || t.AllRounds {
 		goOn = true
 	}
@@ -80,7 +81,8 @@ func (t *Trainer) sights() []*sight {
 // withoutConstant returns the columns that a head sees.
 func withoutConstant(columns mat.Dense) mat.Dense { return columns.ColRange(1, columns.Cols) }
 
-// source returns the columns of own nodes in round r before any hop, as they are read at home, and as they are aggregated.
+// source returns the columns of own nodes in round r before any hop, as they are read at home, and as they are
+// aggregated.
 func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err error) {
 	form := t.model.Closed
 	p := form.Spec.Targets(r, t.train, t.others, t.shard.Labels.Rows(t.train), t.base.logits)
@@ -128,8 +130,8 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 	return own, z, nil
 }
 
-// classMap returns the map of round r from the class sums of all peers over this one's targets p, and sets n to how many nodes
-// are of each class, or its share of the labels. without says that this peer's part is not in them.
+// classMap returns the map of round r from the class sums of all peers over this one's targets p, and sets n to how
+// many nodes are of each class, or its share of the labels. without says that this peer's part is not in them.
 func (t *Trainer) classMap(ctx context.Context, r int, p mat.Dense, n []float64) (u mat.Dense, without bool, err error) {
 	sums, rows, without, err := t.classSums(ctx, r, p)
 	if err != nil {
@@ -186,8 +188,9 @@ func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, er
 	return lead, nil
 }
 
-// classSums returns the sums of the features of all peers over the columns of this one's targets p in round r, and over how
-// many rows they go, in units; nil where residuals are the target. without says that this peer's part is not in them.
+// classSums returns the sums of the features of all peers over the columns of this one's targets p in round r, and over
+// how many rows they go, in units; nil where residuals are the target. without says that this peer's part is not in
+// them.
 func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.Dense, counts []int64, without bool, err error) {
 	residual := t.model.Closed.Spec.Residual
 	sums = t.means.Sums(p)
@@ -284,8 +287,8 @@ func (t *Trainer) added(r int) int {
 	return n
 }
 
-// trainingRows returns the rows of own training nodes as they count in a regression after round r, with their labels and
-// weights.
+// trainingRows returns the rows of own training nodes as they count in a regression after round r, with their labels
+// and weights.
 func (t *Trainer) trainingRows(r int, columns, y mat.Dense, weight []float32) (z, labels mat.Dense, of []float32) {
 	for _, i := range t.train {
 		of = append(of, weight[i])

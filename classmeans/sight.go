@@ -16,7 +16,7 @@ type sight struct {
 	logits  mat.Dense  // [Owned × C] of the last round
 }
 
-// seenRound is a sight as the closed.View of a round.
+// seenRound is what a round of class means sees in a sight.
 type seenRound struct {
 	ctx     context.Context
 	trainer *Trainer
@@ -29,13 +29,14 @@ func (v *seenRound) Features() graph.Features { return v.trainer.x }
 // Degrees returns those of own nodes.
 func (v *seenRound) Degrees() []float32 { return v.sight.Degree[:v.trainer.shard.Owned] }
 
-// Aggregate returns the aggregate of x over the edges that the sight has. Before the first hop all peers agree on what is sent
-// in each; a run that is resumed agrees on the same.
+// Aggregate returns the aggregate of x over the edges that the sight has. Before the first hop all peers agree on what
+// is sent in each; a run that is resumed agrees on the same.
 func (v *seenRound) Aggregate(x mat.Dense, what string) (z mat.Dense, err error) {
 	t, s := v.trainer, v.sight
 	if s.hop == nil {
 		spec := t.model.Spec.Closed
-		if s.hop, err = t.sender.NewColumnHop(v.ctx, s.GraphView, *spec, spec.Rounds, t.config.Classes, t.config.Exchange); err != nil {
+		s.hop, err = t.sender.NewColumnHop(v.ctx, s.GraphView, *spec, spec.Rounds, t.config.Classes, t.config.Exchange)
+		if err != nil {
 			return z, err
 		}
 	}

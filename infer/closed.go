@@ -10,23 +10,23 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// classMeans computes the logits of f, a model in closed form or the part of one that makes columns of classes, and the columns
-// that its last head reads.
+// classMeans computes the logits of f, a model in closed form or the part of one that makes columns of classes, and the
+// columns that its last head reads.
 func (p *run) classMeans(f *closed.Form) (logits, columns mat.Dense, err error) {
 	x, s := p.shard.X, p.shard
 	if k := f.Spec.Adjacent; k > 0 {
 		x = closed.AdjacencyRows(&s.Adj, s.Global, int(s.Nodes), k)
 	}
 	x = p.model.Encoder.Input(x)
-	var v closed.View = &classRounds{run: p, layout: f.Spec, x: x}
+	var v closed.Surroundings = &classRounds{run: p, layout: f.Spec, x: x}
 	if p.whole {
 		v = closed.WholeGraph(&s.Adj, x, f.Spec)
 	}
 	return f.Walk(v, s.Labels, s.Split, p.labels.Labelled > 0)
 }
 
-// classRounds is the closed.View of a run: the columns of own nodes are sent as in training, rounded, once for each hop. The maps
-// are in the model, so that no sum of features is taken again.
+// classRounds is what class means see in a run: the columns of own nodes are sent as in training, rounded, once for
+// each hop. The maps are in the model, so that no sum of features is taken again.
 type classRounds struct {
 	run    *run
 	layout closed.Layout

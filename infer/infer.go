@@ -1,5 +1,11 @@
-// Package infer computes a trained model's predictions for the nodes of a graph whose parts different peers hold. The peers
-// exchange rows of boundary nodes once more, as they did while they trained, and learn no parameter.
+// Package infer computes a trained model's predictions for the nodes of a graph whose parts different peers hold. The
+// peers exchange rows of boundary nodes once more, as they did while they trained, and learn no parameter. A graph on
+// one machine is a group of one.
+//
+// The forward pass of a model of layers is written here, and that of class means in nn/closed. Training has its own
+// walks through the same layers (nn.Forward), which keep for the gradient what is only passed on here: fullbatch walks
+// over blocks of rows in an order that fixes the sum's bits, minibatch over sampled blocks, and retexo trains one layer
+// at a time on rows that stay.
 //
 // Letters in comments: N nodes, C classes, H hidden.
 package infer
@@ -27,8 +33,8 @@ type Config struct {
 	Draw     train.Draw  // of the training run: says which training nodes validated where no node was marked for it
 	Rows     wire.Coding // of rows that travel
 	Exchange string      // one of train.Exchanges
-	// Layerwise: what travels is each layer's input, as in layer-wise training. Else it is what the layer makes of its input
-	// before it aggregates, where that is narrower.
+	// Layerwise: what travels is each layer's input, as in layer-wise training. Else it is what the layer makes of its
+	// input before it aggregates, where that is narrower.
 	Layerwise bool
 	Metric    eval.Metric // of the test nodes
 
@@ -65,11 +71,12 @@ type run struct {
 }
 
 // Run computes the predictions of m for the nodes of s. Rows travel over g, sums through r. A failed peer is a
-// *comm.PeerError; a shard that does not fit the model is another error, which Fits returns before a connection is made.
+// *comm.PeerError; a shard that does not fit the model is another error, which Fits returns before a connection is
+// made.
 //
-// Hidden rows are those that the last head reads; where the last layer has no head, the input of that layer; where that is
-// the only layer, its own row and its aggregate, as far as it reads them, side by side; of a closed form, the columns of
-// the last round's regression.
+// Hidden rows are those that the last head reads; where the last layer has no head, the input of that layer; where that
+// is the only layer, its own row and its aggregate, as far as it reads them, side by side; of a closed form, the
+// columns of the last round's regression.
 func Run(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer) (*Answer, error) {
 	if m.Decoder != nil {
 		return nil, ErrLinks
@@ -90,8 +97,8 @@ func Run(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Gro
 	return a, err
 }
 
-// Logits computes the logits of a model of layers for the nodes of s, [Owned × C], and its hidden rows, as Run does, in the
-// midst of a run: nothing is summed. The model reads no labels.
+// Logits computes the logits of a model of layers for the nodes of s, [Owned × C], and its hidden rows, as Run does, in
+// the midst of a run: nothing is summed. The model reads no labels.
 func Logits(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group) (logits, hidden mat.Dense, err error) {
 	if m.Closed != nil || readsLabels(m.Spec) {
 		panic("infer: Logits of a model that needs sums or labels of all peers")
@@ -101,8 +108,8 @@ func Logits(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.
 	return logits, p.hidden, err
 }
 
-// Graph returns the logits of all nodes of g by m, N×C, which is computed here; numbers are standardised (nn.Spec.Units).
-// Some models read labels of g (nn.Spec.ReadsLabels); nn.Spec.Unlabelled warns if it has none.
+// Graph returns the logits of all nodes of g by m, N×C, which is computed here; numbers are standardised
+// (nn.Spec.Units). Some models read labels of g (nn.Spec.ReadsLabels); nn.Spec.Unlabelled warns if it has none.
 func Graph(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 	s := shard.Unnamed(g)
 	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 {
@@ -134,8 +141,8 @@ func newRun(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.
 		sender: train.NewSender(g, s, c.Rows)}
 }
 
-// NoRows returns why a model file says nothing of nodes that have the features x, or nil: of nodes without features encoder
-// embedding knows the learned rows alone, which their owners hold and the file lacks.
+// NoRows returns why a model file says nothing of nodes that have the features x, or nil: of nodes without features
+// encoder embedding knows the learned rows alone, which their owners hold and the file lacks.
 func NoRows(m *nn.Model, x graph.Features) error {
 	if m.Spec.Encoder.Kind != "embedding" || m.Spec.Reads(x).Cols() == x.Cols() {
 		return nil

@@ -149,31 +149,23 @@ func (p *run) byInput(k int, x graph.Features) (mat.Dense, error) {
 // fetch returns what a hop of layer k sums, of the rows x of own nodes and those of the others, and the edges over it.
 // mixed, the same at all peers, says that the layer's input is sparse.
 func (p *run) fetch(k, hop int, x graph.Features, mixed bool) (src graph.Features, edges *graph.CSR, err error) {
-	ctx, v := p.ctx, &p.view
-	l, what := p.model.Layers[k], fmt.Sprintf("%s, hop %d", p.name(k), hop)
-	weighs := l.Edges == graph.GCN && !mixed // then nobody needs the degrees of the halo
-	if weighs {
-		x.Dense = v.Weigh(x.Dense, l.Edges)
-	} else if l.Edges == graph.GCN {
+	l := p.model.Layers[k]
+	if l.Edges == graph.GCN && mixed {
 		if err := p.learnDegrees(); err != nil {
 			return src, nil, err
 		}
 	}
+	var covers *train.Covers
 	if p.Exchange != "halo" && p.shard.Parts > 1 && l.Sums() {
 		if p.covers == nil {
-			if p.covers, err = p.sender.CoverLayers(ctx, p.model.Layers, p.model.Spec.Encoder.Kind == "raw", p.Exchange); err != nil {
+			raw := p.model.Spec.Encoder.Kind == "raw"
+			if p.covers, err = p.sender.CoverLayers(p.ctx, p.model.Layers, raw, p.Exchange); err != nil {
 				return src, nil, err
 			}
 		}
-		return p.sender.Covered(ctx, p.covers, *v, l, x, mixed, p.Exchange == "auto", what)
+		covers = p.covers
 	}
-	if weighs {
-		edges = v.Received(l.Edges)
-	} else {
-		edges = v.Edges(l)
-	}
-	src, err = p.sender.Halo(ctx, x, mixed, what)
-	return src, edges, err
+	return p.sender.Sources(p.ctx, covers, p.view, l, x, mixed, fmt.Sprintf("%s, hop %d", p.name(k), hop))
 }
 
 // keepBlock keeps what the only layer of a model reads, if it has no head.
@@ -185,16 +177,16 @@ func (p *run) keepBlock(k int, in nn.Input) {
 	p.hidden = l.Reads(in)
 }
 
-// sendsInput reports whether the input of layer k travels although it is not trained layer-wise: where nothing comes before
-// the aggregate, or the layer's aggregate is among the hidden rows.
+// sendsInput reports whether the input of layer k travels although it is not trained layer-wise: where nothing comes
+// before the aggregate, or the layer's aggregate is among the hidden rows.
 func sendsInput(m *nn.Model, k int, sparse bool) bool {
 	l := m.Layers[k]
 	only := len(m.Layers) == 1 && l.Head == nil
 	return l.Conv.Agg == nil || only && l.Frozen() || sparse && l.Conv.Pre == nil && (l.Conv.Nbr == nil || !l.Sums())
 }
 
-// SentWidth returns how many numbers of a row travel for layer k of m in each hop; 0: no row does. sparse says that nodes
-// have sparse features.
+// SentWidth returns how many numbers of a row travel for layer k of m in each hop; 0: no row does. sparse says that
+// nodes have sparse features.
 func (c Config) SentWidth(m *nn.Model, k int, sparse bool) int {
 	l := m.Layers[k]
 	sparse = sparse && k == 0 && m.Spec.Encoder.Kind == "raw"
@@ -259,7 +251,8 @@ func (p *run) cut(edges *graph.CSR) (near, far *graph.CSR) {
 	return edges.Relabel(dst, own, p.shard.Owned), edges.Relabel(dst, halo, edges.NumSrc-p.shard.Owned)
 }
 
-// smooth corrects and smooths logits by the training labels of all peers: each hop, the halo's rows are sent once, exactly.
+// smooth corrects and smooths logits by the training labels of all peers: each hop, the halo's rows are sent once,
+// exactly.
 func (p *run) smooth(logits mat.Dense) (mat.Dense, error) {
 	if err := p.learnDegrees(); err != nil {
 		return logits, err

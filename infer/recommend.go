@@ -25,8 +25,9 @@ type Recommendation struct {
 	Score       float32 // log-odds among the pairs that the model was trained on
 }
 
-// Recommend returns the k best new links of each of some nodes of g under a relation, or under each relation of m where it is
-// empty, in the order of the nodes, best first. The other ends are nodes of those types that such links of g have.
+// Recommend returns the k best new links of each of some nodes of g under a relation, or under each relation of m where
+// it is empty, in the order of the nodes, best first. The other ends are nodes of those types that such links of g
+// have.
 func Recommend(ctx context.Context, m *nn.Model, g *graph.Graph, nodes []int32, relation string, k int) (all []Recommendation, err error) {
 	if m.Decoder == nil {
 		return nil, notLinks(m)
@@ -119,8 +120,8 @@ func (l knownLinks) without(i, relation int32) (all []pairs.Pair) {
 	return all
 }
 
-// Together returns the k best new links of wanted nodes of s by a model of links, whose other ends may be those of other peers:
-// of their rows those travel that c, by which the peers train, lets travel. All peers call it.
+// Together returns the k best new links of wanted nodes of s by a model of links, whose other ends may be those of
+// other peers: of their rows those travel that c, by which the peers train, lets travel. All peers call it.
 func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer, wanted []links.Wanted, k int) (all []links.NewLink, err error) {
 	if m.Decoder == nil {
 		return nil, notLinks(m)
@@ -135,8 +136,8 @@ func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *sh
 	return all, err
 }
 
-// Wants returns the links that a site wants: of each of some nodes of s under a relation, or under each of m where it is empty. An
-// error says why m cannot recommend them.
+// Wants returns the links that a site wants: of each of some nodes of s under a relation, or under each of m where it
+// is empty. An error says why m cannot recommend them.
 func Wants(m *nn.Model, s *shard.Shard, nodes []int32, relation string) (wanted []links.Wanted, err error) {
 	if m.Decoder == nil {
 		return nil, notLinks(m)

@@ -69,16 +69,17 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 	return err
 }
 
-func (t *Trainer) exchange(ctx context.Context, w work) (err error) {
+func (t *Trainer) exchange(ctx context.Context, w work) error {
 	l := t.model.Layers[w.Stage-1]
 	what := fmt.Sprintf("rows of stage %d, hop %d", w.Stage, w.Hop)
-	if t.covered(l) {
-		return t.fetchCovered(ctx, l, w, what)
+	covers, err := t.agreeCovers(ctx, l)
+	if err != nil {
+		return err
 	}
 	shared := w.Hop == 0 && w.Stage == 1 && t.base != t.full // both views' rows are the same, wherever each peer has them from
 	if !shared {
-		err = t.full.fetch(ctx, t.sender, l, w.Hop, what)
-	} else if err = t.base.fetch(ctx, t.sender, l, 0, what); err == nil { // training does not see the whole graph in them
+		err = t.full.fetch(ctx, t.sender, covers, l, w.Hop, what)
+	} else if err = t.base.fetch(ctx, t.sender, nil, l, 0, what); err == nil { // training does not see the whole graph in them
 		err = t.full.adopt(ctx, t.sender, l, t.base)
 	}
 	if err != nil {
@@ -88,10 +89,10 @@ func (t *Trainer) exchange(ctx context.Context, w work) (err error) {
 		if t.training == t.full {
 			return nil
 		}
-		return t.training.fetch(ctx, t.sender, l, w.Hop, what)
+		return t.training.fetch(ctx, t.sender, nil, l, w.Hop, what)
 	}
 	if t.base != t.full && !shared {
-		if err := t.base.fetch(ctx, t.sender, l, 0, what); err != nil {
+		if err := t.base.fetch(ctx, t.sender, nil, l, 0, what); err != nil {
 			return err
 		}
 	}
@@ -111,7 +112,7 @@ func (t *Trainer) aggregate(w work) {
 // over all validation and test nodes is summed.
 func (t *Trainer) freeze(ctx context.Context, w work) error {
 	if w.Stage == 0 && t.config.Spec.Encoder.Kind != "mlp" {
-		t.layerOutput(nil, 0)
+		t.encode()
 		return nil
 	}
 	st := t.stage
@@ -121,47 +122,56 @@ func (t *Trainer) freeze(ctx context.Context, w work) error {
 	if err := t.measure(ctx, w); err != nil {
 		return err
 	}
-	in := t.full.all(st.layer, t.shard)
-	t.logits[w.Stage] = st.output(in, t.shard.Owned, true)
+	hidden, logits, next := t.outputs(t.full)
+	t.logits[w.Stage] = logits
 	switch {
 	case !t.KeepHidden:
 	case st.head != nil:
-		t.hidden[w.Stage] = st.output(in, t.shard.Owned, false)
+		t.hidden[w.Stage] = hidden
 	case w.Stage > 1:
 		t.hidden[w.Stage] = t.full.own.Dense
 	case st.layer.Frozen():
-		t.hidden[w.Stage] = st.layer.Reads(in)
+		t.hidden[w.Stage] = st.layer.Reads(t.full.all(st.layer, t.shard))
 	}
 	if t.heads = t.heads[:t.config.headsBefore(w.Stage)]; t.config.headsBefore(w.Stage+1) > len(t.heads) {
 		for _, p := range st.head.Params() {
 			t.heads = append(t.heads, p.Value.Clone().Data...)
 		}
 	}
-	t.layerOutput(st, w.Stage)
+	t.enterViews(w.Stage, next)
 	if t.stage = nil; w.Stage+1 < t.config.Stages() {
 		return nil
 	}
 	return t.correct(ctx, w)
 }
 
-// layerOutput computes the rows that the stage after k sees of own nodes. st is stage k's, with its final parameters; nil for
-// an encoder that is not trained.
-func (t *Trainer) layerOutput(st *stage, k int) {
-	if st == nil {
-		if t.config.Spec.Encoder.Kind == "pca" {
-			t.full.own = t.model.Encoder.Encode(t.shard.X)
-		}
-		if t.config.Classes != nil {
-			t.full.own = t.model.Encoder.WithClasses(t.full.own, t.classes)
-		}
-		return
+// encode makes the output of an encoder that is not trained what the next stage sees.
+func (t *Trainer) encode() {
+	if t.config.Spec.Encoder.Kind == "pca" {
+		t.full.own = t.model.Encoder.Encode(t.shard.X)
 	}
-	full := graph.Features{Dense: st.output(t.full.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.LayerOutput == nn.Logits)}
+	if t.config.Classes != nil {
+		t.full.own = t.model.Encoder.WithClasses(t.full.own, t.classes)
+	}
+}
+
+// outputs returns the hidden rows and logits of own nodes by the stage at hand, and which of both the next stage sees.
+func (t *Trainer) outputs(v *view) (hidden, logits mat.Dense, next graph.Features) {
+	hidden, logits = t.stage.rows(v.all(t.stage.layer, t.shard), t.shard.Owned, nil)
+	if t.config.Spec.LayerOutput == nn.Logits {
+		return hidden, logits, graph.Features{Dense: logits}
+	}
+	return hidden, logits, graph.Features{Dense: hidden}
+}
+
+// enterViews makes next, the output of stage k over the whole graph, what the next stage sees, and if training sees less of the
+// graph, its own output.
+func (t *Trainer) enterViews(k int, next graph.Features) {
 	if t.base != t.full {
-		t.base = &view{GraphView: t.base.GraphView,
-			own: graph.Features{Dense: st.output(t.training.all(st.layer, t.shard), t.shard.Owned, t.config.Spec.LayerOutput == nn.Logits)}}
+		_, _, seen := t.outputs(t.training)
+		t.base = &view{GraphView: t.base.GraphView, own: seen}
 	}
-	t.full = &view{GraphView: t.full.GraphView, own: full}
+	t.full = &view{GraphView: t.full.GraphView, own: next}
 	if !t.config.Inductive || k == 0 {
 		t.base = t.full
 	}

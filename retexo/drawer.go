@@ -23,7 +23,7 @@ type drawer struct {
 
 // newDrawer returns one of at most n in-edges a node, of each relation.
 func newDrawer(v *view, l *nn.Layer, s *shard.Shard, n int, key rng.Key) *drawer {
-	edges := v.edges(l)
+	edges := v.SourceEdges(l, v.own.Sparse != nil)
 	if l.Spec.Relations > 0 {
 		edges = graph.Normalise(v.Typed, v.Typed.Degrees(), l.Edges)
 	}

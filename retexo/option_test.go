@@ -149,7 +149,7 @@ func TestEdgesAreRedrawn(t *testing.T) {
 		}
 		v, l := wholeView(s, s.X), m.Layers[0]
 		group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
-		if err := v.fetch(t.Context(), train.NewSender(group, s, wire.Coding{}), l, 0, "rows"); err != nil {
+		if err := v.fetch(t.Context(), train.NewSender(group, s, wire.Coding{}), nil, l, 0, "rows"); err != nil {
 			t.Fatal(err)
 		}
 		v.aggregate(l)

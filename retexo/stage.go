@@ -62,18 +62,27 @@ func (b batch) measure(a eval.Accumulator, v []int64, logits mat.Dense) {
 	a.Write(v, sum, count, logits, b.labels)
 }
 
-// forward returns the logits of b's nodes in inference; they are valid until the next call.
-func (st *stage) forward(b batch) mat.Dense {
-	t := st.infer
-	t.Reset()
-	h := t.Scratch(b.rows, st.layer.Spec.Out)
-	st.layer.Forward(h, b.in, t)
+// rows is the forward pass of a stage: the rows of n nodes, and the logits that the head makes of them; without one
+// they are the same. nil: not in the memory of a tape.
+func (st *stage) rows(in nn.Input, n int, t *tape.Tape) (hidden, logits mat.Dense) {
+	hidden = t.Scratch(n, st.layer.Spec.Out)
+	st.layer.Forward(hidden, in, t)
 	if st.head == nil {
-		return h
+		return hidden, hidden
+	}
+	if t.Training() {
+		t.Nodes = in.Nodes[:n] // destinations are the first sources
 	}
 	_, classes := st.head.Dims()
-	logits := t.Scratch(b.rows, classes)
-	st.head.Forward(logits, h, t)
+	logits = t.Scratch(n, classes)
+	st.head.Forward(logits, hidden, t)
+	return hidden, logits
+}
+
+// forward returns the logits of b's nodes in inference; they are valid until the next call.
+func (st *stage) forward(b batch) mat.Dense {
+	st.infer.Reset()
+	_, logits := st.rows(b.in, b.rows, st.infer)
 	return logits
 }
 
@@ -86,28 +95,20 @@ func (st *stage) gradient(b batch, key rng.Key) (sum, count float64) {
 	t := st.tape
 	t.Reset()
 	t.Key = key
-	width := st.layer.Spec.Out
-	h := t.Scratch(b.rows, width)
-	st.layer.Forward(h, b.in, t)
-	if st.head == nil {
-		dh := t.Scratch(b.rows, width)
-		sum, count = task.Loss(dh, h, b.labels, st.weight)
-		st.layer.Backward(mat.Dense{}, dh, t)
-		return sum, count
+	hidden, logits := st.rows(b.in, b.rows, t)
+	d := t.Scratch(b.rows, logits.Cols)
+	sum, count = task.Loss(d, logits, b.labels, st.weight)
+	if st.head != nil {
+		dh := t.Scratch(b.rows, hidden.Cols)
+		st.head.Backward(dh, d, t)
+		d = dh
 	}
-	_, classes := st.head.Dims()
-	t.Nodes = b.in.Nodes[:b.rows] // destinations are the first sources
-	logits, dlogits, dh := t.Scratch(b.rows, classes), t.Scratch(b.rows, classes), t.Scratch(b.rows, width)
-	st.head.Forward(logits, h, t)
-	sum, count = task.Loss(dlogits, logits, b.labels, st.weight)
-	dh.Zero()
-	st.head.Backward(dh, dlogits, t)
-	st.layer.Backward(mat.Dense{}, dh, t)
+	st.layer.Backward(mat.Dense{}, d, t)
 	return sum, count
 }
 
-// update leaves in the slab's gradients what this peer adds to the round: the gradient (one local step), or the way that several
-// local steps went, times the training labels. It returns the first step's loss.
+// update leaves in the slab's gradients what this peer adds to the round: the gradient (one local step), or the way
+// that several local steps went, times the training labels. It returns the first step's loss.
 func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
 	if c.LocalSteps == 1 {
 		return st.gradient(st.train, key.Fold(0))
@@ -160,19 +161,6 @@ func (st *stage) swap() {
 	for i, v := range st.best {
 		st.best[i], st.slab.Value[i] = st.slab.Value[i], v
 	}
-}
-
-// output computes what the next stage sees of n owned nodes: hidden rows, or the head's logits.
-func (st *stage) output(in nn.Input, n int, logits bool) mat.Dense {
-	h := mat.New(n, st.layer.Spec.Out)
-	st.layer.Forward(h, in, nil)
-	if !logits || st.head == nil {
-		return h
-	}
-	_, classes := st.head.Dims()
-	out := mat.New(n, classes)
-	st.head.Forward(out, h, nil)
-	return out
 }
 
 // apply makes the round's sum over all peers, of count labels, the next parameters.

@@ -10,14 +10,14 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// view is the graph as one purpose sees it, with the rows of the stage at hand. There is one for everything; training has
-// its own where it may not see the validation and test nodes (inductive).
+// view is the graph as one purpose sees it, with the rows of the stage at hand. There is one for everything; training
+// has its own where it may not see the validation and test nodes (inductive).
 type view struct {
 	train.GraphView
-	own    graph.Features // [Owned] the stage's input
-	src    graph.Features // [Owned + halo] what the next hop aggregates; multiplied by their owners where the view weighs
-	z      graph.Features // [Owned] what the last hop made of it
-	summed *graph.CSR     // normalised edges from src where it has partial sums; nil: those of the GraphView
+	own   graph.Features // [Owned] the stage's input
+	src   graph.Features // what the next hop aggregates: rows of own nodes and those of others (train.Sender.Sources)
+	edges *graph.CSR     // over src
+	z     graph.Features // [Owned] what the last hop made of it
 }
 
 // wholeView returns the view of all of s, whose nodes have the given input.
@@ -26,37 +26,21 @@ func wholeView(s *shard.Shard, own graph.Features) *view {
 }
 
 // weighs reports whether owners multiply the rows of l's input by what a source puts into the weights: nobody needs the
-// degrees of the halo then. Sparse rows cross as they are and the degrees beside them, one number a row: multiplied, each
-// value of theirs would take as much.
+// degrees of the halo then. Sparse rows cross as they are and the degrees beside them, one number a row: multiplied,
+// each value of theirs would take as much.
 func (v *view) weighs(l *nn.Layer) bool { return l.Edges == graph.GCN && v.own.Sparse == nil }
 
-// rows returns what the next hop aggregates of own nodes: the input (hop 0) or the aggregate so far, multiplied where the
-// view weighs.
-func (v *view) rows(l *nn.Layer, hop int) graph.Features {
+// fetch fills src with rows of own nodes, the input (hop 0) or the aggregate so far, and with those of the halo, or
+// what other peers send by covers c.
+func (v *view) fetch(ctx context.Context, s *train.Sender, c *train.Covers, l *nn.Layer, hop int, what string) (err error) {
+	if err := v.learnDegrees(ctx, s, l); err != nil {
+		return err
+	}
 	x := v.own
 	if hop > 0 {
 		x = v.z
 	}
-	if v.weighs(l) {
-		x.Dense = v.Weigh(x.Dense, l.Edges)
-	}
-	return x
-}
-
-// edges returns those over src.
-func (v *view) edges(l *nn.Layer) *graph.CSR {
-	if v.weighs(l) {
-		return v.Received(l.Edges)
-	}
-	return v.Edges(l)
-}
-
-// fetch fills src with rows, and the halo's of the same.
-func (v *view) fetch(ctx context.Context, s *train.Sender, l *nn.Layer, hop int, what string) (err error) {
-	if err := v.learnDegrees(ctx, s, l); err != nil {
-		return err
-	}
-	v.src, err = s.Halo(ctx, v.rows(l, hop), v.own.Sparse != nil, what)
+	v.src, v.edges, err = s.Sources(ctx, c, v.GraphView, l, x, v.own.Sparse != nil, what)
 	return err
 }
 
@@ -70,24 +54,19 @@ func (v *view) learnDegrees(ctx context.Context, s *train.Sender, l *nn.Layer) (
 
 // adopt takes the rows of from, which shows other edges: where the view weighs, they are weighed anew.
 func (v *view) adopt(ctx context.Context, s *train.Sender, l *nn.Layer, from *view) (err error) {
-	if v.src = from.src; l.Edges != graph.GCN {
-		return nil
+	if v.src = from.src; v.weighs(l) {
+		v.src.Dense, err = s.Reweigh(ctx, from.src.Dense, l.Edges, from.GraphView, v.GraphView)
+	} else {
+		err = v.learnDegrees(ctx, s, l)
 	}
-	if !v.weighs(l) {
-		return v.learnDegrees(ctx, s, l)
+	if err == nil {
+		v.edges = v.SourceEdges(l, v.own.Sparse != nil)
 	}
-	v.src.Dense, err = s.Reweigh(ctx, from.src.Dense, l.Edges, from.GraphView, v.GraphView)
 	return err
 }
 
 // aggregate replaces z by the aggregate of src.
-func (v *view) aggregate(l *nn.Layer) {
-	edges := v.summed
-	if edges == nil {
-		edges = v.edges(l)
-	}
-	v.z = aggregate.Features(l.Conv.Agg, edges, v.src)
-}
+func (v *view) aggregate(l *nn.Layer) { v.z = aggregate.Features(l.Conv.Agg, v.edges, v.src) }
 
 // batch returns the layer's input for the given owned nodes.
 func (v *view) batch(l *nn.Layer, s *shard.Shard, rows []int32) nn.Input {

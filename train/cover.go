@@ -17,6 +17,8 @@ import (
 type Covers struct {
 	Give []*shard.Cover // [Parts] of the rows that each peer would be sent
 	Take []*shard.Cover // [Parts] of the rows that each peer would send
+
+	choose bool // whether sparse rows are sent instead of sums if they take no more bytes
 }
 
 // AgreeCovers asks every peer for a cover where that is worth it. edges returns the edges that read the rows of peer q,
@@ -57,8 +59,8 @@ func (c *Covers) Split(rows [][]int32, src []float64, n int) (give [][]int32, su
 	return give, sums
 }
 
-// WithSums returns x, own rows, with the sums below it that other peers get, and which rows of that go to whom; rows and
-// src are as in Split.
+// WithSums returns x, own rows, with the sums below it that other peers get, and which rows of that go to whom; rows
+// and src are as in Split.
 func (c *Covers) WithSums(x graph.Features, rows [][]int32, src []float64) (all graph.Features, give [][]int32) {
 	give, terms := c.sums(rows, src, x.Rows())
 	if terms == nil {
@@ -90,9 +92,9 @@ func (c *Covers) sums(rows [][]int32, src []float64, n int) (give [][]int32, ter
 	return give, &stacked
 }
 
-// Places returns where the sources of s's edges lie among the own rows and, from source first on, what others send: to[j]
-// is the place of source j, −1 if it is in sums only; virtual[i] are the sums of own node i; peer q's are the sources
-// [ptr[q], ptr[q+1]). With rows[q] peer q sends rows all the same.
+// Places returns where the sources of s's edges lie among the own rows and, from source first on, what others send:
+// to[j] is the place of source j, −1 if it is in sums only; virtual[i] are the sums of own node i; peer q's are the
+// sources [ptr[q], ptr[q+1]). With rows[q] peer q sends rows all the same.
 func (c *Covers) Places(s *shard.Shard, first int, rows []bool) (to []int32, virtual [][]int32, ptr []int) {
 	to, virtual, ptr = make([]int32, len(s.Global)), make([][]int32, s.Owned), []int{first}
 	copy(to, every(s.Owned))

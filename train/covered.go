@@ -10,9 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// CoverLayers asks every peer for covers that serve all layers whose sums of other peers' rows can be computed once, where
-// they are worth their bytes over all of these layers; exchange is one of Exchanges. raw says that the first layer reads the
-// features as they are.
+// CoverLayers asks every peer for covers that serve all layers whose sums of other peers' rows can be computed once,
+// where they are worth their bytes over all of these layers; exchange is one of Exchanges. raw says that the first
+// layer reads the features as they are.
 func (s *Sender) CoverLayers(ctx context.Context, layers []*nn.Layer, raw bool, exchange string) (*Covers, error) {
 	own, each := s.shard, 0 // bytes of a row in all exchanges
 	for i, l := range layers {
@@ -28,24 +28,33 @@ func (s *Sender) CoverLayers(ctx context.Context, layers []*nn.Layer, raw bool, 
 	for q := range rows {
 		rows[q] = len(own.Boundary[q])
 	}
-	return s.AgreeCovers(ctx, "covers of rows", rows, func(q int) *graph.CSR { return own.From(&own.Adj, q) },
+	c, err := s.AgreeCovers(ctx, "covers of rows", rows, func(q int) *graph.CSR { return own.From(&own.Adj, q) },
 		func(fewer, bytes int) bool { return exchange == "cover" || fewer*each > bytes })
+	if err == nil {
+		c.choose = exchange == "auto"
+	}
+	return c, err
 }
 
-// Covered returns the own rows x, the sums made of them for others and what others send by c, and the edges of layer l of v
-// over these. Where rows are mixed, which is the same at all peers, they are sparse or were once: then v has the degrees of
-// the halo, and with choose a peer that is asked for sums may send rows where those take no more bytes. Else their owners
-// have weighed them (GraphView.Weigh).
-func (s *Sender) Covered(ctx context.Context, c *Covers, v GraphView, l *nn.Layer, x graph.Features, mixed, choose bool, what string) (src graph.Features, edges *graph.CSR, err error) {
+// Sources returns what a hop of layer l sums over v: own rows x and those of other peers, and the edges over these. By
+// covers c (nil: none) sums that this peer makes for others and those that others send are among the rows. Where rows
+// are mixed, which is the same at all peers, they are sparse or were once: then v has the degrees of the halo, and a
+// peer that is asked for sums may send rows if those take no more bytes (exchange auto). Else their owners weigh them
+// (GraphView.Weigh).
+func (s *Sender) Sources(ctx context.Context, c *Covers, v GraphView, l *nn.Layer, x graph.Features, mixed bool,
+	what string) (src graph.Features, edges *graph.CSR, err error) {
+	edges = v.SourceEdges(l, mixed)
 	toDst, toSrc := v.Factors(l.Edges)
 	if l.Edges == graph.GCN && !mixed {
-		edges, toSrc = v.Received(l.Edges), nil // rows have it in them
-	} else {
-		edges = v.Edges(l)
+		x.Dense, toSrc = weighed(x.Dense, toSrc), nil // rows have it in them
+	}
+	if c == nil {
+		src, err = s.Halo(ctx, x, mixed, what)
+		return src, edges, err
 	}
 	own, give := c.WithSums(x, s.shard.Boundary, toSrc)
 	rows := make([]bool, s.shard.Parts)
-	if mixed && choose {
+	if mixed && c.choose {
 		if rows, err = s.chooseRows(ctx, c, own, give); err != nil {
 			return src, nil, err
 		}
@@ -57,8 +66,8 @@ func (s *Sender) Covered(ctx context.Context, c *Covers, v GraphView, l *nn.Laye
 	return src, shard.WithSums(edges.Relabel(every(s.shard.Owned), to, ptr[s.shard.Parts]), virtual, toDst), nil
 }
 
-// chooseRows keeps to rows where they take no more bytes than a cover, and tells the peers: sums of sparse rows have more
-// values than the rows. rows[q] reports whether peer q sends rows.
+// chooseRows keeps to rows where they take no more bytes than a cover, and tells the peers: sums of sparse rows have
+// more values than the rows. rows[q] reports whether peer q sends rows.
 func (s *Sender) chooseRows(ctx context.Context, c *Covers, own graph.Features, give [][]int32) (rows []bool, err error) {
 	const what = "rows or sums"
 	out := make([][]byte, s.shard.Parts)

@@ -27,17 +27,19 @@ type Crossing struct {
 	// Worth tells whether to send so many rows fewer is worth a message of so many bytes now (AgreeCovers). Nil, at all
 	// peers or none: all rows cross.
 	Worth func(fewer, bytes int) bool
-	// Most is the largest magnitude of a value that crosses: what is beyond it is cut off at its owner, and refused by who
-	// receives it (comm.ErrRefused). 0: any finite value crosses.
+	// Most is the largest magnitude of a value that crosses: what is beyond it is cut off at its owner, and refused by
+	// who receives it (comm.ErrRefused). 0: any finite value crosses.
 	Most float32
 }
 
 // MostCrossing is the largest value of a column of class means that is sent, in deviations of it.
 const MostCrossing = 1 << 20
 
-// NewColumnHop agrees with every peer on what is sent in each hop of class means of layout m, of so many rounds and classes: rows, or
-// sums if the hops of the rounds that any run has repay the request for them. exchange is one of Exchanges.
-func (s *Sender) NewColumnHop(ctx context.Context, v GraphView, m closed.Layout, rounds, classes int, exchange string) (*Hop, error) {
+// NewColumnHop agrees with every peer on what is sent in each hop of class means of layout m, of so many rounds and
+// classes: rows, or sums if the hops of the rounds that any run has repay the request for them. exchange is one of
+// Exchanges.
+func (s *Sender) NewColumnHop(ctx context.Context, v GraphView, m closed.Layout, rounds, classes int, exchange string) (
+	*Hop, error) {
 	each := 0 // bytes of a row in those hops
 	for r := m.Alone; r < min(rounds, m.Alone+2); r++ {
 		each += m.LogitHopsOf(r)*s.RowLen(m.Width(classes)) + m.Hops*s.RowLen(m.MapWidth(r, classes))

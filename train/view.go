@@ -60,6 +60,14 @@ func (v GraphView) Received(norm graph.Norm) *graph.CSR {
 	return v.normed[k]
 }
 
+// SourceEdges returns the edges of layer l over rows as Sender.Sources sends them.
+func (v GraphView) SourceEdges(l *nn.Layer, mixed bool) *graph.CSR {
+	if l.Edges == graph.GCN && !mixed {
+		return v.Received(l.Edges)
+	}
+	return v.Edges(l)
+}
+
 // Weigh returns own rows x multiplied by what sources put into the weights of norm.
 func (v GraphView) Weigh(x mat.Dense, norm graph.Norm) mat.Dense {
 	_, src := v.Factors(norm)
@@ -81,8 +89,8 @@ func weighed(x mat.Dense, f []float64) mat.Dense {
 	return x
 }
 
-// Reweigh returns rows of own nodes and the halo that their owners weighed for one view as they are for another: a number
-// of each travels, by which they change. Rows of a peer that is not a member of the group stay.
+// Reweigh returns rows of own nodes and the halo that their owners weighed for one view as they are for another: a
+// number of each travels, by which they change. Rows of a peer that is not a member of the group stay.
 func (s *Sender) Reweigh(ctx context.Context, x mat.Dense, norm graph.Norm, from, to GraphView) (mat.Dense, error) {
 	_, was := from.Factors(norm)
 	_, is := to.Factors(norm)
@@ -111,8 +119,8 @@ func (v GraphView) Factors(norm graph.Norm) (dst, src []float64) {
 	return graph.Factors(v.Degree[:v.Adj.NumDst], norm)
 }
 
-// Normalised returns the edges, of all relations together, with the weights of norm. GCN and Symmetric need WithDegrees,
-// unless nodes have no neighbours elsewhere.
+// Normalised returns the edges, of all relations together, with the weights of norm. GCN and Symmetric need
+// WithDegrees, unless nodes have no neighbours elsewhere.
 func (v GraphView) Normalised(norm graph.Norm) *graph.CSR {
 	k := edgeKind{norm: norm}
 	if v.normed[k] == nil {
@@ -155,8 +163,8 @@ func (s *Sender) WithDegrees(ctx context.Context, v GraphView) (GraphView, error
 	return NewGraphView(v.Adj, v.Typed, degree), err
 }
 
-// Spread returns how logits are smoothed over the edges of v, which has the degrees of the halo: in each hop the halo's rows are
-// sent once, exactly. sum makes of numbers their sums over all peers.
+// Spread returns how logits are smoothed over the edges of v, which has the degrees of the halo: in each hop the halo's
+// rows are sent once, exactly. sum makes of numbers their sums over all peers.
 func (s *Sender) Spread(ctx context.Context, v GraphView, sum func(x []float64) error) nn.Spread {
 	exact := s.Exact()
 	return nn.Spread{Sum: sum, Hop: func(x mat.Dense) (mat.Dense, error) {

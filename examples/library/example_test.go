@@ -20,7 +20,7 @@ func train(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%d peers, test accuracy %.2f\n", len(result.Peers), result.Test)
-	return nil // result.Save writes the model file, heddle.Predict(result.Model, g) applies it
+	return nil // result.Save writes the model file, heddle.Predict applies it
 }
 
 func Example() {

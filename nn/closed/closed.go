@@ -26,10 +26,12 @@ type Layout struct {
 	Mean     bool `json:"mean,omitempty"`     // aggregate as graph.Mean, else as graph.GCN
 	AllHops  bool `json:"all_hops,omitempty"` // keep the columns of hops 0 to Hops, else those of the last hop
 	Degree   bool `json:"degree,omitempty"`   // a column log(1 + degree) in the first round
-	// Columns of the first round that are a node's own features, standardised, which no hop aggregates: all features, or 0.
+	// Columns of the first round that are a node's own features, standardised, which no hop aggregates: all features,
+	// or 0.
 	OwnFeatures int `json:"own_features,omitempty"`
-	// Directions is how many columns of each round after Alone are directions: what of the neighbours' features explains the
-	// residual (docs/explanation/class-means.md). With DirectionsOnly such a round has no other columns of a map.
+	// Directions is how many columns of each round after Alone are directions: what of the neighbours' features
+	// explains the residual (docs/explanation/class-means.md). With DirectionsOnly such a round has no other columns of
+	// a map.
 	Directions     int  `json:"directions,omitempty"`
 	DirectionsOnly bool `json:"directions_only,omitempty"`
 
@@ -44,13 +46,13 @@ type Layout struct {
 	Multi      bool `json:"multi,omitempty"`       // a node may have several classes: its logits are regressions less a half
 	Coarse     int  `json:"coarse,omitempty"`      // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
 
-	// OwnExact is set where a node's own columns before any hop are read at home as they are, and are coarser where they
-	// cross: no row holds them, nor logits that are made of them.
+	// OwnExact is set where a node's own columns before any hop are read at home as they are, and are coarser where
+	// they cross: no row holds them, nor logits that are made of them.
 	OwnExact bool `json:"own_exact,omitempty"`
 	Alone    int  `json:"rounds_alone,omitempty"` // first rounds without hops: no row of theirs crosses
 
-	// Unconnected is set where rows would have been rounded, but no edge connected the sites of the run that trained the model
-	// (WithoutEdges). Over sites that edges connect, nothing may cross by it.
+	// Unconnected is set where rows would have been rounded, but no edge connected the sites of the run that trained
+	// the model (WithoutEdges). Over sites that edges connect, nothing may cross by it.
 	Unconnected bool `json:"unconnected,omitempty"`
 
 	// Own is how many rounds see each node's own features alone. Each round after them adds the sum, with
@@ -211,8 +213,8 @@ type Form struct {
 	// What LeaveOut needs; nil without it. With D the shrunken variances of the features and t/N their
 	// mean, the map of a class of mean m is scale·D⁻¹(m − t/N).
 	Inverse, Centre *tape.Param // 1×F: D⁻¹ and t/N
-	// [Rounds] 2×Width: nodes in the mean of each class, or its share of all labels; scale. With TrainLead a third row: what
-	// the column of its own class is less for a training node.
+	// [Rounds] 2×Width: nodes in the mean of each class, or its share of all labels; scale. With TrainLead a third row:
+	// what the column of its own class is less for a training node.
 	Counts []*tape.Param
 }
 
@@ -240,7 +242,8 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 		if random > 0 {
 			h.Mean, h.Scale = tape.NewParam(at("mean"), 1, d, 0), tape.NewParam(at("scale"), 1, d, 0)
 			h.Freq, h.Phase = tape.NewParam(at("frequency"), d, random, 0), tape.NewParam(at("phase"), 1, random, 0)
-			// Random features do not see the features themselves: beside many of them, the few columns of maps would count little.
+			// Random features do not see the features themselves: beside many of them, the few columns of maps would
+			// count little.
 			own := s.Columns(0, classes)
 			h.draw(key.FoldString("random features").Fold(uint64(r)), own-s.OwnFeatures, own)
 		}
@@ -347,11 +350,10 @@ func (s Layout) Present(split []graph.Split, labels graph.Labels) (train, others
 	return train, others
 }
 
-// Targets returns how much each node counts to each column of a map in the sums of round r, N×Width;
-// all but the given ones count nothing. y has the labels of the training nodes train, and zeros; logits
-// are those of the round before, and before the first one Prior. Residuals are what the logits leave of
-// the labels of training nodes, at most MaxResidual; else these are the labels and, after the first round, the softmax of
-// the logits of others.
+// Targets returns how much each node counts to each column of a map in the sums of round r, N×Width; all but the given
+// ones count nothing. y has the labels of the training nodes train, and zeros; logits are those of the round before,
+// and before the first one Prior. Residuals are what the logits leave of the labels of training nodes, at most
+// MaxResidual; else these are the labels and, after the first round, the softmax of the logits of others.
 func (s Layout) Targets(r int, train, others []int32, y, logits mat.Dense) mat.Dense {
 	p := mat.New(y.Rows, s.Width(y.Cols))
 	for _, i := range train {
@@ -453,8 +455,8 @@ func (m *Form) LeaveOwn(r int, x graph.Features, z, p mat.Dense) {
 	}
 }
 
-// OwnPart returns how much of a node is taken out of the mean of class c in round r, to which it counts w, in units of what
-// the others are: w/(n−w), and 1 at most.
+// OwnPart returns how much of a node is taken out of the mean of class c in round r, to which it counts w, in units of
+// what the others are: w/(n−w), and 1 at most.
 func (m *Form) OwnPart(r, c int, w float32) float64 {
 	n := float64(m.Counts[r].Value.At(0, c))
 	if w <= 0 || n <= 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Leads sums, over the given nodes of each class, by how much the column of a node's class in z leads the largest other one, and
-// counts them. class has the class of each node, or −1.
+// Leads sums, over the given nodes of each class, by how much the column of a node's class in z leads the largest other
+// one, and counts them. class has the class of each node, or −1.
 func Leads(z mat.Dense, class, nodes []int32) (sums []float32, counts []int64) {
 	all := make([]float64, z.Cols)
 	counts = make([]int64, z.Cols)
@@ -31,15 +31,15 @@ func Leads(z mat.Dense, class, nodes []int32) (sums []float32, counts []int64) {
 	return sums, counts
 }
 
-// mostLead bounds what is taken out of a training node's column, in deviations of it, and leadGrid is its unit: more than
-// processors round apart.
+// mostLead bounds what is taken out of a training node's column, in deviations of it, and leadGrid is its unit: more
+// than processors round apart.
 const (
 	mostLead = 4
 	leadGrid = 1.0 / 256
 )
 
-// TrainLead returns by how much training nodes lead more than validation nodes of the same classes, at least 0, given Leads of
-// both: those of training nodes first.
+// TrainLead returns by how much training nodes lead more than validation nodes of the same classes, at least 0, given
+// Leads of both: those of training nodes first.
 func TrainLead(sums []float32, counts []int64) float32 {
 	above, nodes, k := 0.0, 0.0, len(sums)/2 // over training nodes of classes that validate
 	for c := range k {
@@ -62,9 +62,9 @@ func (m *Form) SetLead(r int, lead float32) float32 {
 	return lead
 }
 
-// Lead returns how much less the column of class c is in round r for a node that counts w to it: training nodes alone count 1. Nodes
-// that are like a training node have soft labels like its own, which a regression on this very label made, so that its row
-// still tells the label when its own part is out.
+// Lead returns how much less the column of class c is in round r for a node that counts w to it: training nodes alone
+// count 1. Nodes that are like a training node have soft labels like its own, which a regression on this very label
+// made, so that its row still tells the label when its own part is out.
 func (m *Form) Lead(r, c int, w float32) float32 {
 	if !m.Spec.TrainLead || w != 1 {
 		return 0

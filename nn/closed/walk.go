@@ -8,21 +8,23 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
-// A View is the graph around some nodes, as a forward pass sees it: all of a graph, or a site's part with rows that other
-// sites send.
-type View interface {
+// Surroundings are what a forward pass sees of the graph around some nodes: all of it, or a site's part with rows that
+// other sites send.
+type Surroundings interface {
 	Features() graph.Features // of the nodes, as Encoder.Input or AdjacencyRows returns them
 	Degrees() []float32       // of the nodes
-	// Aggregate returns for each node the weighted sum (Layout.Edges) of its neighbours' rows; x has the nodes' own. An error
-	// calls the rows what.
+	// Aggregate returns for each node the weighted sum (Layout.Edges) of its neighbours' rows; x has the nodes' own. An
+	// error calls the rows what.
 	Aggregate(x mat.Dense, what string) (mat.Dense, error)
-	// ClassSums returns for each node the sum of its neighbours' ClassRows in round r, from 0; logits are the nodes' own.
+	// ClassSums returns for each node the sum of its neighbours' ClassRows in round r, from 0; logits are the nodes'
+	// own.
 	ClassSums(r int, logits mat.Dense) (mat.Dense, error)
 }
 
-// Walk is the forward pass: it returns the logits of the nodes of v, and the columns that the last head reads. labels and split are
-// the nodes', and trained reports whether any node of the graph was trained on, at this site or another.
-func (m *Form) Walk(v View, labels graph.Labels, split []graph.Split, trained bool) (logits, columns mat.Dense, err error) {
+// Walk is the forward pass: it returns the logits of the nodes in v, and the columns that the last head reads. labels
+// and split are the nodes', and trained reports whether any node of the graph was trained on, at this site or another.
+func (m *Form) Walk(v Surroundings, labels graph.Labels, split []graph.Split, trained bool) (
+	logits, columns mat.Dense, err error) {
 	spec, x := m.Spec, v.Features()
 	var train, others []int32 // that the means were made of; nil: none of them
 	var y, p mat.Dense
@@ -50,8 +52,8 @@ func (m *Form) Walk(v View, labels graph.Labels, split []graph.Split, trained bo
 	return logits, columns, nil
 }
 
-// Source returns the columns of round r, from 0, before any hop: those that heads read, and those that are aggregated. p has
-// the targets of the round (Targets); empty: no part of a node is taken out.
+// Source returns the columns of round r, from 0, before any hop: those that heads read, and those that are aggregated.
+// p has the targets of the round (Targets); empty: no part of a node is taken out.
 func (m *Form) Source(r int, x graph.Features, p mat.Dense) (own, z mat.Dense) {
 	own = Times(x, m.Means[r].Value)
 	if !p.Empty() {
@@ -60,9 +62,9 @@ func (m *Form) Source(r int, x graph.Features, p mat.Dense) (own, z mat.Dense) {
 	return own, m.Spec.Coarsen(r, x, own)
 }
 
-// RoundColumns returns what round r, from 0, adds to the columns of the nodes of v: own and z are its Source, and logits those of
-// the round before.
-func (m *Form) RoundColumns(v View, r int, own, z, logits mat.Dense) (all []graph.Features, err error) {
+// RoundColumns returns what round r, from 0, adds to the columns of the nodes in v: own and z are its Source, and
+// logits those of the round before.
+func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense) (all []graph.Features, err error) {
 	spec := m.Spec
 	add := func(x mat.Dense) { all = append(all, graph.Features{Dense: x}) }
 	if hops := spec.LogitHopsOf(r); hops > 0 {
@@ -103,7 +105,7 @@ func (m *Form) RoundColumns(v View, r int, own, z, logits mat.Dense) (all []grap
 	return all, nil
 }
 
-// wholeGraph is the View of a graph that is at hand.
+// wholeGraph is all of a graph.
 type wholeGraph struct {
 	x         graph.Features
 	spec      Layout
@@ -111,8 +113,8 @@ type wholeGraph struct {
 	adj, near *graph.CSR
 }
 
-// WholeGraph returns the View of a graph of edges adj, whose nodes have features x, for a form of layout s.
-func WholeGraph(adj *graph.CSR, x graph.Features, s Layout) View {
+// WholeGraph returns what a form of layout s sees of a graph of edges adj, whose nodes have features x.
+func WholeGraph(adj *graph.CSR, x graph.Features, s Layout) Surroundings {
 	degree := adj.Degrees()
 	v := &wholeGraph{x: x, spec: s, degree: degree, adj: graph.Normalise(adj, degree, s.Edges())}
 	if s.Own > 0 {
