@@ -119,7 +119,7 @@ func (r *Result) Validated() float64 {
 	return r.Val
 }
 
-// Save writes the model to a file that modelfile.Read and peer predict read.
+// Save writes the model to a file that modelfile.Read and heddle predict read.
 func (r *Result) Save(path string) error { return modelfile.Write(path, r.Model, r.Card) }
 
 // InputError is a fault of the plan or of the data, which only a change of them removes.

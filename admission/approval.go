@@ -53,7 +53,7 @@ func (p Policy) Approved(a *Signed[Approval], plan, site string, now time.Time) 
 	case b.Federation != p.Federation:
 		return refuse("approval.federation", "it is for %s, this site's policy is for %s", b.Federation, p.Federation)
 	case b.Plan != plan:
-		return refuse("approval.plan", "it is for plan %.16s…, this one is %.16s…: read the plan as it is now, then peer approve", b.Plan, plan)
+		return refuse("approval.plan", "it is for plan %.16s…, this one is %.16s…: read the plan as it is now, then heddle approve", b.Plan, plan)
 	case b.Site != site:
 		return refuse("approval.site", "it is for %s, this peer is %s", b.Site, site)
 	case b.Expires.Past(now):

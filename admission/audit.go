@@ -67,7 +67,7 @@ func OpenLog(path string) (*Log, error) { return openLog(disk.OS{}, path) }
 func openLog(on disk.FS, path string) (*Log, error) {
 	lines, torn, err := chain.Open(on, path, placeOf)
 	if errors.Is(err, chain.ErrEnd) {
-		err = fmt.Errorf("%w; see peer audit verify", err)
+		err = fmt.Errorf("%w; see heddle audit verify", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("audit log %s: %w", path, err)

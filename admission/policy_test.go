@@ -230,7 +230,7 @@ func TestApproved(t *testing.T) {
 		{"two approvers", four, nil, []someone{south, east}, now, "", ""},
 		{"one approver", four, nil, []someone{west}, now, "approval.signatures", "1 of the 2"},
 		{"one approver and the machine", four, nil, []someone{west, north}, now, "approval.signatures", "missing " + south.id},
-		{"another plan", own, func(a *Approval) { a.Plan = strings.Repeat("0", 64) }, []someone{north}, now, "approval.plan", "peer approve"},
+		{"another plan", own, func(a *Approval) { a.Plan = strings.Repeat("0", 64) }, []someone{north}, now, "approval.plan", "heddle approve"},
 		{"another site", own, func(a *Approval) { a.Site = south.id }, []someone{north}, now, "approval.site", south.id},
 		{"another federation", own, func(a *Approval) { a.Federation = "other" }, []someone{north}, now, "approval.federation", "other"},
 		{"the last day", own, nil, []someone{north}, now.AddDate(0, 0, 40), "", ""},

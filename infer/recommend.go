@@ -16,7 +16,7 @@ import (
 )
 
 // ErrLinks is the fault of a model that predicts links where one of nodes is wanted.
-var ErrLinks = errors.New("the model must predict classes or numbers of nodes (got one of task links): peer recommend lists its links")
+var ErrLinks = errors.New("the model must predict classes or numbers of nodes (got one of task links): heddle recommend lists its links")
 
 // Recommendation is a link that a graph lacks.
 type Recommendation struct {
@@ -162,5 +162,5 @@ func Wants(m *nn.Model, s *shard.Shard, nodes []int32, relation string) (wanted 
 }
 
 func notLinks(m *nn.Model) error {
-	return fmt.Errorf("the model must be of task links (got %s): peer predict gives its predictions", m.Spec.Task)
+	return fmt.Errorf("the model must be of task links (got %s): heddle predict gives its predictions", m.Spec.Task)
 }

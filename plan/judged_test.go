@@ -130,7 +130,7 @@ func TestStrangeTexts(t *testing.T) {
 		member(strings.Repeat("n", 64), address):                  "name must be",
 		member(id, address):                                       "could be taken for that peer",
 		member("north", `"/ip4/1.2.3.4/tcp/1\r"`):                 "address must be a multiaddress",
-		strings.Replace(member("n", address), id, `"12\e[A"`, 1):  `member 0: the ID must be one that peer init prints (got "12\x1b[A")`,
+		strings.Replace(member("n", address), id, `"12\e[A"`, 1):  `member 0: the ID must be one that heddle init prints (got "12\x1b[A")`,
 		"relays: [\"/ip4/1.2.3.4/tcp/1/p2p/\\u202e\"]\n":          "relays must be printable ASCII",
 		"policy: \"\\e]0;x\\a\"\n":                                `policy must be printable ASCII (got "\x1b]0;x\a")`,
 		member("north", address) + "- name: north\n  id: other\n": `members must have a name each (got "north" for number 0 and number 1)`,

@@ -25,7 +25,7 @@ func (p Plan) CheckMembers() error {
 			errs.add("members must have a name each (got %q for number %d and number %d)", m.Name, first, r)
 		}
 		if !printable(m.ID) {
-			errs.add("member %d: the ID must be one that peer init prints (got %q)", r, m.ID)
+			errs.add("member %d: the ID must be one that heddle init prints (got %q)", r, m.ID)
 		}
 	}
 	p.checkCollecting(&errs)

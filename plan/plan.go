@@ -325,7 +325,7 @@ type Plan struct {
 // Member is one site of a run.
 type Member struct {
 	Name      string   `yaml:"name"`
-	ID        string   `yaml:"id"`        // as peer init prints it
+	ID        string   `yaml:"id"`        // as heddle init prints it
 	Addresses []string `yaml:"addresses"` // multiaddresses at which it listens; none: it only dials out
 
 	// Multiaddresses at which it collects shares of leaves; none: it does not. The first members do, two or more.

@@ -54,7 +54,7 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, err error) {
 	if len(plan.Members) > 0 {
 		for _, pair := range r.pairs {
 			if s, ok := Lookup(pair.Key.String()); ok && s.ofOneSite() {
-				r.errs = append(r.errs, fmt.Errorf("%s is a setting of one site, not of the plan: use peer join --%s", s.Name, s.Flag))
+				r.errs = append(r.errs, fmt.Errorf("%s is a setting of one site, not of the plan: use heddle join --%s", s.Name, s.Flag))
 			}
 		}
 	}

@@ -101,7 +101,7 @@ They may change in any version and are not listed here; the comments of ` + "`pl
 		}
 	}
 	b.WriteString("\n## Members\n\n### `members`\n\nThe sites of a run on several machines, in order: the first holds part 0. " +
-		"`peer plan` writes them.\n\n- value: list of `name`, `id` (as `peer init` prints it) and `addresses` (multiaddresses at which it listens)\n")
+		"`heddle plan` writes them.\n\n- value: list of `name`, `id` (as `heddle init` prints it) and `addresses` (multiaddresses at which it listens)\n")
 	return b.Bytes()
 }
 

@@ -56,8 +56,8 @@ func TestSections(t *testing.T) {
 func TestSettingsOfOneSite(t *testing.T) {
 	const members = "method: full-batch\nmembers: [{name: north, id: 12D3, addresses: []}]\n"
 	for text, want := range map[string]string{
-		"memory: 3": "memory is a setting of one site, not of the plan: use peer join --memory", "prefetch: 2": "use peer join --prefetch",
-		"checkpoint_every: 5": "use peer join --checkpoint-every", "relays: []": "", "carrier: tcp": "",
+		"memory: 3": "memory is a setting of one site, not of the plan: use heddle join --memory", "prefetch: 2": "use heddle join --prefetch",
+		"checkpoint_every: 5": "use heddle join --checkpoint-every", "relays: []": "", "carrier: tcp": "",
 	} {
 		if _, err := Read([]byte(members+text), nil, nil); errorText(err) != "" && want == "" || !strings.Contains(errorText(err), want) {
 			t.Errorf("%q: the error must be %q (got %v)", text, want, err)

@@ -304,7 +304,7 @@ func (p Plan) Only(command string) error {
 		}
 	}
 	if command == "train" && len(p.Members) > 0 {
-		errs.add("members applies only to peer join (got %d members)", len(p.Members))
+		errs.add("members applies only to heddle join (got %d members)", len(p.Members))
 	}
 	return errors.Join(errs...)
 }

@@ -199,7 +199,7 @@ func (k *keeper) countRun() {
 			err = k.gate.Runs(k.own).Ran(runs, numbers, admission.PlanFingerprint(k.gate.PlanText))
 		}
 		if err != nil {
-			k.Warn("peer approve will not count this run: %v", err)
+			k.Warn("heddle approve will not count this run: %v", err)
 		}
 	})
 }

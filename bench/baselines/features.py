@@ -1,11 +1,11 @@
-"""What scikit-learn makes of features alone, beside the row "features only" of peer compare.
+"""What scikit-learn makes of features alone, beside the row "features only" of heddle compare.
 
     OMP_NUM_THREADS=1 python features.py [--write DIR] NAME ...
 
 A NAME is a data set's directory or a made table: thresholds, interactions, amounts, binary, rare (2 % positives) or numeric.
 It prints the metric of validation and test nodes, first split, of LogisticRegression (or Ridge) over scalings and penalties and
 of HistGradientBoosting over rates, leaves and trees; validation nodes choose. --write writes made tables as DIR/NAME-raw,
-each with one edge, for peer compare. Of more than 200 columns boosting gets the 200 that most training nodes have.
+each with one edge, for heddle compare. Of more than 200 columns boosting gets the 200 that most training nodes have.
 """
 import argparse
 import pathlib

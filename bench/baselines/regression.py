@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python regression.py [--splits 3] DATA COLUMN OUT [WAY ...]
 
-writes OUT/graph.npz, of the same edges, splits and other columns, for peer train. It prints over the first splits the R² and
+writes OUT/graph.npz, of the same edges, splits and other columns, for heddle train. It prints over the first splits the R² and
 the MAE over test nodes of each way: mean; on features alone ridge and boosting (scikit-learn's
 HistGradientBoostingRegressor); sage and gcn, PyTorch Geometric models of a linear layer, two convolutions and one target, with
 the number of the split as seed. Validation nodes choose penalty, trees, dropout and epoch. A COLUMN of -1 is that of the

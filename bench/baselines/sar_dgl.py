@@ -2,8 +2,8 @@
 gloo): the same parts of a graph, layers, widths, initial weights, dropout and Adam, over loopback, in turns. Before that each
 trains three epochs without dropout, whose losses show that both compute the same.
 
-    go build -o peer ./cmd/peer && python bench/baselines/generate.py drawn 20000 50 100 40
-    python bench/baselines/sar_dgl.py --peer ./peer --sar SAR --graph drawn --models sage,gcn,gat
+    go build -o heddle ./cmd/heddle && python bench/baselines/generate.py drawn 20000 50 100 40
+    python bench/baselines/sar_dgl.py --peer ./heddle --sar SAR --graph drawn --models sage,gcn,gat
 
 An epoch's cost is the processor's time of all workers, the difference of a long and a short run; memory is the peak
 resident size of all workers together (of a run's processes by getrusage), and what a worker of SAR has when it has
@@ -107,9 +107,9 @@ def run(commands, env):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--peer", default="./peer")
+    p.add_argument("--peer", default="./heddle")
     p.add_argument("--sar", default="SAR")
-    p.add_argument("--graph", default="drawn", help="a data set, as peer partition reads it")
+    p.add_argument("--graph", default="drawn", help="a data set, as heddle partition reads it")
     p.add_argument("--models", default="sage,gcn,gat")
     p.add_argument("--epochs", type=int, default=10, help="by which the long run is longer than the short one, of 2")
     p.add_argument("--turns", type=int, default=3)

@@ -99,7 +99,7 @@ def main():
     def done(step):
         nonlocal began
         memory._look()
-        seconds, held = time.monotonic() - began, {k: v for k, v in memory.largest().items() if k in ("java", "peer")}
+        seconds, held = time.monotonic() - began, {k: v for k, v in memory.largest().items() if k in ("java", "heddle")}
         largest = ", ".join(f"{k} {' '.join(map(str, v[: a.peers]))}" for k, v in sorted(held.items()))
         print(f"| {step} | {seconds:.0f} | {largest} | {size(at) / 1e6:.0f} |", flush=True)
         over.extend(f"{step}: {k} {v[0]} MiB" for k, v in held.items() if v[0] > a.bound)
@@ -132,11 +132,11 @@ def main():
     stored, parts = at / "web.graph", at / "parts"
     _program.run(["import", "--nodes", str(at / "tables/nodes.parquet"), "--edges", str(at / "tables/edges.parquet"),
                   "--label-column", "label", "--train", "0.1", "--val", "0.05", "--test", "0.05", "--out", str(stored)])
-    done("peer import")
+    done("heddle import")
     sizes = {"tables": size(at / "tables"), "stored graph": size(stored)}
     shutil.rmtree(at / "tables")
     _program.run(["partition", "--data", str(stored), "--parts", str(a.parts), "--policy", "restream:3", "--memory", "2GiB", "--out", str(parts)])
-    done(f"peer partition, {a.parts} shards")
+    done(f"heddle partition, {a.parts} shards")
     sizes["shards"] = size(parts)
     stored.unlink()
     session = spark(512)  # it only starts the peers

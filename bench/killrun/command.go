@@ -15,7 +15,7 @@ import (
 )
 
 // About is what the page of this experiment begins with.
-var About = page.About{Name: "killrun", Title: "Kill runs", Text: `Three processes of peer join
+var About = page.About{Name: "killrun", Title: "Kill runs", Text: `Three processes of heddle join
 train by layer-wise or class-means over QUIC or TCP; one is killed (kill -9) in a named phase and started again up to 1.5 s
 later. A run counts only if the process was alive and, by its own log, in the named phase. All three
 processes of every run, counted or not, must end within the limit, with the tensors of an
@@ -37,7 +37,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	seed := f.Uint64("seed", 0, "random seed; 0: from the clock")
 	only := f.String("phases", "", "phases with commas between; default: all")
 	by := f.String("methods", "", "methods with commas between; default: all")
-	peer := f.String("peer", "", "program under test; default: built from ./cmd/peer")
+	peer := f.String("peer", "", "program under test; default: built from ./cmd/heddle")
 	log := f.String("log", "", "file for a line of JSON per run")
 	limit := f.Duration("limit", 90*time.Second, "time after which a run counts as hung")
 	return func(ctx context.Context, p *page.Page) (err error) {

@@ -37,10 +37,10 @@ type process struct {
 
 func (x *experiment) fixture(ctx context.Context, chosen []method) error {
 	if x.peer == "" {
-		x.peer = x.path("peer")
-		build := exec.CommandContext(ctx, "go", "build", "-o", x.peer, "./cmd/peer")
+		x.peer = x.path("heddle")
+		build := exec.CommandContext(ctx, "go", "build", "-o", x.peer, "./cmd/heddle")
 		if out, err := build.CombinedOutput(); err != nil {
-			return fmt.Errorf("go build ./cmd/peer: %w: %s", err, out)
+			return fmt.Errorf("go build ./cmd/heddle: %w: %s", err, out)
 		}
 	}
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: peers, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1},

@@ -64,7 +64,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.IntVar(&o.edges, "edges", 1_000_000, "undirected edges of a stored graph")
 	f.Int64Var(&o.memory, "memory", 2<<30, "bytes of memory for a stored graph")
 	f.BoolVar(&o.even, "work", false, "parts of even work beside parts of as many nodes")
-	f.StringVar(&o.program, "peer", "", "program peer, to check the model of -work by wall time")
+	f.StringVar(&o.program, "peer", "", "program heddle, to check the model of -work by wall time")
 	f.StringVar(&o.rounds, "rounds", "", "exchanges a pass of peers that partition together")
 	f.StringVar(&o.baseline, "baseline", "", "command that measures a baseline on each graph")
 	f.StringVar(&o.export, "export", "", "folder into which graphs are written, unmeasured")

@@ -16,7 +16,7 @@ import (
 var AboutDefaults = page.About{
 	Name:  "defaults",
 	Title: "The defaults of each model",
-	Text: `What a model reaches by its defaults, as "peer train --data X --model M", beside the best of a grid of 24
+	Text: `What a model reaches by its defaults, as "heddle train --data X --model M", beside the best of a grid of 24
 settings, which was fixed before it ran, and with method layer-wise beside the best of its 16 settings whose rows are of
 components, as by default. Validation nodes choose with one seed; the chosen one is run over three seeds or splits, and
 so are the defaults. The metric is accuracy in %, AUC for tolokers.`,

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// The grid is fixed before any of it runs: what the default of peer train is compared with. Of each
+// The grid is fixed before any of it runs: what the default of heddle train is compared with. Of each
 // family, validation nodes choose the settings; these are run over all seeds or splits. Closed forms
 // are chosen by their mean over tuneSeeds seeds. Models trained in rounds take a hundred times longer:
 // these have one encoder and one learning rate, are chosen by one seed, and are run over fewSeeds.
@@ -29,7 +29,7 @@ var published = map[string]string{
 	"chameleon-filtered": "GCN 40.9, SAGE 37.8",
 }
 
-// family is a row of the grid: settings to choose from, as peer train takes them.
+// family is a row of the grid: settings to choose from, as heddle train takes them.
 type family struct {
 	name   string
 	flags  []string

@@ -143,7 +143,7 @@ func (b *book) tuned(ctx context.Context, r row) (best experiment, err error) {
 	return best, nil
 }
 
-// setting is the flags of peer train that differ from the defaults of the method and model.
+// setting is the flags of heddle train that differ from the defaults of the method and model.
 func (e experiment) setting() string {
 	flags := "--data " + e.Data
 	usual := heddle.Defaults(e.Plan)

@@ -65,7 +65,7 @@ func TestAdmissionGuide(t *testing.T) {
 		}
 		// The guide's port is the default one, which may be taken here.
 		script := strings.ReplaceAll(b.script, "--carrier tcp", fmt.Sprintf("--carrier tcp --port %d", port))
-		c := exec.CommandContext(t.Context(), bash, "-euo", "pipefail", "-c", fmt.Sprintf("peer() { %s=1 '%s' \"$@\"; }\n%s", asPeer, self, script))
+		c := exec.CommandContext(t.Context(), bash, "-euo", "pipefail", "-c", fmt.Sprintf("heddle() { %[1]s=1 '%[2]s' \"$@\"; }\npeer() { %[1]s=1 '%[2]s' \"$@\"; }\n%[3]s", asPeer, self, script))
 		c.Dir = at
 		c.Env = append(os.Environ(), "SHARE="+share, "HOME="+at, "XDG_CONFIG_HOME="+filepath.Join(at, "config"))
 		out, err := c.CombinedOutput()
@@ -93,7 +93,7 @@ func TestAdmissionGuide(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range blocksOf(t, "../../docs/how-to/federation.md") {
 		seen[b.site] = true
-		if (strings.Contains(b.script, "peer join") || strings.Contains(b.script, "peer predict")) && b.refused == "" {
+		if (strings.Contains(b.script, "heddle join") || strings.Contains(b.script, "heddle predict")) && b.refused == "" {
 			joining = append(joining, b) // one waits for the other
 			continue
 		}
@@ -106,7 +106,7 @@ func TestAdmissionGuide(t *testing.T) {
 		}
 	}
 	for part, site := range []string{"north", "south", "west"} { // each trained once, then predicted or was refused
-		show := fmt.Sprintf("peer check-plan --plan $SHARE/plan.yaml --shard $SHARE/parts/part-%d > page.txt", part)
+		show := fmt.Sprintf("heddle check-plan --plan $SHARE/plan.yaml --shard $SHARE/parts/part-%d > page.txt", part)
 		if err := runBlock(block{site: site, script: show}); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestAdmissionGuide(t *testing.T) {
 type registry struct {
 	dir  string
 	ids  []string
-	join []string // arguments of peer join
+	join []string // arguments of heddle join
 }
 
 func (f registry) at(name string) string { return filepath.Join(f.dir, name) }
@@ -364,7 +364,7 @@ func TestApproveCommand(t *testing.T) {
 	refuse(t, 2, []string{"policy.methods", "policy.yaml"}, by("south")...)
 	f.policy(t, policy)
 	refuse(t, 2, []string{"not among"}, append(by("south"), "--site", strings.TrimSpace(must(t, "init", "--identity", f.at("x.key"))))...)
-	refuse(t, 2, []string{"peer init"}, append(by("south"), "--identity", f.at("none.key"))...)
+	refuse(t, 2, []string{"the command init"}, append(by("south"), "--identity", f.at("none.key"))...)
 }
 
 // TestApproveAsks: the page comes before the question, and nothing is signed without a yes.

@@ -20,14 +20,14 @@ var graphCases = []fieldCase{
 				x["big"] = "1e100"
 			}
 		})
-		c.run(0, "peer import --nodes n.csv --edges e.csv"+byOutcome+"a", "200 nodes",
+		c.run(0, "heddle import --nodes n.csv --edges e.csv"+byOutcome+"a", "200 nodes",
 			`warning: column big\b[^\n]*1e\+?100`,
 			`column const\b[^\n]*(constant|one value|same)`)
 		for _, m := range []string{"gcn", "sage", "gat", "gatv2", "gin"} {
-			c.run(0, "peer train --data a"+oneMachine+"--rounds 20 --out r --model "+m+"; ! grep "+
+			c.run(0, "heddle train --data a"+oneMachine+"--rounds 20 --out r --model "+m+"; ! grep "+
 				"-i nan r/predictions.csv r/result.json", tested)
 		}
-		c.run(0, "peer train --data a --peers 2 -q --out r; ! grep -iE 'nan|inf,' r/predictions.csv", tested)
+		c.run(0, "heddle train --data a --peers 2 -q --out r; ! grep -iE 'nan|inf,' r/predictions.csv", tested)
 	}},
 	{"17-isolated", "", func(c *trial) {
 		nodes, edges := c.patients(120, 2, patientColumns, nil)
@@ -40,13 +40,13 @@ var graphCases = []fieldCase{
 		c.write("one.csv", asCSV(patientColumns, nodes[:1]))
 		c.write("two.csv", asCSV(patientColumns, nodes[:2]))
 		c.write("pair.csv", "source,target\n1,2\n")
-		c.run(0, "peer import --nodes n.csv --edges e.csv"+byOutcome+"a", `[1-9]\d* isolated nodes`)
-		c.run(0, "peer import --nodes n.csv --edges e.csv --directed in"+byOutcome+"dir", "directed edges")
-		c.run(0, "peer import --nodes n.csv --edges none.csv"+byOutcome+"b", "120 nodes, 0 edges",
+		c.run(0, "heddle import --nodes n.csv --edges e.csv"+byOutcome+"a", `[1-9]\d* isolated nodes`)
+		c.run(0, "heddle import --nodes n.csv --edges e.csv --directed in"+byOutcome+"dir", "directed edges")
+		c.run(0, "heddle import --nodes n.csv --edges none.csv"+byOutcome+"b", "120 nodes, 0 edges",
 			"warning: no node has an edge")
-		c.run(0, "peer import --nodes n.csv --edges loops.csv"+byOutcome+"l", "0 edges", "120 self-loops dropped",
+		c.run(0, "heddle import --nodes n.csv --edges loops.csv"+byOutcome+"l", "0 edges", "120 self-loops dropped",
 			"warning: no node has an edge")
-		train := "peer train -q --out r --rounds 15 --method full-batch --data "
+		train := "heddle train -q --out r --rounds 15 --method full-batch --data "
 		sound := "; ! grep -i nan r/predictions.csv"
 		for _, m := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "appnp", "sign", "mlp"} {
 			c.run(0, train+"a --peers 1 --model "+m+sound, tested)
@@ -55,12 +55,12 @@ var graphCases = []fieldCase{
 		for _, flags := range []string{"--peers 1 --model gat", "--peers 1 --model gcn", "--peers 3 --model gat"} {
 			c.run(0, train+"b "+flags+sound, tested)
 		}
-		c.run(0, "peer train --data b --peers 3 -q --out r"+sound, tested)
-		c.run(2, "peer import --nodes one.csv --edges none.csv"+byOutcome+"d", "at least two classes .got well only")
-		c.run(0, "peer import --nodes two.csv --edges pair.csv --train 1"+byOutcome+"e",
+		c.run(0, "heddle train --data b --peers 3 -q --out r"+sound, tested)
+		c.run(2, "heddle import --nodes one.csv --edges none.csv"+byOutcome+"d", "at least two classes .got well only")
+		c.run(0, "heddle import --nodes two.csv --edges pair.csv --train 1"+byOutcome+"e",
 			"class ill has 1 node, fewer than 10")
-		c.run(either, "peer train --data e"+oneMachine+"--rounds 5 --out re", "too few to hold some out")
-		c.run(2, "peer train --data e --peers 2 -q --out re2", "5 training nodes")
+		c.run(either, "heddle train --data e"+oneMachine+"--rounds 5 --out re", "too few to hold some out")
+		c.run(2, "heddle train --data e --peers 2 -q --out re2", "5 training nodes")
 	}},
 	{"18-hub-and-chain", "long", func(c *trial) {
 		const n = 300_000
@@ -135,19 +135,19 @@ var graphCases = []fieldCase{
 				k.change(i, x)
 			})
 			exit := map[bool]int{true: 2}[k.trained == nil]
-			c.run(exit, "peer import --nodes n.csv --edges e.csv --site-column site --split-column split"+
+			c.run(exit, "heddle import --nodes n.csv --edges e.csv --site-column site --split-column split"+
 				byOutcome+name,
 				k.imported...)
 			if exit == 0 {
-				c.run(0, "peer train --data "+name+" -q --out r-"+name, k.trained...)
+				c.run(0, "heddle train --data "+name+" -q --out r-"+name, k.trained...)
 				auc := "undefined"
 				if name != "valone" {
 					auc = `auc ([0-9.]+ %|none|undefined) test, ([0-9.]+ %|undefined) validation`
 				}
-				c.run(0, "peer train --data "+name+oneMachine+"--metric auc --rounds 10 --out ra-"+name, auc, "!NaN")
+				c.run(0, "heddle train --data "+name+oneMachine+"--metric auc --rounds 10 --out ra-"+name, auc, "!NaN")
 			}
 		}
-		c.run(0, "peer compare --data unlabelled --seeds 1 -q --out c", `west +60 +0 +none`)
+		c.run(0, "heddle compare --data unlabelled --seeds 1 -q --out c", `west +60 +0 +none`)
 	}},
 	{"20-rare-class", "", func(c *trial) {
 		r := rand.New(rand.NewPCG(4, 1))
@@ -158,16 +158,16 @@ var graphCases = []fieldCase{
 				x["outcome"], x["age"] = "fraud", fmt.Sprintf("%.1f", 80+8*r.NormFloat64())
 			}
 		})
-		c.run(0, "peer import --nodes n.csv --edges e.csv --site-column bank"+byOutcome+"a", "fine 2992, fraud 8",
+		c.run(0, "heddle import --nodes n.csv --edges e.csv --site-column bank"+byOutcome+"a", "fine 2992, fraud 8",
 			"class fraud has 8 nodes, fewer than 10")
 		// an accuracy of 99.7 % comes with what always answering "fine" reaches, and the few nodes of fraud are named
-		c.run(0, "peer train --data a --method full-batch --peers 1 --rounds 30 --out r", `auc [0-9.]+ % test`,
+		c.run(0, "heddle train --data a --method full-batch --peers 1 --rounds 30 --out r", `auc [0-9.]+ % test`,
 			"the metric is AUC, not accuracy: always naming fine is right for 99.7 % of the training nodes, "+
 				"since fraud is rare", "fraud", `class fraud[^\n]*\b[12]\b|\b[12] [^\n]*fraud`)
-		c.run(0, "peer train --data a"+oneMachine+"--rounds 30 --metric accuracy --out ra", `accuracy 99\.\d+ % test`,
+		c.run(0, "heddle train --data a"+oneMachine+"--rounds 30 --metric accuracy --out ra", `accuracy 99\.\d+ % test`,
 			`baseline 99\.\d+ % .always fine`,
 			"--class-weights|--metric|--threshold", "fraud")
-		c.run(0, "peer train --data a"+oneMachine+"--rounds 60 --class-weights balanced --metric "+
+		c.run(0, "heddle train --data a"+oneMachine+"--rounds 60 --class-weights balanced --metric "+
 			"auc --out rb; cut -d, -f2 rb/predictions.csv | sort | uniq -c", `auc [0-9.]+ % test`, " [1-9][0-9]* fraud")
 	}},
 	{"21-small-link-graphs", "", func(c *trial) {
@@ -185,7 +185,7 @@ var graphCases = []fieldCase{
 			}
 			c.write(name+".csv", asCSV("id|a|b", nodes))
 			c.write(name+"-e.csv", asCSV("source|target", pairs))
-			c.run(0, "peer import --nodes "+name+".csv --edges "+name+"-e.csv --out "+name,
+			c.run(0, "heddle import --nodes "+name+".csv --edges "+name+"-e.csv --out "+name,
 				fmt.Sprintf("edges: %d listed", len(pairs)))
 		}
 		put("complete", 14, func(i, j int) bool { return true })
@@ -209,7 +209,7 @@ var graphCases = []fieldCase{
 				c.run(0, train(g), `test links: MRR 0\.\d+`)
 			}
 		}
-		c.run(0, "peer recommend --model isolated-f1/model.safetensors --data isolated --node 0 --k 3", `0,,1,\d+,`)
+		c.run(0, "heddle recommend --model isolated-f1/model.safetensors --data isolated --node 0 --k 3", `0,,1,\d+,`)
 	}},
 	{"22-new-tables", "", func(c *trial) {
 		old, _ := c.patients(120, 2, patientColumns, nil)
@@ -254,10 +254,10 @@ var graphCases = []fieldCase{
 				x["age"] = "unknown"
 			}
 		})
-		c.run(0, "tr , ';' < same.csv > semicolon.csv; peer import --nodes n.csv --edges "+
-			"e.csv"+byOutcome+"a && peer train --data a --model sage --rounds 40"+oneMachine+"--out r", "120 nodes")
+		c.run(0, "tr , ';' < same.csv > semicolon.csv; heddle import --nodes n.csv --edges "+
+			"e.csv"+byOutcome+"a && heddle train --data a --model sage --rounds 40"+oneMachine+"--out r", "120 nodes")
 		predict := func(name, edges string) string {
-			return fmt.Sprintf("peer predict --model r/model.safetensors --nodes %s.csv %s --out p-%[1]s.csv", name,
+			return fmt.Sprintf("heddle predict --model r/model.safetensors --nodes %s.csv %s --out p-%[1]s.csv", name,
 				edges)
 		}
 		for name, k := range map[string]struct {
@@ -283,7 +283,7 @@ var graphCases = []fieldCase{
 		c.run(0, predict("same", "--edges out.csv --on-error skip"), "40 nodes")
 		c.run(either, predict("same", ""), "40 nodes|give --edges")
 		for _, flags := range []string{"--peers 1", "--peers 3"} {
-			c.run(0, "peer train --data a -q --out r "+flags+" && "+predict("same", "--edges ne.csv"),
+			c.run(0, "heddle train --data a -q --out r "+flags+" && "+predict("same", "--edges ne.csv"),
 				"same.csv: 40 nodes")
 		}
 	}},
@@ -303,10 +303,10 @@ var graphCases = []fieldCase{
 		c.write("lies.csv", "patient,ward\n")
 		c.write("knows.csv", "source,target\n1,2\n")
 		base := "--nodes patient=n.csv --nodes drug=drugs.csv --edges patient-takes-drug=takes.csv "
-		load, doctor := "peer import --label-column patient.outcome "+base, "--nodes doctor=doctors.csv "
+		load, doctor := "heddle import --label-column patient.outcome "+base, "--nodes doctor=doctors.csv "
 		more := doctor + "--edges doctor-treats-patient=treats.csv --edges patient-knows-patient=knows.csv "
 		train := func(set, flags string) string {
-			return fmt.Sprintf("peer train --data %s -q --rounds 10 --out r%[1]s --method full-batch %s; "+
+			return fmt.Sprintf("heddle train --data %s -q --rounds 10 --out r%[1]s --method full-batch %s; "+
 				"! grep -i nan r%[1]s/predictions.csv", set, flags)
 		}
 		c.run(0, load+doctor+"--out a", "type doctor: 6 nodes")
@@ -321,9 +321,9 @@ var graphCases = []fieldCase{
 		c.run(0, load+more+"--out d", "patient-knows-patient: 1 listed, 1 kept")
 		c.run(0, train("d", "--peers 3 --model rgcn"), tested)
 		c.run(0, train("d", "--peers 1 --model rgcn"), tested)
-		like := "peer import --like rd/model.safetensors " + base + doctor + "--edges patient-knows-patient=knows.csv "
+		like := "heddle import --like rd/model.safetensors " + base + doctor + "--edges patient-knows-patient=knows.csv "
 		for set, flags := range map[string]string{"d0": "--edges doctor-treats-patient=treats0.csv ", "d1": ""} {
-			c.run(0, like+flags+"--out "+set+" && peer predict --model rd/model.safetensors --data "+set+" --out p.csv",
+			c.run(0, like+flags+"--out "+set+" && heddle predict --model rd/model.safetensors --data "+set+" --out p.csv",
 				"p.csv: 90 nodes")
 		}
 	}},
@@ -347,12 +347,12 @@ var graphCases = []fieldCase{
 		c.write("e.csv", asCSV("graph_id|source|target", edges))
 		c.write("n2.csv", asCSV("name|graph_id|age|dose|ward|outcome|split", rows))
 		c.write("e2.csv", asCSV("from|to", edges))
-		c.run(2, "peer import --nodes n.csv --edges e.csv --id-column node_id"+byOutcome+"a",
+		c.run(2, "heddle import --nodes n.csv --edges e.csv --id-column node_id"+byOutcome+"a",
 			"many graphs", "228 of 240")
-		c.run(2, "peer import --nodes n.csv --edges e.csv --id-column node_id --on-error skip"+byOutcome+"b",
+		c.run(2, "heddle import --nodes n.csv --edges e.csv --id-column node_id --on-error skip"+byOutcome+"b",
 			"228 of 240")
-		c.run(0, "peer import --nodes n2.csv --edges e2.csv --id-column name --split-column "+
-			"split --ignore graph_id"+byOutcome+"d && peer train --data d"+oneMachine+"--rounds 20 --out r",
+		c.run(0, "heddle import --nodes n2.csv --edges e2.csv --id-column name --split-column "+
+			"split --ignore graph_id"+byOutcome+"d && heddle train --data d"+oneMachine+"--rounds 20 --out r",
 			"240 nodes.*0 isolated", tested)
 	}},
 	{"38-public-files", "", func(c *trial) {
@@ -386,22 +386,22 @@ var graphCases = []fieldCase{
 		c.write("features.csv", asCSV("txId|step|age|dose", nodes)[len("txId,step,age,dose\n"):])
 		c.write("txs.csv", asCSV("txId|step|age|dose|class", nodes))
 		c.write("txe.csv", asCSV("txId1|txId2", edges))
-		c.run(2, "peer import --nodes features.csv --edges txe.csv --label-column class --out a", "--no-header")
+		c.run(2, "heddle import --nodes features.csv --edges txe.csv --label-column class --out a", "--no-header")
 		ends := " --source-column txId1 --target-column txId2"
-		c.run(0, "peer import --nodes txs.csv --edges txe.csv --id-column txId --label-column class --out a"+ends,
+		c.run(0, "heddle import --nodes txs.csv --edges txe.csv --id-column txId --label-column class --out a"+ends,
 			`class unknown looks like .*--missing "?unknown`)
 		// as a bank's transfers: one name for two columns, (null), negative amounts
 		c.write("accounts.csv", asCSV("Account|ward|flag", nodes))
 		c.write("transfers.csv",
 			strings.Replace(asCSV("time|from|to|amount|cur", edges), "from,to", "Account,Account", 1))
 		c.write("t2.csv", asCSV("time|from|to|amount|cur", edges))
-		bank := "peer import --nodes accounts.csv --id-column Account --label-column flag --edges "
+		bank := "heddle import --nodes accounts.csv --id-column Account --label-column flag --edges "
 		c.run(2, bank+"transfers.csv --source-column Account --target-column Account --out b", "Account")
 		c.run(2, bank+"t2.csv --weight-column amount --out b", `line 2, column amount: weight must be .*"\(null\)"`,
 			`line 42, column amount.*"-12.5"`)
 		c.run(0, bank+"t2.csv --edge-columns amount,cur,time --out b",
 			`edge column amount +numeric, 2 features, \d+ missing`, "self-loops? dropped")
-		c.run(2, "peer import --edges t2.csv --out b4", `must be the number of a node .got "8\w+"`, "table")
+		c.run(2, "heddle import --edges t2.csv --out b4", `must be the number of a node .got "8\w+"`, "table")
 		// as a generator of patients writes them
 		c.write("patients.csv", asCSV("Id|BIRTHDATE|SSN|GENDER|outcome", nodes))
 		c.write("providers.csv", asCSV("Id|SPECIALITY", list(7, func(k int) row {
@@ -409,7 +409,7 @@ var graphCases = []fieldCase{
 				"SPECIALITY": "GP"}
 		})))
 		c.write("encounters.csv", asCSV("START|PATIENT|PROVIDER", edges))
-		care := "rm -rf s; peer import --nodes patient=patients.csv --nodes provider=providers.csv --edges " +
+		care := "rm -rf s; heddle import --nodes patient=patients.csv --nodes provider=providers.csv --edges " +
 			"patient-saw-provider=encounters.csv --label-column patient.outcome --out s"
 		c.run(either, care, `no column "(source|patient)".*--source-column|relation patient-saw-provider: \d+ listed`)
 		c.run(0, care+" --source-column PATIENT --target-column PROVIDER", "warning: column patient.SSN is dropped",
@@ -425,18 +425,18 @@ var graphCases = []fieldCase{
 			edges)[len("source,target\n"):]))
 		c.write("cora.content", strings.ReplaceAll(asCSV("id|age|dose|outcome", nodes), ",", "\t"))
 		c.write("ratings.dat", strings.ReplaceAll(asCSV("source|target|flag", edges), ",", "::"))
-		string := "gzip -kf links.txt; peer import --nodes proteins.tsv --edges links.txt.gz --id-column " +
+		string := "gzip -kf links.txt; heddle import --nodes proteins.tsv --edges links.txt.gz --id-column " +
 			"'#string_protein_id' --label-column outcome --out st"
 		c.run(2, string, `"protein1"`, "header|names of columns|first line|--source-column")
 		c.run(either, string+" --source-column protein1 --target-column protein2", `150 nodes|header|first line`)
-		c.run(2, "peer import --edges out.moreno --out k", "moreno.*(--edge-format|Python reads)")
-		c.run(0, "peer import --edges out.moreno --edge-format text --weight-column 3 --out k",
+		c.run(2, "heddle import --edges out.moreno --out k", "moreno.*(--edge-format|Python reads)")
+		c.run(0, "heddle import --edges out.moreno --edge-format text --weight-column 3 --out k",
 			fmt.Sprintf("edges: %d listed", len(edges)))
-		c.run(2, "peer import --nodes labels.txt --edges edges.txt --label-column 2 --out f",
+		c.run(2, "heddle import --nodes labels.txt --edges edges.txt --label-column 2 --out f",
 			`labels.txt: .*must end in .csv`)
-		c.run(0, "peer import --edges edges.txt --out f", fmt.Sprintf("edges: %d listed", len(edges)))
-		c.run(2, "peer import --nodes cora.content --edges edges.txt --label-column 4 --out g",
+		c.run(0, "heddle import --edges edges.txt --out f", fmt.Sprintf("edges: %d listed", len(edges)))
+		c.run(2, "heddle import --nodes cora.content --edges edges.txt --label-column 4 --out g",
 			"cora.content: .*must end in .csv")
-		c.run(2, "peer import --edges ratings.dat --out i", "ratings.dat: format .*must be")
+		c.run(2, "heddle import --edges ratings.dat --out i", "ratings.dat: format .*must be")
 	}},
 }

@@ -69,7 +69,7 @@ type trial struct {
 
 // prelude gives a line the program, and two sites that meet or join: what they print, then "SITE exits CODE".
 const prelude = `
-peer() { "$PEER" "$@"; }
+heddle() { "$PEER" "$@"; }
 log() { cat $1.log; echo "$1 exits $2"; }
 met() { # SITE FLAG...
   local x=$1; shift
@@ -251,8 +251,8 @@ func (c *trial) sites(n int, columns map[string]string, change func(site string,
 // plan writes keys and plan.yaml of the two sites.
 func (c *trial) plan(flags string) {
 	c.Helper()
-	c.run(0, fmt.Sprintf(`for x in north south; do [ -e $x.id ] || peer init --identity $x.key > $x.id; done
-peer plan %s --port %d --out plan.yaml {north=$(cat north.id),south=$(cat south.id)}@127.0.0.1`,
+	c.run(0, fmt.Sprintf(`for x in north south; do [ -e $x.id ] || heddle init --identity $x.key > $x.id; done
+heddle plan %s --port %d --out plan.yaml {north=$(cat north.id),south=$(cat south.id)}@127.0.0.1`,
 		flags, ports.Free(c, 2)))
 }
 

@@ -14,7 +14,7 @@ var processCases = []fieldCase{
 			met south --identity other.key --wait 3s --out x3; wait`,
 			`port is in use.*--listen|--listen.*port is in use`, "is not among the 2 listed")
 		c.run(1, "met north --wait 3s", `south, 12D3KooW\w+\): [^\n]*127\.0\.0\.1`)
-		c.run(2, "peer plan --out twice.yaml {north=$(cat north.id),south=$(cat south.id)}@127.0.0.1:4001",
+		c.run(2, "heddle plan --out twice.yaml {north=$(cat north.id),south=$(cat south.id)}@127.0.0.1:4001",
 			"south: its address must not be that of another member|port.*another member")
 		c.run(0, `sed 's,^seed: .*,seed: 7,' plan.yaml > other.yaml
 			met south --plan other.yaml --wait 10s > south.log 2>&1 &
@@ -23,7 +23,7 @@ var processCases = []fieldCase{
 	}},
 	{"34-sigterm", "long", func(c *trial) {
 		c.patients(2000, 2, patientColumns, nil)
-		c.run(0, "peer import --nodes n.csv --edges e.csv"+byOutcome+"a")
+		c.run(0, "heddle import --nodes n.csv --edges e.csv"+byOutcome+"a")
 		kept := `for k in {1..300}; do [ -n "$(find %[1]s -name 'state-*' 2> /dev/null)" ] && break; sleep .1; done; `
 		train := "$PEER train --data a --method full-batch --peers 2 --model sage --rounds 100000 -q --out r"
 		for signal, code := range map[string]string{"TERM": "143", "HUP": "129"} {
@@ -46,7 +46,7 @@ var processCases = []fieldCase{
 	}},
 	{"35-limits", "", func(c *trial) {
 		c.patients(240, 2, patientColumns+"|site", func(k int, x row) { x["site"] = fmt.Sprintf("s%02d", k%24) })
-		c.run(0, "peer import --nodes n.csv --edges e.csv --site-column site"+byOutcome+"a", "24 sites")
+		c.run(0, "heddle import --nodes n.csv --edges e.csv --site-column site"+byOutcome+"a", "24 sites")
 		train := "timeout 60 $PEER train --data a -q --rounds 5 --method full-batch --out r --peers "
 		files := "open files.*ulimit -n|ulimit -n.*open files"
 		for _, limit := range []string{"ulimit -n 20; %s24", "ulimit -n 64; %s24 --carrier tcp"} {
@@ -91,7 +91,7 @@ var networkCases = []fieldCase{
 			link A 10.0.1.1 10.0.1.2; link B 10.0.2.1 10.0.2.2; ip netns exec R sysctl -qw net.ipv4.ip_forward=1
 			ip -n R rule add pref 0 ipproto udp blackhole; ip -n R rule del pref 0 from all lookup local
 			ip -n R rule add pref 100 from all lookup local
-			peer plan $1 --out plan.yaml north=$(cat north.id)@10.0.1.1:4001 \
+			heddle plan $1 --out plan.yaml north=$(cat north.id)@10.0.1.1:4001 \
 				south=$(cat south.id)@10.0.2.1:4001 || exit 1
 			export PEER; export -f met peer; rm -rf *-part
 			for s in "A north" "B south"; do
@@ -114,7 +114,7 @@ var networkCases = []fieldCase{
 	{"29-address-not-here", "root", func(c *trial) {
 		c.sites(40, nil, nil)
 		c.plan("--carrier quic")
-		c.run(0, "peer plan --carrier quic --out plan.yaml north=$(cat north.id)@203.0.113.7:21300 "+
+		c.run(0, "heddle plan --carrier quic --out plan.yaml north=$(cat north.id)@203.0.113.7:21300 "+
 			"south=$(cat south.id)")
 		c.write("meet.sh", prelude+`
 			ip link set lo up; north="--wait 2s"
@@ -132,7 +132,7 @@ var networkCases = []fieldCase{
 		c.plan("")
 		c.write("meet.sh", prelude+"\nmeet plan.yaml")
 		go2 := func(north, south, before, more string) string {
-			return fmt.Sprintf("peer plan --out plan.yaml %s north=$(cat north.id)@%s south=$(cat south.id)@%s && %s "+
+			return fmt.Sprintf("heddle plan --out plan.yaml %s north=$(cat north.id)@%s south=$(cat south.id)@%s && %s "+
 				"%s; bash meet.sh'", more, north, south, apart, before)
 		}
 		for _, carrier := range []string{"quic", "tcp", "ws", "auto"} {
@@ -141,7 +141,7 @@ var networkCases = []fieldCase{
 				"north exits 0.*south exits 0")
 		}
 		hosts := "echo 127.0.0.1 localhost > hosts; mount --bind hosts /etc/hosts"
-		c.run(0, "peer plan --out plan.yaml north=$(cat north.id)@hospital-a.invalid:4001 "+
+		c.run(0, "heddle plan --out plan.yaml north=$(cat north.id)@hospital-a.invalid:4001 "+
 			"south=$(cat south.id)@127.0.0.1:4002")
 		c.run(1, "met south --wait 4s --out x", "hospital-a.invalid.*(resolve|lookup|no such host|no address)")
 		c.run(0, go2("hospital-a.test:4001", "127.0.0.1:4002", hosts+"; (sleep 3; echo 127.0.0.1 "+
@@ -171,7 +171,7 @@ var networkCases = []fieldCase{
 	}},
 	{"33-full-disk", "root", func(c *trial) {
 		c.patients(3000, 2, patientColumns, nil)
-		c.run(0, "mkdir small; peer import --nodes n.csv --edges e.csv"+byOutcome+"a")
+		c.run(0, "mkdir small; heddle import --nodes n.csv --edges e.csv"+byOutcome+"a")
 		small := "unshare -m bash -c 'mount -t tmpfs -o size=%s none small; %s'"
 		whole := "; code=$?; ls -A small/*; exit $code"
 		c.run(1, fmt.Sprintf(small, "40k", "$PEER import --nodes n.csv --edges e.csv"+byOutcome+"small/a"+whole),
@@ -183,10 +183,10 @@ var networkCases = []fieldCase{
 			"16 --seed 9; code=$?; cmp old small/r/model.safetensors "+
 			"&& echo kept; exit $code"),
 			"no space left.*kept")
-		predict := "peer predict --model r/model.safetensors --data a --out "
-		c.run(1, "peer train --data a"+oneMachine+"--rounds 5 --out r && "+predict+"/dev/full",
+		predict := "heddle predict --model r/model.safetensors --data a --out "
+		c.run(1, "heddle train --data a"+oneMachine+"--rounds 5 --out r && "+predict+"/dev/full",
 			"write /dev/full: no space left")
 		c.run(0, predict+"- | head -1; echo code ${PIPESTATUS[0]}", "id,class,probability.*code (141|0|1)")
-		c.run(1, "peer import --nodes n.csv --edges e.csv --out b --label-column outcome > /dev/full", "no space left")
+		c.run(1, "heddle import --nodes n.csv --edges e.csv --out b --label-column outcome > /dev/full", "no space left")
 	}},
 }

@@ -31,13 +31,13 @@ var tableCases = []fieldCase{
 		c.write("padded.csv", asCSV(patientColumns, nodes))
 		c.write("floats.csv", asCSV("source|target", floats))
 		c.write("holes.csv", asCSV("source|target", holes))
-		c.run(either, "peer import --nodes n.csv --edges floats.csv"+byOutcome+"a",
+		c.run(either, "heddle import --nodes n.csv --edges floats.csv"+byOutcome+"a",
 			imported+`|"\d+\.0".{0,99}\b\d+\b`)
-		c.run(2, "peer import --nodes n.csv --edges holes.csv"+byOutcome+"b", "holes.csv: line 2, column target")
-		c.run(either, "peer import --nodes n.csv --edges holes.csv --on-error skip"+byOutcome+"b",
+		c.run(2, "heddle import --nodes n.csv --edges holes.csv"+byOutcome+"b", "holes.csv: line 2, column target")
+		c.run(either, "heddle import --nodes n.csv --edges holes.csv --on-error skip"+byOutcome+"b",
 			`rows at fault must be under 90 %|skipped: [67]|[67] of \d+ rows? .*column target`)
-		c.run(2, "peer import --nodes padded.csv --edges e.csv"+byOutcome+"c", `"0+\d+"|zeros`)
-		c.run(2, "peer import --nodes padded.csv --edges e.csv --on-error skip"+byOutcome+"d",
+		c.run(2, "heddle import --nodes padded.csv --edges e.csv"+byOutcome+"c", `"0+\d+"|zeros`)
+		c.run(2, "heddle import --nodes padded.csv --edges e.csv --on-error skip"+byOutcome+"d",
 			`rows at fault must be under 90 % .*(\d+) of \d+`)
 	}},
 	{"02-big-ids", "shared", func(c *trial) {
@@ -61,16 +61,16 @@ var tableCases = []fieldCase{
 			r["target"] = "1.582218195625939e+18"
 		}
 		c.write("floats.csv", asCSV("source|target", rows))
-		c.run(0, "peer import --nodes big.csv --edges big-edges.csv"+byOutcome+"a", imported)
-		c.run(0, "peer import --nodes wide.csv --edges wide-edges.csv"+byOutcome+"b", imported)
-		c.run(2, "peer import --nodes big.csv --edges floats.csv"+byOutcome+"c", `1\.582218195625939e\+18`)
-		c.run(2, "tail -n +2 big-edges.csv | tr , ' ' > list.el; peer import --edges list.el --out d",
+		c.run(0, "heddle import --nodes big.csv --edges big-edges.csv"+byOutcome+"a", imported)
+		c.run(0, "heddle import --nodes wide.csv --edges wide-edges.csv"+byOutcome+"b", imported)
+		c.run(2, "heddle import --nodes big.csv --edges floats.csv"+byOutcome+"c", `1\.582218195625939e\+18`)
+		c.run(2, "tail -n +2 big-edges.csv | tr , ' ' > list.el; heddle import --edges list.el --out d",
 			"line 1: .*must be 0 to 2147483646", "table|--nodes")
-		c.run(0, "peer import --nodes big.csv --edges list.el"+byOutcome+"e", imported)
-		c.run(2, "peer import --nodes "+c.shared+"/nodes.parquet --edges "+c.shared+"/edges-float.parquet"+byOutcome+
+		c.run(0, "heddle import --nodes big.csv --edges list.el"+byOutcome+"e", imported)
+		c.run(2, "heddle import --nodes "+c.shared+"/nodes.parquet --edges "+c.shared+"/edges-float.parquet"+byOutcome+
 			"f",
 			`1\.58221819562593\d*e\+18`)
-		c.run(2, "peer import --nodes "+c.shared+"/nodes-float.parquet "+
+		c.run(2, "heddle import --nodes "+c.shared+"/nodes-float.parquet "+
 			"--edges "+c.shared+"/edges-float.parquet"+byOutcome+"g",
 			`node "1\.58221819562593\d*e\+18" occurs on row \d+ already|no exact|float`)
 	}},
@@ -84,18 +84,18 @@ var tableCases = []fieldCase{
 		c.write("sep.csv", "\ufeffsep=;\r\n"+excel(patientColumns, nodes))
 		c.write("nosep.csv", "\ufeff"+excel(patientColumns, nodes))
 		c.write("edges.csv", "\ufeffsep=;\r\n"+excel("source|target", edges))
-		c.run(0, "peer import --nodes sep.csv --edges edges.csv --decimal-comma"+byOutcome+"a", imported,
+		c.run(0, "heddle import --nodes sep.csv --edges edges.csv --decimal-comma"+byOutcome+"a", imported,
 			"column age +numeric", "column dose +numeric")
-		c.run(0, "peer import --nodes nosep.csv --edges e.csv --decimal-comma"+byOutcome+"b", imported,
+		c.run(0, "heddle import --nodes nosep.csv --edges e.csv --decimal-comma"+byOutcome+"b", imported,
 			"column age +numeric")
-		c.run(0, "iconv -t utf-16 nosep.csv > utf16.csv; peer import --nodes utf16.csv --edges e.csv"+byOutcome+"d",
+		c.run(0, "iconv -t utf-16 nosep.csv > utf16.csv; heddle import --nodes utf16.csv --edges e.csv"+byOutcome+"d",
 			imported, "utf-16", "--decimal-comma")
 		for k, x := range nodes {
 			x["income"], x["share"], x["cost"] = fmt.Sprintf("%d,%03d", 20+k, 7*k), fmt.Sprintf("%d.%d %%", k%9, k%10),
 				fmt.Sprintf("$ %d,%03d.50", 1+k, 3*k)
 		}
 		c.write("money.csv", asCSV(patientColumns+"|income|share|cost", nodes))
-		c.run(0, "peer import --nodes money.csv --edges e.csv"+byOutcome+"e", `warning: column income\b[^\n]*thousands`,
+		c.run(0, "heddle import --nodes money.csv --edges e.csv"+byOutcome+"e", `warning: column income\b[^\n]*thousands`,
 			`warning: column cost\b[^\n]*(thousands|unit|\$)`,
 			`warning: column share\b[^\n]*(%|unit)`)
 	}},
@@ -121,9 +121,9 @@ var tableCases = []fieldCase{
 			"--edges uedges.csv",
 			"--edges gedges.csv --id-column Id --source-column Source --target-column " +
 				"Target --weight-column Weight --ignore Label,timeset"} {
-			c.run(0, "rm -rf a; peer import --nodes gnodes.csv "+flags+byOutcome+"a", imported)
+			c.run(0, "rm -rf a; heddle import --nodes gnodes.csv "+flags+byOutcome+"a", imported)
 		}
-		neo := "rm -rf a; peer import --nodes neo.csv --edges neoedges.csv --id-column " +
+		neo := "rm -rf a; heddle import --nodes neo.csv --edges neoedges.csv --id-column " +
 			"'patient:ID(Patient)' --source-column ':START_ID(Patient)' --target-column ':END_ID(Patient)'" +
 			" --relation-column :TYPE --ignore :LABEL" + byOutcome + "a --edge-columns "
 		c.run(0, neo+"since:date", imported, "column age:double +numeric", `column wards:string\[\] +categorical`,
@@ -140,7 +140,7 @@ var tableCases = []fieldCase{
 		}
 		c.write("odd.csv", asCSV(`id|lab.result|visit:date|cost, total|out come|a=b|Straße 🏥|say "x"`, nodes))
 		c.write("dup.csv", asCSV("id|age|age|outcome|", nodes))
-		odd := "rm -rf a; peer import --nodes odd.csv --edges e.csv --label-column 'out come' --out a "
+		odd := "rm -rf a; heddle import --nodes odd.csv --edges e.csv --label-column 'out come' --out a "
 		c.run(0, odd+"--ignore lab.result", imported, "column lab.result +dropped")
 		c.run(either, odd+"--ignore 'cost, total'", `column cost, total +dropped|no column "cost".*("|quot)`)
 		c.run(0, odd+`--ignore '"cost, total"'`, imported, "column cost, total +dropped")
@@ -148,9 +148,9 @@ var tableCases = []fieldCase{
 		c.run(0, odd+"--date visit:date:mdy", imported, "column visit:date +date")
 		c.run(0, odd+"--numeric a=b", imported, "column a=b +numeric", "column lab.result +numeric",
 			`column say "x" +numeric`, "column Straße 🏥 +categorical")
-		c.run(0, "peer train --data a"+oneMachine+"--rounds 5 --out r && peer predict --model "+
+		c.run(0, "heddle train --data a"+oneMachine+"--rounds 5 --out r && heddle predict --model "+
 			"r/model.safetensors --nodes odd.csv --edges e.csv --out p.csv", "p.csv: 90 nodes")
-		c.run(2, "peer import --nodes dup.csv --edges e.csv --label-column outcome --out h", "column age occurs twice")
+		c.run(2, "heddle import --nodes dup.csv --edges e.csv --label-column outcome --out h", "column age occurs twice")
 	}},
 	{"06-equals-in-path", "", func(c *trial) {
 		c.patients(90, 2, patientColumns, nil)
@@ -158,16 +158,16 @@ var tableCases = []fieldCase{
 			`mkdir -p run=7/day=1 "my data (v2)/Ärzte" out part/day=1; cp n.csv e.csv run=7/day=1
 			cp n.csv e.csv "my data (v2)/Ärzte"; cp n.csv part/day=1`)
 		for _, d := range []string{"", "./", "$PWD/"} {
-			c.run(0, "rm -rf a; peer import --nodes "+d+"run=7/day=1/n.csv --edges "+d+"run=7/day=1/e.csv"+byOutcome+
+			c.run(0, "rm -rf a; heddle import --nodes "+d+"run=7/day=1/n.csv --edges "+d+"run=7/day=1/e.csv"+byOutcome+
 				"a",
 				imported)
 		}
 		c.run(0, `d="my data (v2)/Ärzte" s="my data (v2)/set Ü" r="out/läuft gut"
-			peer import --nodes "$d/n.csv" --edges "$d/e.csv"`+byOutcome+`"$s" &&
-			peer train --data "$s"`+oneMachine+`--rounds 5 --out "$r" &&
-			peer predict --model "$r/model.safetensors" --data "$s" --out "$r/p 1.csv" && peer inspect "$r"`,
+			heddle import --nodes "$d/n.csv" --edges "$d/e.csv"`+byOutcome+`"$s" &&
+			heddle train --data "$s"`+oneMachine+`--rounds 5 --out "$r" &&
+			heddle predict --model "$r/model.safetensors" --data "$s" --out "$r/p 1.csv" && heddle inspect "$r"`,
 			imported, "p 1.csv: 90 nodes", "trained on n .90 nodes")
-		c.run(2, "peer import --nodes part --edges e.csv"+byOutcome+"d", "day=1")
+		c.run(2, "heddle import --nodes part --edges e.csv"+byOutcome+"d", "day=1")
 	}},
 	{"07-spark-folders", "", func(c *trial) {
 		_, edges := c.patients(90, 2, patientColumns, nil)
@@ -182,17 +182,17 @@ var tableCases = []fieldCase{
 			mkdir one more; : > one/part-0.csv
 			head -40 n.csv > more/a.csv
 			(head -1 n.csv; sed -n '41,$p' n.csv) | awk -F, -v OFS=, '{print $1,$3,$2,$4,$5}' > more/b.csv`)
-		c.run(0, "peer import --nodes nodes --edges edges"+byOutcome+"a", imported, fmt.Sprintf("edges: %d listed, "+
+		c.run(0, "heddle import --nodes nodes --edges edges"+byOutcome+"a", imported, fmt.Sprintf("edges: %d listed, "+
 			"%[1]d kept", len(edges)))
-		c.run(2, "peer import --nodes one --edges edges"+byOutcome+"b", "empty|no rows")
-		c.run(either, "peer import --nodes more --edges edges"+byOutcome+"d",
+		c.run(2, "heddle import --nodes one --edges edges"+byOutcome+"b", "empty|no rows")
+		c.run(either, "heddle import --nodes more --edges edges"+byOutcome+"d",
 			`more/b.csv: columns must be id, age, dose, ward, outcome.*\(got id, dose, age, ward, outcome\)|`+imported)
-		c.run(either, "peer import --nodes <(cat n.csv) --edges <(cat e.csv)"+byOutcome+"e",
+		c.run(either, "heddle import --nodes <(cat n.csv) --edges <(cat e.csv)"+byOutcome+"e",
 			imported+"|must be a file.* pipe")
 	}},
 	{"09-parquet-types", "shared", func(c *trial) {
 		at := c.shared + "/data/"
-		parquet := "rm -rf a; peer import --edges " + at + "edges.parquet" + byOutcome + "a --nodes " + at
+		parquet := "rm -rf a; heddle import --edges " + at + "edges.parquet" + byOutcome + "a --nodes " + at
 		c.run(0, parquet+"zoo.parquet", imported, "bool_null +categorical with 3 values, 18 missing",
 			`emb\[3\] +numeric`,
 			"ts_tz +date", "dec256 +numeric", "warning: column empty is dropped")
@@ -206,7 +206,7 @@ var tableCases = []fieldCase{
 		}
 		c.run(0, parquet+"emb.parquet", imported, `emb\[2\] +numeric, 2 features, 3 missing`)
 		for _, kind := range []string{"int64", "uint64", "large", "dict"} {
-			c.run(0, fmt.Sprintf("rm -rf a; peer import --nodes %[1]sid-%[2]s.parquet --edges %[1]sed-%[2]s.parquet",
+			c.run(0, fmt.Sprintf("rm -rf a; heddle import --nodes %[1]sid-%[2]s.parquet --edges %[1]sed-%[2]s.parquet",
 				at,
 				kind)+byOutcome+"a", imported)
 		}
@@ -228,7 +228,7 @@ var tableCases = []fieldCase{
 			c.plan("")
 			text := c.run(0, "meet plan.yaml")
 			if strings.Contains(text, "north exits 0") {
-				c.run(0, "for x in north south; do peer inspect $x-part/part-*; done", "2 classes",
+				c.run(0, "for x in north south; do heddle inspect $x-part/part-*; done", "2 classes",
 					"!4 classes", "!ward +categorical with [89]",
 					"smoker +(categorical with 2|numeric)")
 				continue
@@ -289,7 +289,7 @@ var tableCases = []fieldCase{
 			x["note"] = []string{"",
 				"line one\nline \"two\", with comma\r\nthree"}[k%2]
 		})
-		c.run(0, "peer import --nodes n.csv --edges e.csv --text note:16"+byOutcome+"a", imported,
+		c.run(0, "heddle import --nodes n.csv --edges e.csv --text note:16"+byOutcome+"a", imported,
 			"note +text, 16 features.*45 missing")
 		lines := strings.Split(asCSV(patientColumns, nodes), "\n")
 		lines[5] += ",extra"
@@ -298,11 +298,11 @@ var tableCases = []fieldCase{
 		c.write("ragged.csv", strings.Join(lines, "\n"))
 		lines[12] = strings.Replace(lines[12], ",", `,"`, 1)
 		c.write("quote.csv", strings.Join(lines, "\n"))
-		c.run(2, "peer import --nodes ragged.csv --edges e.csv"+byOutcome+"b", "line 6: there must be 5 cells.*got 6",
+		c.run(2, "heddle import --nodes ragged.csv --edges e.csv"+byOutcome+"b", "line 6: there must be 5 cells.*got 6",
 			"line 10: there must be 5 cells.*got 4")
-		c.run(2, "peer import --nodes quote.csv --edges e.csv"+byOutcome+"b", "quote that opens on line 13",
+		c.run(2, "heddle import --nodes quote.csv --edges e.csv"+byOutcome+"b", "quote that opens on line 13",
 			"line 6: there must be 5 cells.*got 6")
-		c.run(2, "peer import --nodes quote.csv --edges e.csv --on-error skip"+byOutcome+"b",
+		c.run(2, "heddle import --nodes quote.csv --edges e.csv --on-error skip"+byOutcome+"b",
 			"quote that opens on line 13")
 		tokens := []string{"", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "#DIV/0!", ".", "?",
 			"<NA>", " NA ", "none"}
@@ -313,7 +313,7 @@ var tableCases = []fieldCase{
 				x["lab"] = tokens[k]
 			}
 		})
-		c.run(0, "peer import --nodes n.csv --edges e.csv"+byOutcome+"d", imported,
+		c.run(0, "heddle import --nodes n.csv --edges e.csv"+byOutcome+"d", imported,
 			"lab +numeric, 2 features, 16 missing")
 		c.patients(90, 2, patientColumns+"|lab", func(k int, x row) {
 			x["lab"] = fmt.Sprint(k)
@@ -321,7 +321,7 @@ var tableCases = []fieldCase{
 				x["lab"] = infinite[k]
 			}
 		})
-		c.run(2, "peer import --nodes n.csv --edges e.csv"+byOutcome+"e", `line 2, column lab: must be a number.*"inf"`,
+		c.run(2, "heddle import --nodes n.csv --edges e.csv"+byOutcome+"e", `line 2, column lab: must be a number.*"inf"`,
 			`line 3.*"-inf"`, `line 4.*"Infinity"`, `line 5.*"1e400"`)
 		for _, text := range []string{"NA", "nan", "NULL"} {
 			c.patients(90, 2, patientColumns, func(k int, x row) {
@@ -329,7 +329,7 @@ var tableCases = []fieldCase{
 					x["outcome"] = text
 				}
 			})
-			c.run(0, "rm -rf l; peer import --nodes n.csv --edges e.csv"+byOutcome+"l && peer inspect l",
+			c.run(0, "rm -rf l; heddle import --nodes n.csv --edges e.csv"+byOutcome+"l && heddle inspect l",
 				"ill 36, well 36; 18 without a label.*ill 36, well 36; 18 without a label")
 		}
 	}},
@@ -400,7 +400,7 @@ var tableCases = []fieldCase{
 					[]int{n}, mask(4, 4)}}
 			maps.Copy(arrays, k.with)
 			c.npz(name, arrays)
-			c.run(k.exit, "peer train --data "+name+oneMachine+"--rounds 10 --out r-"+name, k.want...)
+			c.run(k.exit, "heddle train --data "+name+oneMachine+"--rounds 10 --out r-"+name, k.want...)
 		}
 	}},
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/ports"
 )
 
-// TestJoinCompares: a site that joins by peer compare --plan trains alone, too, and says whether joining paid by its own test nodes.
+// TestJoinCompares: a site that joins by heddle compare --plan trains alone, too, and says whether joining paid by its own test nodes.
 // The figure of together is that of the predictions which the run wrote, that of alone is what the site's part gives by
 // itself. The other site sends nothing for it.
 func TestJoinCompares(t *testing.T) {
@@ -44,7 +44,7 @@ func TestJoinCompares(t *testing.T) {
 		t.Fatalf("compare.json has %+v, printed\n%s", got, text)
 	}
 	page := string(contents(t, filepath.Join(c.dir, "out-0", "compare.html")))
-	for _, want := range []string{"did joining pay for ", got.Sentence, "<svg", "this site alone</th>", "nobody; rows left", "peer compare --plan", "rows of at most"} {
+	for _, want := range []string{"did joining pay for ", got.Sentence, "<svg", "this site alone</th>", "nobody; rows left", "heddle compare --plan", "rows of at most"} {
 		if !strings.Contains(page, strings.ReplaceAll(want, "+", "&#43;")) {
 			t.Errorf("compare.html must have %q", want)
 		}
@@ -64,11 +64,11 @@ func TestJoinCompares(t *testing.T) {
 	}
 }
 
-// TestCompareOverSitesRefuses: what peer compare takes with a plan, and what without one.
+// TestCompareOverSitesRefuses: what heddle compare takes with a plan, and what without one.
 func TestCompareOverSitesRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, want string }{
-		{"--data d --shard s --identity k", "--shard, --identity: over real sites peer compare requires --plan"},
+		{"--data d --shard s --identity k", "--shard, --identity: over real sites heddle compare requires --plan"},
 		{"--plan p --shard s --rounds 3 --seeds 2", "(got --rounds, --seeds)"},
 		{"--plan p", "--plan requires --shard"},
 		{"--plan p --shard s --link fast", "--plan must be a plan"}, // the plan is read first

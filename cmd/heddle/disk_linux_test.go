@@ -142,7 +142,7 @@ func TestDiskFailsInARun(t *testing.T) {
 			if strings.Contains(said, "no seccomp") {
 				t.Skipf("SKIPPED, not shown here: %s", said)
 			}
-			if !strings.HasPrefix(said, "peer: peer 1 (site-1): ended the run: ") || !strings.Contains(said, test.want) ||
+			if !strings.HasPrefix(said, "heddle: peer 1 (site-1): ended the run: ") || !strings.Contains(said, test.want) ||
 				!strings.Contains(said, state) {
 				t.Fatalf("says %q, must contain %q and a file in %s", said, test.want, state)
 			}

@@ -59,8 +59,8 @@ func TestUsage(t *testing.T) {
 		{"train --lr much", []string{"--lr", "much"}},
 		{"train --data D rest", []string{"rest"}},
 		{"nonsense", []string{"nonsense"}},
-		{"inspect", []string{"arg", "peer inspect PATH"}},
-		{"roster nonsense", []string{"nonsense", "peer roster --help"}},
+		{"inspect", []string{"arg", "heddle inspect PATH"}},
+		{"roster nonsense", []string{"nonsense", "heddle roster --help"}},
 		{"import --nodes n.csv", []string{`"out"`}},
 		{"train --data D --peers 0", []string{"peers must be at least 1", "(got 0)"}},
 		{"train --data D --peers -3", []string{"peers must be at least", "(got -3)"}},
@@ -449,7 +449,7 @@ func TestLostPeer(t *testing.T) {
 	}
 	other := c.plan(t, c.members, append(settings, "--lr", "0.5", "--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp")...)
 	refuse(t, 2, []string{"lr is 0.5, and was 0.01"}, append(c.join(0, other, "--state", state(0)), "--wait", "5s")...)
-	if said := must(t, "inspect", state(0)); !strings.Contains(said, "to continue: peer join --plan "+plan) || !strings.Contains(said, "method layer-wise") {
+	if said := must(t, "inspect", state(0)); !strings.Contains(said, "to continue: heddle join --plan "+plan) || !strings.Contains(said, "method layer-wise") {
 		t.Errorf("inspect says\n%s", said)
 	}
 }

@@ -10,8 +10,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/partition/external"
-
-	"github.com/heddle-gnn/heddle/internal/cli/runs"
+	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
 const dglData = "../../graph/dgl/testdata/"
@@ -78,7 +77,7 @@ func TestLists(t *testing.T) {
 func TestClusterOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	run := func(name string, more ...string) runs.ResultFile {
+	run := func(name string, more ...string) cli.ResultFile {
 		parts, out := filepath.Join(dir, name), filepath.Join(dir, name+"-run")
 		text := must(t, append([]string{"partition", "--data", sites(t), "--parts", "3", "-o", parts}, more...)...)
 		if strings.Contains(text, "rows by cluster") != (more != nil) {

@@ -69,7 +69,7 @@ func TestGonePolicyFields(t *testing.T) {
 	}
 }
 
-// TestSettingsOfOneSite: a site sets by flags of peer join what its machine decides; no plan with members has it.
+// TestSettingsOfOneSite: a site sets by flags of heddle join what its machine decides; no plan with members has it.
 func TestSettingsOfOneSite(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
@@ -82,7 +82,7 @@ func TestSettingsOfOneSite(t *testing.T) {
 	for name, method := range map[string]string{"memory": "full-batch", "prefetch": "full-batch", "checkpoint_every": "full-batch", "feature_cache": "mini-batch"} {
 		flag := "--" + strings.ReplaceAll(name, "_", "-")
 		if !strings.Contains(help, " "+flag+" ") {
-			t.Errorf("peer join --help has no %s", flag)
+			t.Errorf("heddle join --help has no %s", flag)
 		}
 		refuse(t, 2, []string{"unknown flag: " + flag}, "plan", flag, "5")
 		text := string(contents(t, plans[method]))
@@ -90,7 +90,7 @@ func TestSettingsOfOneSite(t *testing.T) {
 			t.Errorf("a plan with members must have no %s:\n%s", name, text)
 		}
 		site := write(t, text+name+": 5\n")
-		want := []string{site, name + " is a setting of one site, not of the plan: use peer join " + flag}
+		want := []string{site, name + " is a setting of one site, not of the plan: use heddle join " + flag}
 		refuse(t, 2, want, c.join(0, site)...)
 		refuse(t, 2, want, "check-plan", "--plan", site, "--shard", filepath.Join(c.parts, "part-0"))
 		refuse(t, 2, []string{name + " must be at least"}, c.join(0, plans[method], flag, "-7")...)

@@ -100,8 +100,8 @@ func TestHospitals(t *testing.T) {
 	}
 
 	c.run(0,
-		`args=(); for x in munich cologne ulm; do args+=("$x=$(peer init --identity $x.key)@127.0.0.1"); done
-		peer plan --out plan.yaml --port `+
+		`args=(); for x in munich cologne ulm; do args+=("$x=$(heddle init --identity $x.key)@127.0.0.1"); done
+		heddle plan --out plan.yaml --port `+
 			fmt.Sprint(ports.Free(t, 3))+` "${args[@]}"`)
 	c.run(0, `declare -A own=([munich]='--decimal-comma --categorical notiz'
 			[cologne]='--decimal-comma --date aufnahme:mdy')
@@ -199,6 +199,6 @@ func TestHospitals(t *testing.T) {
 	}
 	c.write("new.csv", asCSV("patient|alter|crp|aufnahme|station|notiz", fresh))
 	c.write("links.csv", asCSV("von|nach", []row{{"von": "N-0", "nach": "N-3"}}))
-	c.run(0, "peer predict --model ulm-run/model.safetensors --nodes new.csv --edges links.csv "+
+	c.run(0, "heddle predict --model ulm-run/model.safetensors --nodes new.csv --edges links.csv "+
 		"--out new-p.csv; cat new-p.csv", "new-p.csv: 12 nodes", "p_ja,p_nein.*N-11,(ja|nein),")
 }

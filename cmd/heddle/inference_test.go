@@ -78,7 +78,7 @@ func TestPredictAlone(t *testing.T) {
 	}
 }
 
-// TestEmbeddingsOfLinks: a run of links and peer predict write the rows that the decoder reads, of the same nodes; without one of the files
+// TestEmbeddingsOfLinks: a run of links and heddle predict write the rows that the decoder reads, of the same nodes; without one of the files
 // that it may write predict says so.
 func TestEmbeddingsOfLinks(t *testing.T) {
 	t.Parallel()

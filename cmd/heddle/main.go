@@ -1,8 +1,28 @@
 // Command heddle trains graph neural networks over a graph whose parts are on different machines.
 package main
 
-import "github.com/heddle-gnn/heddle/internal/cli/runs"
+import (
+	"slices"
 
-var program = runs.Program("peer")
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/cli/compare"
+	"github.com/heddle-gnn/heddle/internal/cli/federation"
+	"github.com/heddle-gnn/heddle/internal/cli/graphs"
+	"github.com/heddle-gnn/heddle/internal/cli/report"
+	"github.com/heddle-gnn/heddle/internal/cli/runs"
+	"github.com/heddle-gnn/heddle/internal/cli/simulate"
+)
+
+var program = cli.Program{Name: "heddle", Short: "Train graph neural networks across sites without pooling",
+	Long: `Heddle trains one graph neural network across sites that cannot share their data: hospitals, banks, servers, phones.
+
+Start with:  heddle demo`,
+	Commands: func() []*cobra.Command {
+		pages := report.Pages{}
+		return slices.Concat(runs.Commands(), federation.Commands(pages), graphs.Commands(),
+			compare.Commands(federation.NewJoin(pages, compare.After{})), []*cobra.Command{simulate.Command()})
+	}}
 
 func main() { program.Main() }

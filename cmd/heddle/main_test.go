@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/cli/runs"
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
@@ -67,7 +67,7 @@ func sites(t *testing.T) string {
 	return dir
 }
 
-func figures(t *testing.T, path string) (r runs.ResultFile) {
+func figures(t *testing.T, path string) (r cli.ResultFile) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err == nil {

@@ -17,15 +17,15 @@ func TestMissingFiles(t *testing.T) {
 	t.Parallel()
 	gone := filepath.Join(t.TempDir(), "gone.yaml")
 	for _, test := range []struct{ args, must string }{
-		{"recommend --model GONE --data GONE", "--data must be a data set: a directory that peer import wrote, or its .npz file"},
+		{"recommend --model GONE --data GONE", "--data must be a data set: a directory that heddle import wrote, or its .npz file"},
 		{"recommend --model GONE --data GONE", "--model must be a model file, such as model.safetensors of a run"},
 		{"check-plan --plan GONE --shard GONE", "--shard must be a part, such as parts/part-0"},
-		{"compare --plan GONE --shard GONE", "--plan must be a plan, as peer plan writes it"},
+		{"compare --plan GONE --shard GONE", "--plan must be a plan, as heddle plan writes it"},
 		{"import --nodes patient=GONE --out o", "--nodes must be a table of nodes"},
 		{"train --config GONE", "--config must be a YAML file of settings"},
 		{"inspect GONE", "PATH must be a data set, partition, part, run, model or checkpoint"},
 		{"audit verify GONE", "LOG must be an audit log"},
-		{"roster show GONE", "FILE must be a roster, as peer roster writes it"},
+		{"roster show GONE", "FILE must be a roster, as heddle roster writes it"},
 	} {
 		refuse(t, 2, []string{test.must, `gone.yaml": no such file or directory)`}, strings.Fields(strings.ReplaceAll(test.args, "GONE", gone))...)
 	}

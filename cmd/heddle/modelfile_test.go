@@ -132,12 +132,12 @@ func samePredictions(t *testing.T, rebuilt, predicted string) {
 	got, err1 := csv.NewReader(strings.NewReader(rebuilt)).ReadAll()
 	want, err2 := csv.NewReader(strings.NewReader(predicted)).ReadAll()
 	if err1 != nil || err2 != nil || len(got) != len(want) {
-		t.Fatalf("%d rows (%v), peer predict has %d (%v)", len(got), err1, len(want), err2)
+		t.Fatalf("%d rows (%v), heddle predict has %d (%v)", len(got), err1, len(want), err2)
 	}
 	if want[0][1] == "prediction" {
 		for i := 1; i < len(got); i++ {
 			if p, q := number64(t, got[i][1]), number64(t, want[i][1]); got[i][0] != want[i][0] || math.Abs(p-q) > 1e-4*math.Abs(q) {
-				t.Fatalf("row %d is %q, peer predict has %q", i, got[i], want[i])
+				t.Fatalf("row %d is %q, heddle predict has %q", i, got[i], want[i])
 			}
 		}
 		return
@@ -145,7 +145,7 @@ func samePredictions(t *testing.T, rebuilt, predicted string) {
 	unlike := 0
 	for i := 1; i < len(got); i++ {
 		if got[i][0] != want[i][0] {
-			t.Fatalf("row %d is %q, peer predict has %q", i, got[i], want[i])
+			t.Fatalf("row %d is %q, heddle predict has %q", i, got[i], want[i])
 		}
 		if got[i][1] != want[i][1] {
 			unlike++
@@ -159,11 +159,11 @@ func samePredictions(t *testing.T, rebuilt, predicted string) {
 				continue // none, perhaps
 			}
 			if p, q := number64(t, a[k]), number64(t, b[k]); math.Abs(p-q) > 0.002 {
-				t.Fatalf("row %d is %q, peer predict has %q", i, got[i], want[i])
+				t.Fatalf("row %d is %q, heddle predict has %q", i, got[i], want[i])
 			}
 		}
 	}
 	if unlike > len(got)/100 {
-		t.Errorf("%d of %d classes differ from those of peer predict", unlike, len(got)-1)
+		t.Errorf("%d of %d classes differ from those of heddle predict", unlike, len(got)-1)
 	}
 }

@@ -130,7 +130,7 @@ func TestPartitionRefuses(t *testing.T) {
 	}
 }
 
-// TestInspectRelations: peer inspect names the relations of a typed graph and of its parts, whose
+// TestInspectRelations: heddle inspect names the relations of a typed graph and of its parts, whose
 // paths may contain commas.
 func TestInspectRelations(t *testing.T) {
 	t.Parallel()

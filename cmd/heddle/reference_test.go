@@ -26,6 +26,8 @@ func TestCLIReference(t *testing.T) {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "# Command line")
 	fmt.Fprintln(&b, "\n<!-- generated: HEDDLE_WRITE=1 go test -run CLIReference ./cmd/heddle -->")
+	fmt.Fprintln(&b, "\nThe program `peer`, for the server of a site, has `join`, `init`, `approve`, `status` and `doctor`. Its `join` writes\n"+
+		"neither HTML nor Parquet.")
 	root, _ := program.Root(nil)
 	writeReference(&b, root)
 	got := strings.ReplaceAll(b.String(), config, "~/.config")

@@ -155,7 +155,7 @@ func TestOneRefusalEndsAll(t *testing.T) {
 			if strings.Contains(last, "site-0") || strings.Contains(last, "site-2") {
 				t.Errorf("the last line must name no honest member (got %q)", last)
 			}
-			heard := strings.TrimPrefix(strings.ReplaceAll(last, "peer: peer 1 (site-1): ", "peer 1: "), "peer: ")
+			heard := strings.TrimPrefix(strings.ReplaceAll(last, "heddle: peer 1 (site-1): ", "peer 1: "), "heddle: ")
 			if lied == nil || heard != lied.Error() {
 				t.Errorf("the sender ends with %v, the others with %q", lied, last)
 			}

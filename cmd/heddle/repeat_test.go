@@ -101,7 +101,7 @@ func TestRepeatJoin(t *testing.T) {
 		t.Error("the settings of the sites differ")
 	}
 	for r := range 2 {
-		if want := fmt.Sprintf("peer join --plan %s --shard", filepath.Join(c.dir, fmt.Sprint("first", r), "settings.yaml")); !strings.Contains(file(fmt.Sprintf("first%d/report.html", r)), want) {
+		if want := fmt.Sprintf("heddle join --plan %s --shard", filepath.Join(c.dir, fmt.Sprint("first", r), "settings.yaml")); !strings.Contains(file(fmt.Sprintf("first%d/report.html", r)), want) {
 			t.Errorf("the report of site %d has no %q", r, want)
 		}
 	}

@@ -85,7 +85,7 @@ func TestSeeds(t *testing.T) {
 		t.Fatalf("exit %d, %s", exit, stderr)
 	}
 	said := must(t, "inspect", at("broken"))
-	for _, want := range []string{"interrupted run", "peer train --config " + at("broken/checkpoints/run.yaml") + " --resume", "seed-4", "peer-2", "stage"} {
+	for _, want := range []string{"interrupted run", "heddle train --config " + at("broken/checkpoints/run.yaml") + " --resume", "seed-4", "peer-2", "stage"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("inspect must say %q:\n%s", want, said)
 		}

@@ -22,7 +22,7 @@ func TestMistyped(t *testing.T) {
 		"train --peeers 3":    "did you mean --peers?",
 		"train --hiden 3":     "did you mean --hidden?",
 		"join --receivelimit": "did you mean --receive-limit?",
-		"status 127.0.0.1:80": `peer status takes flags only (got "127.0.0.1:80"); usage: peer status [--http ADDRESS]`,
+		"status 127.0.0.1:80": `heddle status takes flags only (got "127.0.0.1:80"); usage: heddle status [--http ADDRESS]`,
 		"frobnicate":          "",
 		// Settings of privacy that are no more: whoever asks for one must not be led to another one.
 		"train --label-epsilon 4": "",
@@ -42,18 +42,18 @@ func TestManual(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "man")
 	must(t, "man", dir)
-	page := contents(t, filepath.Join(dir, "peer-compare.1"))
-	for _, want := range []string{".TH", "--seeds", "peer compare"} {
+	page := contents(t, filepath.Join(dir, "heddle-compare.1"))
+	for _, want := range []string{".TH", "--seeds", "heddle compare"} {
 		if !bytes.Contains(page, []byte(want)) {
-			t.Errorf("the page of peer compare has no %q", want)
+			t.Errorf("the page of heddle compare has no %q", want)
 		}
 	}
-	if join := contents(t, filepath.Join(dir, "peer-join.1")); !bytes.Contains(join, []byte(`~/.config/heddle/identity.key`)) {
+	if join := contents(t, filepath.Join(dir, "heddle-join.1")); !bytes.Contains(join, []byte(`~/.config/heddle/identity.key`)) {
 		t.Error("the default of --identity must be below ~/.config, not this machine's directory")
 	}
 	root, _ := program.Root(nil)
 	for _, c := range root.Commands() {
-		if _, err := os.Stat(filepath.Join(dir, "peer-"+c.Name()+".1")); err != nil && c.Name() != "help" {
+		if _, err := os.Stat(filepath.Join(dir, "heddle-"+c.Name()+".1")); err != nil && c.Name() != "help" {
 			t.Error(err)
 		}
 	}
@@ -61,10 +61,10 @@ func TestManual(t *testing.T) {
 	if !strings.Contains(help, "completion ") || !strings.Contains(help, "--version") {
 		t.Errorf("help lists no completion or version:\n%s", help)
 	}
-	if text := must(t, "--version"); !strings.HasPrefix(text, "peer version ") {
+	if text := must(t, "--version"); !strings.HasPrefix(text, "heddle version ") {
 		t.Errorf("%q", text)
 	}
-	if text := must(t, "completion", "bash"); !strings.Contains(text, "__peer_debug") {
+	if text := must(t, "completion", "bash"); !strings.Contains(text, "__heddle_debug") {
 		t.Errorf("%.100q", text)
 	}
 	for _, args := range [][]string{{"completion", "foo"}, {"completion", "bash", "foo"}} {

@@ -185,7 +185,7 @@ func TestInterrupt(t *testing.T) {
 
 var printed = regexp.MustCompile(`(?m)^test [a-z0-9-]+: ([0-9.]+) %`)
 
-// predicts fails unless peer predict finds what the training reported.
+// predicts fails unless heddle predict finds what the training reported.
 func predicts(t *testing.T, out string, data ...string) {
 	t.Helper()
 	csv := filepath.Join(out, "predictions.csv")
@@ -297,7 +297,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestCompareFlags: settings, seeds and data of peer compare arrive, and what it cannot compare is refused as bad input.
+// TestCompareFlags: settings, seeds and data of heddle compare arrive, and what it cannot compare is refused as bad input.
 func TestCompareFlags(t *testing.T) {
 	t.Parallel()
 	data, out := sites(t), t.TempDir()
@@ -306,7 +306,7 @@ func TestCompareFlags(t *testing.T) {
 		t.Errorf("printed\n%s", text)
 	}
 	text := string(contents(t, filepath.Join(out, "compare.json")))
-	for _, want := range []string{`"dataset": "sites"`, `"seed": 6`, "method: class-means", "peer compare --config "} {
+	for _, want := range []string{`"dataset": "sites"`, `"seed": 6`, "method: class-means", "heddle compare --config "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("compare.json has no %q", want)
 		}

@@ -78,7 +78,7 @@ func TestSeveralTables(t *testing.T) {
 	}
 	mustTrain(t, at("from-stored"), "--shards", at("stored"), "--method", "full-batch", "--transport", "memory", "--model", "rgcn", "--encoder", "raw")
 	sameLosses(t, "stored graph", figures(t, filepath.Join(one, "result.json")).Loss, figures(t, at("from-stored/result.json")).Loss)
-	refuse(t, 2, []string{"peer import --like", "--data"}, "predict", "--model", filepath.Join(one, "model.safetensors"), "--nodes", at("patients.csv"), "--out", at("no.csv"))
+	refuse(t, 2, []string{"heddle import --like", "--data"}, "predict", "--model", filepath.Join(one, "model.safetensors"), "--nodes", at("patients.csv"), "--out", at("no.csv"))
 	if exit, _, stderr := call(t.Context(), "train", "--data", at("data"), "--method", "full-batch", "--peers", "1", "--model", "sage", "--rounds", "2", "--out", at("sage")); exit != 0 ||
 		!strings.Contains(stderr, "the 1 columns of the edges of patients are not read: method full-batch with model ") {
 		t.Errorf("exit %d: %s", exit, stderr)
@@ -87,7 +87,7 @@ func TestSeveralTables(t *testing.T) {
 	contains(t, must(t, append([]string{"import", "--like", model, "--out", at("again")}, tables...)...), "140 nodes of 2 types")
 	must(t, "predict", "--model", model, "--data", at("again"), "--out", at("predictions.csv"))
 	must(t, append([]string{"import", "--out", at("other")}, tables...)...)
-	refuse(t, 2, []string{"as in the model", `"patient.outcome"`, "peer import --like"}, "predict", "--model", model, "--data", at("other"), "--out", at("no.csv"))
+	refuse(t, 2, []string{"as in the model", `"patient.outcome"`, "heddle import --like"}, "predict", "--model", model, "--data", at("other"), "--out", at("no.csv"))
 	for _, path := range []string{at("predictions.csv"), filepath.Join(one, "predictions.csv")} {
 		text := string(contents(t, path))
 		contains(t, text, "patient/17,")

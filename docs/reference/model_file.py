@@ -1,9 +1,9 @@
-"""Rebuilds a Heddle model from its file in NumPy and prints what `peer predict` prints.
+"""Rebuilds a Heddle model from its file in NumPy and prints what `heddle predict` prints.
 
     python3 model_file.py model.safetensors data/cora > predictions.csv
 
 It is written from model-file.md alone and is the proof that the page is complete: a test compares its output with
-that of `peer predict` for every convolution and encoder. Equation numbers are those of the page.
+that of `heddle predict` for every convolution and encoder. Equation numbers are those of the page.
 """
 import csv
 import hashlib

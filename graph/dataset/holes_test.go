@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/graph/npy"
 )
 
 // TestWarned: what a column that is no column of numbers looks like is named, as is what trains to nothing.

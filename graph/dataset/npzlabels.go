@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/npy"
 )
 
 // As is what is known of the labels y of a data set besides its arrays. The zero value: nothing.

@@ -13,7 +13,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/npy"
+	"github.com/heddle-gnn/heddle/graph/npy"
 	"github.com/heddle-gnn/heddle/graph/target"
 )
 

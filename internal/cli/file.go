@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
@@ -72,10 +73,10 @@ func Writable(path string) error {
 	return WritableDir(filepath.Dir(file))
 }
 
-// Within checks that none of the named files in dir is a link that leads out of it: its maker would choose
+// KeepsWithin checks that none of the named files in dir is a link that leads out of it: its maker would choose
 // which file a run replaces. It removes their temporaries, which a killed run left, except what another
 // run still writes.
-func Within(dir string, names ...string) error {
+func KeepsWithin(dir string, names ...string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -112,4 +113,15 @@ func WritableDir(dir string) error {
 	}
 	f.Close()
 	return os.Remove(f.Name())
+}
+
+// FileName turns a data set's name into a part of a path.
+func FileName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" \t/\\:*?\"<>|", r) {
+			return '-'
+		}
+		return r
+	}, filepath.Base(name))
+	return strings.TrimLeft(name, ".")
 }

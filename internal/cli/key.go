@@ -47,7 +47,7 @@ func LoadKey(path string) (identity.Identity, error) {
 	}
 	id, err := identity.Load(path, askPassphrase)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; peer init makes a key", err)
+		err = fmt.Errorf("%w; the command init makes a key", err)
 	}
 	return id, Invalid(err)
 }

@@ -33,6 +33,15 @@ func meant(c *cobra.Command, err error, args []string) error {
 			}
 		}
 	}
+	if full := c.Annotations[fullProgram]; len(names) == 0 && full != "" && len(args) > 0 {
+		for _, below := range c.Commands() {
+			if name := below.Name(); name != "help" && name != "completion" {
+				names = append(names, name)
+			}
+		}
+		return fmt.Errorf("%w: it has %s; all other commands are those of the program %s: %[3]s %s", err,
+			strings.Join(names, ", "), full, args[0])
+	}
 	if len(names) == 0 {
 		return err
 	}

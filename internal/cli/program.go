@@ -23,6 +23,7 @@ import (
 // Program is a program of commands.
 type Program struct {
 	Name, Short, Long string
+	Full              string // program with all commands (empty = this one), in whose name help and errors are written
 	Commands          func() []*cobra.Command
 }
 
@@ -69,7 +70,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	if crowded { // on a line before the last, which is the same at all sites
 		fmt.Fprintf(stderr, "%s: raise the limit of open files (ulimit -n)\n", p.Name)
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+	fmt.Fprintf(stderr, "%s: %s\n", p.Name, p.renamed(root, err.Error()))
 	if crowded || errors.Is(err, syscall.ENOSPC) { // the input is right: the same command works when there is room
 		return 1
 	}
@@ -108,7 +109,6 @@ func (p Program) Root(stdout io.Writer) (root *cobra.Command, began *bool) {
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.AddCommand(p.Commands()...)
-	root.AddCommand(newMan())
 	root.SetOut(stdout)
 	root.InitDefaultCompletionCmd() // now, so that its arguments are checked as well
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -120,7 +120,27 @@ func (p Program) Root(stdout io.Writer) (root *cobra.Command, began *bool) {
 		mark(c, began)
 	}
 	explain(root)
+	if p.Full != "" {
+		root.Annotations = map[string]string{fullProgram: p.Full}
+		for _, c := range root.Commands() {
+			c.Long, c.Example = p.renamed(root, c.Long), p.renamed(root, c.Example)
+		}
+	}
 	return root, began
+}
+
+// fullProgram annotates a root with the program that has all commands.
+const fullProgram = "full"
+
+// renamed is text in which this program's own commands have its name.
+func (p Program) renamed(root *cobra.Command, text string) string {
+	if p.Full == "" {
+		return text
+	}
+	for _, c := range root.Commands() {
+		text = strings.ReplaceAll(text, p.Full+" "+c.Name(), p.Name+" "+c.Name())
+	}
+	return text
 }
 
 // explain adds the usage of c, and of each command below it, to errors about their arguments. A

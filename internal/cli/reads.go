@@ -36,7 +36,7 @@ func Missing(c *cobra.Command, args []string, err error) error {
 	}
 	var faults []error
 	check := func(name, path string) {
-		fault := checkRead(name, path)
+		fault := CheckRead(name, path)
 		if fault == nil && path == wrong.Path { // such as a directory in place of a file
 			fault = unreadable(name, path, wrong.Err)
 		}
@@ -65,9 +65,9 @@ func Missing(c *cobra.Command, args []string, err error) error {
 	return cmp.Or(errors.Join(faults...), err)
 }
 
-// checkRead refuses a file or directory that is not there. Name is that of what names it: a flag, an argument or a key of a
+// CheckRead refuses a file or directory that is not there. Name is that of what names it: a flag, an argument or a key of a
 // settings file.
-func checkRead(name, path string) error {
+func CheckRead(name, path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
@@ -101,13 +101,13 @@ func exists(path string) error {
 func readable(name string) string {
 	switch name {
 	case "data":
-		return "a data set: a directory that peer import wrote, or its .npz file"
+		return "a data set: a directory that heddle import wrote, or its .npz file"
 	case "shards":
-		return "a directory that peer partition or peer meet wrote"
+		return "a directory that heddle partition or heddle meet wrote"
 	case "shard":
 		return "a part, such as parts/part-0"
 	case "plan":
-		return "a plan, as peer plan writes it"
+		return "a plan, as heddle plan writes it"
 	case "config":
 		return "a YAML file of settings"
 	case "model", "like", "init":
@@ -115,9 +115,9 @@ func readable(name string) string {
 	case "policy":
 		return "a YAML file, the policy of this site"
 	case "approval":
-		return "an approval, as peer approve writes it"
+		return "an approval, as heddle approve writes it"
 	case "roster", "FILE":
-		return "a roster, as peer roster writes it"
+		return "a roster, as heddle roster writes it"
 	case "nodes":
 		return "a table of nodes"
 	case "edges":

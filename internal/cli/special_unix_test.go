@@ -79,9 +79,9 @@ func pipeAt(t *testing.T, path string) <-chan string {
 	return got
 }
 
-// TestWithin: a link that leads out of a run's directory is refused, and what a killed run left is removed; other files
+// TestKeepsWithin: a link that leads out of a run's directory is refused, and what a killed run left is removed; other files
 // stay.
-func TestWithin(t *testing.T) {
+func TestKeepsWithin(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"real", ".model.123.tmp", ".other.123.tmp", "model.tmp"} {
@@ -92,7 +92,7 @@ func TestWithin(t *testing.T) {
 	if err := os.Symlink("real", at("model")); err != nil {
 		t.Fatal(err)
 	}
-	if err := Within(dir, "model"); err != nil {
+	if err := KeepsWithin(dir, "model"); err != nil {
 		t.Errorf("a link within the directory: %v", err)
 	}
 	stays := map[string]bool{"real": true, ".model.123.tmp": false, ".other.123.tmp": true, "model.tmp": true}
@@ -107,10 +107,10 @@ func TestWithin(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := "must not be a link out of its directory (got one to " + to + ")"
-		if err := Within(dir, "model"); err == nil || !strings.Contains(err.Error(), want) {
+		if err := KeepsWithin(dir, "model"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a link to %s: %v", to, err)
 		}
-		if err := Within(dir, "result"); err != nil {
+		if err := KeepsWithin(dir, "result"); err != nil {
 			t.Errorf("a link of another name: %v", err)
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -270,7 +269,7 @@ func (w *Watch) round(e train.Event, of string) {
 		attributes = append(attributes, "loss", e.Loss)
 	}
 	if bytes > 0 {
-		parts = append(parts, "sent "+report.Bytes(bytes))
+		parts = append(parts, "sent "+Bytes(bytes))
 	}
 	attributes = append(attributes, "val", e.Val, "bytes", bytes)
 	if n := e.Done - w.from; n > 0 && e.Total >= e.Done && of == "" { // runs side by side count their own rounds
@@ -299,7 +298,7 @@ func (w *Watch) Event(e train.Event) {
 	case train.HaloPlan:
 		if e.Rows > 0 {
 			w.Log.Info("halo", "layer", e.Layer, "rows", e.Rows, "width", e.Width, "fetched_again", e.Refetched,
-				"kept", report.Bytes(e.Kept), "why", e.Text)
+				"kept", Bytes(e.Kept), "why", e.Text)
 		}
 	case train.Restored:
 		w.Log.Info("resumed from a checkpoint", "stage", e.StageName, "round", e.Round, "peer", e.Peer)

@@ -81,10 +81,10 @@ func build(ctx context.Context, out, version, target, programs string) (path str
 	return path, write(path, files)
 }
 
-// compile builds peer, which is static.
+// compile builds heddle, which is static.
 func compile(ctx context.Context, dir, target string) error {
 	system, processor, _ := strings.Cut(target, "/")
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, system+"-"+processor), module+"/cmd/peer")
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, system+"-"+processor), module+"/cmd/heddle")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {

@@ -23,7 +23,7 @@ import (
 )
 
 // TestWheel builds the wheel for this system twice, installs it in a bare environment of the oldest and of the newest
-// Python here, and runs the lines of the README, whose figure must be that of peer demo.
+// Python here, and runs the lines of the README, whose figure must be that of heddle demo.
 func TestWheel(t *testing.T) {
 	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
 		t.Skip("SKIPPED: builds the program and installs it; HEDDLE_LONG=1 runs it")
@@ -134,7 +134,7 @@ func installed(t *testing.T, python, wheel string) {
 	}
 	for _, way := range demo.Ways {
 		if shown := fmt.Sprintf("test accuracy %.3f\n", way.Runs[0].Test); way.Way == "together" && shown != want {
-			t.Errorf("peer demo has %qthe README %q", shown, want)
+			t.Errorf("heddle demo has %qthe README %q", shown, want)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func contents(root string, binary []byte, version, platform string, windows bool
 	if len(all) < 2 {
 		return nil, fmt.Errorf("%s must have the package heddle (got %d files)", filepath.Join(root, "python"), len(all))
 	}
-	program := "heddle/bin/peer"
+	program := "heddle/bin/heddle"
 	if windows {
 		program += ".exe"
 	}

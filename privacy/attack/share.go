@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/lapack"
+	lapackgonum "gonum.org/v1/gonum/lapack/gonum"
 
 	"github.com/heddle-gnn/heddle/graph"
 )
@@ -61,12 +63,15 @@ func Share(x graph.Features, numbers int) string {
 		return fmt.Sprintf("%d numbers of each node are mixes of its %d columns that vary: the row can be computed from them",
 			numbers, varies)
 	}
-	var e mat.EigenSym
-	if !e.Factorize(mat.NewSymDense(f, products), false) {
+	var impl lapackgonum.Implementation
+	values, work := make([]float64, f), make([]float64, 1)
+	impl.Dsyev(lapack.EVNone, blas.Upper, f, products, f, values, work, -1) // asks for the size of work
+	work = make([]float64, int(work[0]))
+	if !impl.Dsyev(lapack.EVNone, blas.Upper, f, products, f, values, work, len(work)) {
 		return "not measured: no eigenvalues of the columns were found"
 	}
 	largest := 0.0
-	for _, v := range e.Values(nil)[f-numbers:] {
+	for _, v := range values[f-numbers:] {
 		largest += v
 	}
 	return fmt.Sprintf("%d numbers of each node are mixes of its %d columns that vary. A linear guess by them explains\n"+

@@ -218,14 +218,14 @@ def _seal(file: pathlib.Path) -> None:
 
 @dataclasses.dataclass
 class Tables:
-    """Tables of nodes and edges, which `peer import` reads: paths, data frames of pandas, polars or Arrow, or dicts of columns.
+    """Tables of nodes and edges, which `heddle import` reads: paths, data frames of pandas, polars or Arrow, or dicts of columns.
 
     Attributes:
         nodes: a row a node, with a column `id` and columns of features.
         edges: a row an edge, with columns `source` and `target`.
         label: column of a node's class.
         site: column of the site that holds a node; None: there are no sites.
-        options: further flags of `peer import`, as `ignore=["name"]`.
+        options: further flags of `heddle import`, as `ignore=["name"]`.
     """
 
     nodes: Any
@@ -533,7 +533,7 @@ def _from_hetero(data: Any, site: Optional[str]) -> Graph:
 def _joined(
     nodes: dict[str, tuple[int, Any, tuple[str, ...], tuple[str, ...]]], edges: dict[Any, tuple[np.ndarray, Any, Any]], site: str
 ) -> Graph:
-    """Returns nodes of several types as one graph, as `peer import --ogb` does: each type has features of its own, and each
+    """Returns nodes of several types as one graph, as `heddle import --ogb` does: each type has features of its own, and each
     relation, whose edges come as [2, E], weights and columns, columns of its own."""
     start, total, width, labelled = {}, 0, 0, None
     for t, (n, columns, _, y) in nodes.items():

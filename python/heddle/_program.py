@@ -1,4 +1,4 @@
-"""Finds the program `peer` and runs it: its events, its messages, its errors and its end."""
+"""Finds the program `heddle` and runs it: its events, its messages, its errors and its end."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def program() -> str:
     named = os.environ.get("HEDDLE_PEER")
     if named:
         return named
-    path = pathlib.Path(__file__).parent / "bin" / ("peer.exe" if os.name == "nt" else "peer")
+    path = pathlib.Path(__file__).parent / "bin" / ("heddle.exe" if os.name == "nt" else "heddle")
     if not path.exists():
-        raise Error(f"{path} is missing: install a wheel, or build ./cmd/peer and name the file in HEDDLE_PEER")
+        raise Error(f"{path} is missing: install a wheel, or build ./cmd/heddle and name the file in HEDDLE_PEER")
     return str(path)
 
 
@@ -135,7 +135,7 @@ def _watch(process: "subprocess.Popen[str]", on_event: Optional[Callable[[dict[s
             raise Interrupted(_fault(text) or "interrupted", out) from None
         raise interrupted
     if process.returncode != 0:
-        message = _fault(text) or f"peer ended with code {process.returncode}"
+        message = _fault(text) or f"heddle ended with code {process.returncode}"
         raise (InputError if process.returncode == 2 else Error)(message)
     return text
 
@@ -160,8 +160,8 @@ def _read_messages(process: "subprocess.Popen[str]", messages: list[str], warned
 
 def _fault(text: str) -> str:
     """Returns the error in what the program printed: it comes last and begins with the program's name."""
-    at = ("\n" + text).rfind("\npeer: ")
-    return text[at + len("peer: ") :].strip() if at >= 0 else ""
+    at = ("\n" + text).rfind("\nheddle: ")
+    return text[at + len("heddle: ") :].strip() if at >= 0 else ""
 
 
 def main() -> int:

@@ -102,7 +102,7 @@ class Run(_Output):
 
     @property
     def model_file(self) -> pathlib.Path:
-        """model.safetensors, which `peer predict` and `peer join --init` read."""
+        """model.safetensors, which `heddle predict` and `peer join --init` read."""
         return self.out / "model.safetensors"
 
     @property
@@ -270,7 +270,7 @@ class Comparison(_Output):
 
 
 def demo_graph(seed: int = 1) -> _graph.Graph:
-    """Returns the graph of `peer demo`: 8,000 nodes of 4 sites in 7 classes. It is made, not downloaded."""
+    """Returns the graph of `heddle demo`: 8,000 nodes of 4 sites in 7 classes. It is made, not downloaded."""
     with tempfile.TemporaryDirectory() as t:
         _program.run(["demo", f"--seed={seed}", "--graph", os.path.join(t, "sites")])
         return _graph.Graph.read(os.path.join(t, "sites"))
@@ -292,7 +292,7 @@ def train(
 
     Args:
         data: the graph of all sites: a PyG `Data` or `HeteroData`, a DGL or networkx graph, a `Graph` of arrays,
-            `Tables`, or the path of a data set or of a partition (`peer partition`).
+            `Tables`, or the path of a data set or of a partition (`heddle partition`).
         sites: the site of each node, [N] numbers or names; the name of the node attribute or column that has it; or
             a number of peers among which nodes are divided by `policy`. None: attribute `site`, else 4 peers.
         split: column of masks that have several.
@@ -349,8 +349,8 @@ def join(
     """Takes part in a run on several machines with this site's own part, and returns the model of all sites.
 
     Args:
-        plan: file of the plan, the same at all sites (`peer plan`).
-        shard: this site's part (`peer partition`, `peer meet`).
+        plan: file of the plan, the same at all sites (`heddle plan`).
+        shard: this site's part (`heddle partition`, `heddle meet`).
         out, on_round, progress: as of `train`.
         options: further flags of `peer join`, as `identity="site-a.key"`, `state="state"`, `policy="policy.yaml"`.
     """
@@ -367,7 +367,7 @@ def simulate(data: Any = None, **options: Any) -> dict[str, Any]:
 
     Args:
         data: a graph as of `train`, cut into communities, one a phone; None: each phone has a generated graph.
-        options: flags of `peer simulate`, as `phones=1000`, `trace="day"`, `participation=[1, 0.3]`.
+        options: flags of `heddle simulate`, as `phones=1000`, `trace="day"`, `participation=[1, 0.3]`.
     """
     with tempfile.TemporaryDirectory() as t:
         at = None if data is None else _written(data, None, pathlib.Path(t), 0)

@@ -2,7 +2,7 @@
 
     import heddle.spark
 
-    heddle.spark.write_tables(nodes, edges, "/shared/web")      # what `peer import` streams
+    heddle.spark.write_tables(nodes, edges, "/shared/web")      # what `heddle import` streams
     run = heddle.spark.train(session, "/shared/parts", ranks=4, method="mini-batch", model="sage")
     frame = heddle.spark.predict(session, run, "/shared/parts", ranks=4)
 
@@ -37,7 +37,7 @@ def write_tables(
     nodes: DataFrame, edges: DataFrame, directory: _program.Path, *, id: str = "id", source: str = "source", target: str = "target"
 ) -> int:
     """Numbers the nodes 0, 1, 2, … in the order of their names and writes three tables of Parquet files, which
-    `peer import --nodes nodes.parquet --edges edges.parquet --out NAME.graph` streams.
+    `heddle import --nodes nodes.parquet --edges edges.parquet --out NAME.graph` streams.
 
     - nodes.parquet: the columns of nodes, in which id is the number, in the order of the numbers;
     - edges.parquet: source and target as numbers, and the other columns of edges;
@@ -46,7 +46,7 @@ def write_tables(
     Args:
         nodes: a row a node. From Parquet, Delta, Iceberg or anything else that Spark reads.
         edges: a row an edge, between names of nodes.
-        directory: a path that all executors, and later `peer import`, reach. It must not have these tables.
+        directory: a path that all executors, and later `heddle import`, reach. It must not have these tables.
         id, source, target: the columns that have names of nodes.
 
     Returns:

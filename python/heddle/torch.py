@@ -570,7 +570,7 @@ def inputs(data: Any, split: int = 0) -> dict[str, torch.Tensor]:
     """
     g = _graph.graph_of(data)
     if not isinstance(g, _graph.Graph):
-        raise _program.InputError("data must be a graph: tables become one by `peer import`")
+        raise _program.InputError("data must be a graph: tables become one by `heddle import`")
     masks = [None if m is None else (m if m.ndim == 1 else m[:, split]).astype(bool) for m in (g.train_mask, g.val_mask, g.test_mask)]
     x = np.zeros((g.num_nodes, 0), np.float32) if g.x is None else g.x
     out = {"x": x if isinstance(x, np.ndarray) else None, "edge_index": g.edge_index, "y": g.y}

@@ -1,4 +1,4 @@
-"""ONNX files give the logits of `peer predict` in onnxruntime."""
+"""ONNX files give the logits of `heddle predict` in onnxruntime."""
 
 import dataclasses
 import json

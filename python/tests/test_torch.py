@@ -1,4 +1,4 @@
-"""Torch modules give the logits of `peer predict`, for every model that the program trains."""
+"""Torch modules give the logits of `heddle predict`, for every model that the program trains."""
 
 import dataclasses
 import typing

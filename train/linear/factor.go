@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack"
 	lapackgonum "gonum.org/v1/gonum/lapack/gonum"
-	"gonum.org/v1/gonum/lapack/lapack64"
 
 	hmat "github.com/heddle-gnn/heddle/mat"
 )
@@ -37,10 +36,11 @@ func cholesky(ctx context.Context, a blas64.Symmetric) (ok bool, err error) {
 		if j > 0 {
 			blas64.Syrk(blas.Trans, -1, at(0, j, j, width), 1, corner)
 		}
-		r, ok := lapack64.Potrf(corner)
-		if !ok {
+		// Not by lapack64, for which a program would link all of LAPACK.
+		if !(lapackgonum.Implementation{}).Dpotrf(blas.Upper, width, corner.Data, a.Stride) {
 			return false, nil
 		}
+		r := blas64.Triangular{N: width, Stride: a.Stride, Data: corner.Data, Uplo: blas.Upper, Diag: blas.NonUnit}
 		for k := j + width; k < a.N; k += cholBlock {
 			if err := ctx.Err(); err != nil {
 				return false, err

@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/graph/dataset/npy"
+	"github.com/heddle-gnn/heddle/graph/npy"
 )
 
 // openArchive opens an archive of NumPy arrays with the edges as PyTorch Geometric has them:

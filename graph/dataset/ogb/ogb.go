@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
-	"github.com/heddle-gnn/heddle/graph/dataset/npy"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/npy"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -106,7 +106,7 @@ func (o *set) types() (place map[string]int, total int, err error) {
 	}
 	cells, line, err := counts.Read()
 	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("ogb: %s: counts of nodes: %w", counts.Path, table.Ended(err)), counts.Close())
+		return nil, 0, errors.Join(fmt.Errorf("ogb: %s: counts of nodes: %w", counts.Path, npy.Ended(err)), counts.Close())
 	}
 	place = map[string]int{}
 	for k, name := range counts.Columns {

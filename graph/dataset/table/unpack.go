@@ -118,11 +118,3 @@ func (l *Lines) Next() ([]byte, error) {
 func (l *Lines) Fault(format string, args ...any) error {
 	return fmt.Errorf("table: %s: line %d: %w", l.Path, l.Number, fmt.Errorf(format, args...))
 }
-
-// Ended turns the end of a file into an error that says so.
-func Ended(err error) error {
-	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("truncated: the file ends too early")
-	}
-	return err
-}

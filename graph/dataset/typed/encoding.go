@@ -55,28 +55,6 @@ func Encodes(text []byte) bool {
 	return json.Unmarshal(text, &has) == nil && has.Nodes != nil
 }
 
-// Target returns the type whose nodes have labels, "" where the encoding is not that of several tables
-// or no type has them.
-func Target(text []byte) string {
-	var c struct {
-		Nodes []struct {
-			Type     string `json:"type"`
-			Encoding struct {
-				Label string `json:"label"`
-			} `json:"encoding"`
-		} `json:"node_tables"`
-	}
-	if json.Unmarshal(text, &c) != nil { // Encodes says whether it is one
-		return ""
-	}
-	for _, n := range c.Nodes {
-		if n.Encoding.Label != "" {
-			return n.Type
-		}
-	}
-	return ""
-}
-
 // Parse reads an encoding and refuses one that Read could not have written.
 func Parse(text []byte) (*Encoding, error) {
 	d := json.NewDecoder(bytes.NewReader(text))

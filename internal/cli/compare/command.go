@@ -20,22 +20,23 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// Commands returns the commands of this package. join is a peer join that then compares, for sites that have a plan.
+// Commands returns the commands of this package. join is a heddle join that then compares, for sites that have a plan.
 func Commands(join *cobra.Command) []*cobra.Command {
 	c := newCompare()
 	overSites(c, join)
 	return []*cobra.Command{newDemo(), c}
 }
 
-// comparing has the flags of peer compare.
+// comparing has the flags of heddle compare.
 type comparing struct {
-	cli.Source `yaml:",inline"`
-	Out        string `yaml:"out"`
-	Seeds      int    `yaml:"seeds,omitempty"`
+	graphs.Source `yaml:",inline"`
+	Out           string `yaml:"out"`
+	Seeds         int    `yaml:"seeds,omitempty"`
 
 	view cli.WatchFlags
 }
@@ -53,16 +54,16 @@ func newCompare() *cobra.Command {
 		Short: "Compare training together with training alone",
 		Long: `Simulate all peers on one machine and compare what they reach together with what each site reaches alone, with what the
 features alone give (a linear model or a hidden layer, chosen by validation, on pooled features), and with pooled data, by
-the same settings and by GraphSAGE. Settings are those of peer train, once for each of --seeds. The result says by how much training together is ahead on the same test
+the same settings and by GraphSAGE. Settings are those of heddle train, once for each of --seeds. The result says by how much training together is ahead on the same test
 nodes, with a 95 % interval, how many bytes were sent, and who saw raw data.
 
-The directory gets compare.html, compare.json, compare.csv, compare.npz and settings.yaml. peer train writes the model.
+The directory gets compare.html, compare.json, compare.csv, compare.npz and settings.yaml. heddle train writes the model.
 
-With --plan each site of the plan runs it, or peer join, with its own part. They train one model, and this site learns from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
-		Example: `  peer compare --data data/cora --seeds 5
-  peer compare --data data/cora --peers 4 --method layer-wise --model sage --rounds 50
-  peer compare --shards parts --config settings.yaml
-  peer compare --plan plan.yaml --shard parts/part-0`,
+With --plan each site of the plan runs it, or heddle join, with its own part. They train one model, and this site learns from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
+		Example: `  heddle compare --data data/cora --seeds 5
+  heddle compare --data data/cora --peers 4 --method layer-wise --model sage --rounds 50
+  heddle compare --shards parts --config settings.yaml
+  heddle compare --plan plan.yaml --shard parts/part-0`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.run(cmd, config)
 		},
@@ -70,7 +71,7 @@ With --plan each site of the plan runs it, or peer join, with its own part. They
 	f := one.Flags()
 	cli.BindSettings(f, "train", func(s plan.Setting) bool { return s.Name != "init" }) // one trial of it has the layers of a file
 	f.StringVar(&c.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
-	f.StringVar(&c.Shards, "shards", "", "partition: a directory that peer partition wrote")
+	f.StringVar(&c.Shards, "shards", "", "partition: a directory that heddle partition wrote")
 	f.IntVar(&c.Split, "split", 0, "split of the first run")
 	f.StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	cli.Reads(f, "data", "shards", "config", "init")
@@ -121,7 +122,7 @@ func checkMode(p heddle.Plan, seeds int) error {
 	return nil
 }
 
-// compare trains over all inputs in all ways. command repeats it; empty: peer compare with the
+// compare trains over all inputs in all ways. command repeats it; empty: heddle compare with the
 // settings that are written.
 func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout io.Writer, command string) (err error) {
 	defer func() { err = errors.Join(err, all.closer.Close()) }()
@@ -133,7 +134,7 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 		return cli.Invalid(lessIsBetter(m))
 	}
 	if in.plan.Task.Links() {
-		return cli.Invalidf("comparing needs task auto (got links): peer train ranks links together, and on one part those of a site alone")
+		return cli.Invalidf("comparing needs task auto (got links): heddle train ranks links together, and on one part those of a site alone")
 	}
 	if len(in.shards) < 2 {
 		return cli.Invalidf("comparing needs at least 2 sites (got %d): give --peers", len(in.shards))
@@ -147,7 +148,7 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	if err := cli.WritableDir(c.Out); err != nil {
 		return err
 	}
-	if err := cli.Within(c.Out, "compare.json", "compare.csv", "compare.npz", "compare.html",
+	if err := cli.KeepsWithin(c.Out, "compare.json", "compare.csv", "compare.npz", "compare.html",
 		"settings.yaml"); err != nil {
 		return err
 	}
@@ -204,7 +205,7 @@ func (r *results) sign(p heddle.Plan, c *comparing, command string) error {
 		place = nil
 	}
 	if command == "" {
-		command = fmt.Sprintf("peer compare --config %s --out %s-again", output{c.Out}.settings(), c.Out)
+		command = fmt.Sprintf("heddle compare --config %s --out %s-again", output{c.Out}.settings(), c.Out)
 	}
 	r.Settings, r.Command = string(settings)+string(place), command
 	r.Version, r.Date = cli.Version(), time.Now().UTC().Format(time.RFC3339)

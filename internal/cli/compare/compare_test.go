@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -44,7 +45,7 @@ func compared(t *testing.T, all *data, seeds int) (r results, dir, text string) 
 	t.Helper()
 	c := comparing{Seeds: seeds, Out: t.TempDir()}
 	var out bytes.Buffer
-	if err := c.compare(t.Context(), all, cli.NewWatch(io.Discard, true), &out, "peer compare"); err != nil {
+	if err := c.compare(t.Context(), all, cli.NewWatch(io.Discard, true), &out, "heddle compare"); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(filepath.Join(c.Out, "compare.json"))
@@ -178,7 +179,7 @@ func TestPartition(t *testing.T) {
 	if _, err := shard.WriteDir(dir, in.shards, shard.Meta{Sites: []string{"north", "south", "west"}}); err != nil {
 		t.Fatal(err)
 	}
-	all, err := open(cli.Source{Shards: dir}, in.plan, func(heddle.Event) {})
+	all, err := open(graphs.Source{Shards: dir}, in.plan, func(heddle.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	c := comparing{Seeds: 2, Out: t.TempDir()}
-	err := c.compare(ctx, all, cli.NewWatch(io.Discard, true), io.Discard, "peer compare")
+	err := c.compare(ctx, all, cli.NewWatch(io.Discard, true), io.Discard, "heddle compare")
 	if err == nil || !strings.Contains(err.Error(), "nothing is written") {
 		t.Errorf("interrupted: %v", err)
 	}

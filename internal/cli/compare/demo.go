@@ -20,7 +20,7 @@ func newDemo() *cobra.Command {
 		Use:   "demo",
 		Short: "Compare four sites of a built-in graph",
 		Long: `Train over the four sites of a built-in graph, each with its own peer over QUIC on this machine, and compare what they
-reach together with what each site reaches alone, with the features alone and with pooled data, as peer compare does
+reach together with what each site reaches alone, with the features alone and with pooled data, as heddle compare does
 on your data. Each run draws the graph anew.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if graph != "" {
@@ -36,7 +36,7 @@ on your data. Each run draws the graph anew.`,
 			if err := checkMode(p, c.Seeds); err != nil {
 				return err
 			}
-			return c.compare(cmd.Context(), builtIn(p), w, c.view.Text(cmd), fmt.Sprintf("peer demo --seed %d --seeds %d", seed, c.Seeds))
+			return c.compare(cmd.Context(), builtIn(p), w, c.view.Text(cmd), fmt.Sprintf("heddle demo --seed %d --seeds %d", seed, c.Seeds))
 		},
 	}
 	one.Flags().Uint64Var(&seed, "seed", 1, "random seed of graph and training, of the first run")

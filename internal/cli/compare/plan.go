@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
-// overSites lets c, which is peer compare, take part in a run over real sites: with --plan it does what join
+// overSites lets c, which is heddle compare, take part in a run over real sites: with --plan it does what join
 // does. c gets join's flags, of which a name that both have is c's.
 func overSites(c, join *cobra.Command) {
 	var both, joins []string
@@ -39,7 +39,7 @@ func overSites(c, join *cobra.Command) {
 		})
 		switch {
 		case !over && len(wrong) > 0:
-			return cli.Invalidf("%s: over real sites peer compare requires --plan", strings.Join(wrong, ", "))
+			return cli.Invalidf("%s: over real sites heddle compare requires --plan", strings.Join(wrong, ", "))
 		case !over:
 			return here(c, args)
 		case len(wrong) > 0:
@@ -54,6 +54,7 @@ func overSites(c, join *cobra.Command) {
 				}
 			}
 		}
+		join.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: c.CommandPath()}
 		join.SetContext(c.Context())
 		join.SetOut(c.OutOrStdout())
 		join.SetErr(c.ErrOrStderr())

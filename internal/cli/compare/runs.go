@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -44,7 +45,7 @@ type data struct {
 
 // open returns the inputs of runs by p: run k has p's seed plus k and, where the data set has
 // several splits, the k-th next one.
-func open(s cli.Source, p heddle.Plan, event func(heddle.Event)) (*data, error) {
+func open(s graphs.Source, p heddle.Plan, event func(heddle.Event)) (*data, error) {
 	if s.Shards != "" || s.Data == "" {
 		return openShards(s, p, event)
 	}
@@ -121,7 +122,7 @@ func numbered(sites int) (names []string) {
 }
 
 // openShards returns the inputs of runs over a partition: all have the same parts.
-func openShards(s cli.Source, p heddle.Plan, event func(heddle.Event)) (*data, error) {
+func openShards(s graphs.Source, p heddle.Plan, event func(heddle.Event)) (*data, error) {
 	shards, closer, err := s.Open(&p, event)
 	if err != nil {
 		return nil, err

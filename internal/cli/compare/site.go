@@ -18,20 +18,20 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Site says what joining gave this site, over its own test nodes: the object of compare.json of peer compare --plan.
+// siteComparison says what joining gave this site, over its own test nodes: the object of compare.json of heddle compare --plan.
 // Nothing of it leaves the site. Metrics are in [0, 1].
-type Site struct {
+type siteComparison struct {
 	Metric    eval.Metric `json:"metric"`
 	Sentence  string      `json:"sentence"` // whether joining paid
 	TestNodes int         `json:"test_nodes"`
 	Runs      int         `json:"runs"` // over which tests are means
-	Ways      []*SiteWay  `json:"ways"` // the last is together
+	Ways      []*siteWay  `json:"ways"` // the last is together
 
 	page report.Comparison
 }
 
-// SiteWay is what one way of training gave the site.
-type SiteWay struct {
+// siteWay is what one way of training gave the site.
+type siteWay struct {
 	Way   string   `json:"way"` // alone, features or together
 	Test  *float64 `json:"test"`
 	Ahead *gain    `json:"together_ahead_by"` // null: of together itself, and where Fault is set
@@ -41,17 +41,31 @@ type SiteWay struct {
 	seen  string // by whom raw data were seen
 }
 
-// At trains at the site alone, by the settings p of a run over several sites, and on its features only, and compares that
+// After compares, at a site that has joined a run, what joining gave it: federation.After.
+type After struct{}
+
+// Joined implements federation.After.
+func (After) Joined(
+	ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch, text io.Writer, dir, again string,
+) error {
+	at, err := compareSite(ctx, p, own, o, w)
+	if err != nil {
+		return err
+	}
+	return errors.Join(at.show(text), at.write(text, dir, again))
+}
+
+// compareSite trains at the site alone, by the settings p of a run over several sites, and on its features only, and compares that
 // with the run's result o on the site's own labelled test nodes. It is an error if there are none, or if o has no
 // predictions for own nodes, as at a peer that received the model from another.
-func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch) (*Site, error) {
+func compareSite(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch) (*siteComparison, error) {
 	if o.Metric.Gain(1, 0) < 0 {
 		return nil, fmt.Errorf("%s: %w", own.Name, lessIsBetter(o.Metric))
 	}
 	if p.Task.Links() {
 		return nil, fmt.Errorf("%s: comparing needs task auto (got links)", own.Name)
 	}
-	s := &Site{Metric: o.Metric, TestNodes: len(rowsOf(own, graph.Test))}
+	s := &siteComparison{Metric: o.Metric, TestNodes: len(rowsOf(own, graph.Test))}
 	if s.TestNodes == 0 {
 		return nil, fmt.Errorf("%s: comparing needs labelled test nodes at this site (got none)", own.Name)
 	}
@@ -77,7 +91,7 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 		whole += metricOf(s.Metric, joined[k:k+1]) / float64(len(runs))
 	}
 	for _, key := range []string{alone, features} {
-		way := &SiteWay{Way: key, title: map[string]string{alone: "this site alone",
+		way := &siteWay{Way: key, title: map[string]string{alone: "this site alone",
 			features: "features only, this site"}[key], seen: "nobody else"}
 		if key == features && own.X.Cols() == 0 {
 			continue
@@ -98,13 +112,13 @@ func At(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, 
 	if s.Sentence == "" {
 		s.Sentence = "Whether joining paid is open: this site could not train alone: " + s.Ways[0].Fault
 	}
-	s.Ways = append(s.Ways, &SiteWay{Way: together, title: together, seen: "nobody; rows left", Test: known(whole)})
+	s.Ways = append(s.Ways, &siteWay{Way: together, title: together, seen: "nobody; rows left", Test: known(whole)})
 	return s, s.describe(plans, own, o)
 }
 
 // aheadOf trains at the site alone in one way by each of the plans, sets the mean metric of these runs, and returns by how
 // much the runs together, in the same order, are ahead.
-func (s *Site) aheadOf(ctx context.Context, of *SiteWay, plans []heddle.Plan, own *shard.Shard, joined []part, w *cli.Watch) (gain, error) {
+func (s *siteComparison) aheadOf(ctx context.Context, of *siteWay, plans []heddle.Plan, own *shard.Shard, joined []part, w *cli.Watch) (gain, error) {
 	var ahead []difference
 	sum := 0.0
 	for k, p := range plans {
@@ -133,7 +147,7 @@ func (s *Site) aheadOf(ctx context.Context, of *SiteWay, plans []heddle.Plan, ow
 }
 
 // describe prepares the page of s, whose runs are by these plans.
-func (s *Site) describe(plans []heddle.Plan, own *shard.Shard, o *heddle.Result) error {
+func (s *siteComparison) describe(plans []heddle.Plan, own *shard.Shard, o *heddle.Result) error {
 	left, err := departed(plans, []*shard.Shard{own})
 	if err != nil {
 		return err
@@ -156,7 +170,7 @@ func (s *Site) describe(plans []heddle.Plan, own *shard.Shard, o *heddle.Result)
 	return nil
 }
 
-func (s *Site) note() string {
+func (s *siteComparison) note() string {
 	if s.Runs > 1 {
 		return fmt.Sprintf("%d runs, %d test nodes of this site; the intervals are of seeds and of the choice of these nodes.", s.Runs, s.TestNodes)
 	}
@@ -164,20 +178,20 @@ func (s *Site) note() string {
 }
 
 // table has a row for each way.
-func (s *Site) table() report.Table {
-	t := report.Table{Head: []string{"way", "test " + string(s.Metric), "together ahead by", "raw data seen by"}}
+func (s *siteComparison) table() cli.Table {
+	t := cli.Table{Head: []string{"way", "test " + string(s.Metric), "together ahead by", "raw data seen by"}}
 	for _, one := range s.Ways {
 		test := "–"
 		if one.Test != nil && !math.IsNaN(*one.Test) {
-			test = report.Percent(*one.Test)
+			test = cli.Percent(*one.Test)
 		}
 		t.Rows = append(t.Rows, []string{one.title, test, one.Ahead.String(), one.seen})
 	}
 	return t
 }
 
-// Show prints s as a table and a sentence.
-func (s *Site) Show(w io.Writer) error {
+// show prints s as a table and a sentence.
+func (s *siteComparison) show(w io.Writer) error {
 	fmt.Fprintln(w)
 	if err := s.table().Print(w); err != nil {
 		return err
@@ -186,9 +200,9 @@ func (s *Site) Show(w io.Writer) error {
 	return err
 }
 
-// Write writes s as compare.json and compare.html in a directory, and prints where the page is. command repeats the
+// write writes s as compare.json and compare.html in a directory, and prints where the page is. command repeats the
 // comparison.
-func (s *Site) Write(w io.Writer, dir, command string) error {
+func (s *siteComparison) write(w io.Writer, dir, command string) error {
 	s.page.Command = command
 	page := filepath.Join(dir, "compare.html")
 	err := errors.Join(

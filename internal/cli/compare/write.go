@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/heddle-gnn/heddle/graph/dataset/npy"
+	"github.com/heddle-gnn/heddle/graph/npy"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
 )
@@ -94,7 +94,7 @@ const mostSites = 16
 
 // print prints the figures as tables, and the sentence.
 func (r *results) print(w io.Writer) error {
-	tables := []report.Table{r.waysTable()}
+	tables := []cli.Table{r.waysTable()}
 	if len(r.Sites) <= mostSites {
 		tables = append(tables, r.sitesTable())
 	}
@@ -142,17 +142,17 @@ func (s *spread) bar(name string, n int) report.Bar {
 }
 
 // waysTable has a row for each way.
-func (r *results) waysTable() report.Table {
-	t := report.Table{Head: []string{"way", "test " + string(r.Metric), "together ahead by", "sent", "raw data seen by"}}
+func (r *results) waysTable() cli.Table {
+	t := cli.Table{Head: []string{"way", "test " + string(r.Metric), "together ahead by", "sent", "raw data seen by"}}
 	for _, w := range r.Ways {
-		t.Rows = append(t.Rows, []string{w.Title, w.Test.String(), w.Ahead.String(), report.Bytes(int64(w.Bytes)), w.Seen})
+		t.Rows = append(t.Rows, []string{w.Title, w.Test.String(), w.Ahead.String(), cli.Bytes(int64(w.Bytes)), w.Seen})
 	}
 	return t
 }
 
 // sitesTable has a row for each site.
-func (r *results) sitesTable() report.Table {
-	t := report.Table{Head: []string{"site", "nodes", "test nodes", "alone", "together", "together ahead by"}}
+func (r *results) sitesTable() cli.Table {
+	t := cli.Table{Head: []string{"site", "nodes", "test nodes", "alone", "together", "together ahead by"}}
 	for _, s := range r.Sites {
 		t.Rows = append(t.Rows, []string{s.Site, fmt.Sprint(s.Nodes), fmt.Sprint(s.TestNodes), s.Alone.String(), s.Together.String(), s.Ahead.String()})
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
-// approving has the flags of peer approve.
+// approving has the flags of heddle approve.
 type approving struct {
 	checking
 	key, site, until, out string
@@ -29,14 +29,14 @@ func newApprove() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approve --plan plan.yaml --policy policy.yaml --shard parts/part-0",
 		Short: "Approve a plan for this site",
-		Long: `Show what a plan sends from this site (peer check-plan), check it against this site's policy and the roster in force,
-ask for a yes, and sign this site's approval, which peer join --approval requires. The approval covers exactly this
-file: any change needs a new approval. Of a plan with several runs (peer plan --seeds) it covers all of them.
+		Long: `Show what a plan sends from this site (heddle check-plan), check it against this site's policy and the roster in force,
+ask for a yes, and sign this site's approval, which heddle join --approval requires. The approval covers exactly this
+file: any change needs a new approval. Of a plan with several runs (heddle plan --seeds) it covers all of them.
 
 If the policy names approvers, each of them runs this command with their own key and --site. One file collects
 their signatures.`,
-		Example: "  peer approve --plan plan.yaml --policy policy.yaml --shard parts/part-0\n" +
-			"  peer approve --plan plan.yaml --policy policy.yaml --shard parts/part-0 --identity officer.key --site 12D3KooW...",
+		Example: "  heddle approve --plan plan.yaml --policy policy.yaml --shard parts/part-0\n" +
+			"  heddle approve --plan plan.yaml --policy policy.yaml --shard parts/part-0 --identity officer.key --site 12D3KooW...",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.InOrStdin(), c.OutOrStdout())
 		},

@@ -72,9 +72,9 @@ func newCheckPlan() *cobra.Command {
 		Short: "Show what a plan sends from this site",
 		Long: `Show, on one page, what leaves this site in a run by a plan: rows of nodes and parts of sums, how many numbers of each
 node, to whom, and how many bytes at most; what our own attacks recover of its rows; then all settings of the plan. With --policy also say whether this site's
-policy and the roster in force allow it. peer approve shows the same page before it asks for a yes. With --model the page is of
-peer predict --plan: what leaves when all members predict by that model.`,
-		Example: "  peer check-plan --plan plan.yaml --shard parts/part-0 --policy policy.yaml",
+policy and the roster in force allow it. heddle approve shows the same page before it asks for a yes. With --model the page is of
+heddle predict --plan: what leaves when all members predict by that model.`,
+		Example: "  heddle check-plan --plan plan.yaml --shard parts/part-0 --policy policy.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return k.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
 		},
@@ -178,7 +178,7 @@ func (k *checking) judge(p *page, now time.Time) error {
 	switch {
 	case errors.Is(err, admission.ErrUnknownFederation):
 		none := admission.Roster{Federation: k.rules.Federation}
-		text := "none of " + none.Federation + " is in force here: peer join checks the members"
+		text := "none of " + none.Federation + " is in force here: heddle join checks the members"
 		err = say("roster", "the roster", text, none.AllowsRelays(now, k.read.Relays, k.read.Addresses()))
 	case err != nil:
 		err = cli.Invalid(err)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/cli/report"
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
@@ -25,7 +25,7 @@ const (
 func (d *doctor) memory() {
 	total := memoryOf()
 	if d.shard == "" {
-		d.fine("memory", "%s", report.Bytes(total))
+		d.fine("memory", "%s", cli.Bytes(total))
 		return
 	}
 	var size int64
@@ -41,17 +41,17 @@ func (d *doctor) memory() {
 	})
 	switch {
 	case err != nil:
-		d.fault("shard", "give the directory that peer partition wrote", "%v", err)
+		d.fault("shard", "give the directory that heddle partition wrote", "%v", err)
 	case total == 0:
-		d.fine("memory", "unknown; the shard has %s", report.Bytes(size))
+		d.fine("memory", "unknown; the shard has %s", cli.Bytes(size))
 	case size > total:
 		d.fault("memory", "cut the graph into more parts, or use a larger machine", "the shard has %s and the machine %s",
-			report.Bytes(size), report.Bytes(total))
+			cli.Bytes(size), cli.Bytes(total))
 	case size > total/3:
 		d.advise("memory", "the rows of all layers may not fit: use smaller hidden layers, encoder pca, or more parts",
-			"the shard has %s and the machine %s", report.Bytes(size), report.Bytes(total))
+			"the shard has %s and the machine %s", cli.Bytes(size), cli.Bytes(total))
 	default:
-		d.fine("memory", "%s, the shard has %s", report.Bytes(total), report.Bytes(size))
+		d.fine("memory", "%s, the shard has %s", cli.Bytes(total), cli.Bytes(size))
 	}
 }
 
@@ -69,7 +69,7 @@ func (d *doctor) disk() {
 	free, err := diskFree(d.state)
 	space := "space unknown"
 	if err == nil {
-		space = report.Bytes(free) + " free"
+		space = cli.Bytes(free) + " free"
 	}
 	switch {
 	case err == nil && free < wantDisk:
@@ -112,9 +112,9 @@ func (d *doctor) buffers() {
 		d.fine("udp", "buffer unknown: %v", err)
 	case got < wantUDPBuffer:
 		d.advise("udp", "sysctl -w net.core.rmem_max=7500000 net.core.wmem_max=7500000 (and in /etc/sysctl.d), or carrier tcp",
-			"receive buffer of %s, less than the %s that QUIC requests: fast links lose packets", report.Bytes(int64(got)), report.Bytes(wantUDPBuffer))
+			"receive buffer of %s, less than the %s that QUIC requests: fast links lose packets", cli.Bytes(int64(got)), cli.Bytes(wantUDPBuffer))
 	default:
-		d.fine("udp", "receive buffer of %s", report.Bytes(int64(got)))
+		d.fine("udp", "receive buffer of %s", cli.Bytes(int64(got)))
 	}
 }
 
@@ -153,15 +153,15 @@ func (d *doctor) sightings(found []node.Sighting) {
 			case reached:
 				d.advise("reached", "no action needed: another way works", "not %s: %v", who, s.Err)
 			case s.Relay:
-				d.fault("relay", "check that peer relay runs there, and that its roster lists this peer", "%s: %v", who, s.Err)
+				d.fault("relay", "check that heddle relay runs there, and that its roster lists this peer", "%s: %v", who, s.Err)
 			default:
 				port, drops := "port", ""
 				if s.Via == "quic" {
 					port, drops = "UDP port", "; where UDP is dropped, write the plan with --carrier auto or tcp"
 				}
-				d.fault("reached", "check that peer join or peer doctor runs there now, and that its firewall "+
+				d.fault("reached", "check that join or doctor runs there now, and that its firewall "+
 					"allows this "+port+
-					"; if neither side can be dialled, run a peer relay"+drops, "not %s: %v", who, s.Err)
+					"; if neither side can be dialled, run a heddle relay"+drops, "not %s: %v", who, s.Err)
 			}
 			if s.Via == "quic" && s.Err == nil {
 				udp++

@@ -25,7 +25,7 @@ func TestDoctorConcludes(t *testing.T) {
 		{"relayed", []node.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "relay"}, {Name: "relay", ID: "12D3KooWrelay", Relay: true, Via: "tcp"}},
 			0, []string{"south 12D3KooWsouth only through a relay"}},
 		{"nobody", []node.Sighting{{Name: "relay", ID: "12D3KooWrelay", Relay: true, Via: "tcp", Err: fault}, {Name: "south", ID: "12D3KooWsouth", Err: fault}},
-			2, []string{"relay    FAULT", "peer relay", "no member answered", "firewall"}},
+			2, []string{"relay    FAULT", "heddle relay", "no member answered", "firewall"}},
 	} {
 		var out strings.Builder
 		d := doctor{w: &out}

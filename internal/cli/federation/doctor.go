@@ -37,9 +37,9 @@ func newDoctor() *cobra.Command {
 		Short: "Check this machine and its connections to other peers",
 		Long: `Report the version of this program, what the machine offers and the ID of its key. With --plan or --roster, also report for each other
 member whether it is reached directly or through a relay, over which transport, how fast, and whether the clocks
-agree, with advice for each problem. Members answer while they join, train, or run peer doctor at the same time:
+agree, with advice for each problem. Members answer while they join, train, or run heddle doctor at the same time:
 start it on both sides with a longer --wait.`,
-		Example: "  peer doctor\n  peer doctor --plan plan.yaml --shard parts/part-0 --state state\n  peer doctor --roster roster.json --wait 2m",
+		Example: "  heddle doctor\n  heddle doctor --plan plan.yaml --shard parts/part-0 --state state\n  heddle doctor --roster roster.json --wait 2m",
 		RunE: func(c *cobra.Command, _ []string) error {
 			d.w = c.OutOrStdout()
 			return d.run(c.Context())
@@ -98,7 +98,7 @@ func (d *doctor) fault(about, remedy, format string, args ...any) {
 func (d *doctor) key() {
 	id, err := cli.LoadKey(d.identity)
 	if err != nil {
-		d.advise("identity", "peer init makes a key and prints its ID", "%v", err)
+		d.advise("identity", "the command init makes a key and prints its ID", "%v", err)
 		return
 	}
 	d.fine("identity", "%s", id.PeerID())

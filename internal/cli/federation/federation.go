@@ -1,10 +1,16 @@
-// Package federation has the commands of a federation's members: keys, rosters, approvals, audit
-// logs, relays and checks.
+// Package federation has the commands of a site that takes part in a federation: keys, plans, rosters, approvals, runs
+// that it joins, how far they are, audit logs, relays and checks.
 package federation
 
 import "github.com/spf13/cobra"
 
-// Commands returns the commands.
-func Commands() []*cobra.Command {
-	return []*cobra.Command{newInit(), newRoster(), newCheckPlan(), newApprove(), newAudit(), newRelay(), newDoctor()}
+// Site returns the commands that a site's server needs, which the program peer has. pages (nil = none) is what they
+// write besides.
+func Site(pages Pages) []*cobra.Command {
+	return []*cobra.Command{NewJoin(pages, nil), newInit(), newApprove(), newStatus(), newDoctor()}
+}
+
+// Commands returns all commands.
+func Commands(pages Pages) []*cobra.Command {
+	return append(Site(pages), newPlan(), newRoster(), newCheckPlan(), newAudit(), newRelay())
 }

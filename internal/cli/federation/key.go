@@ -21,7 +21,7 @@ is never replaced.
 
 Without a terminal the passphrase comes from the file that the environment variable ` + cli.PassphraseFile + `
 names. A key file with a passphrase is an age file: age --decrypt opens it as well.`,
-		Example: "  peer init\n  peer init --passphrase --identity site-a.key",
+		Example: "  heddle init\n  heddle init --passphrase --identity site-a.key",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := cli.KeyPlace(path); err != nil {
 				return err

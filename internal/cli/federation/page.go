@@ -11,7 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/cli/report"
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/attack"
 	"github.com/heddle-gnn/heddle/privacy/dp"
@@ -120,7 +120,7 @@ func (p page) printSends(w io.Writer) {
 			"    rows of its neighbours, to the owner: of a node with one neighbour that is the row. No policy bounds it but the table\n")
 		more = ", nor what goes along the table edges"
 	}
-	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", report.Bytes(p.Bytes), more)
+	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", cli.Bytes(p.Bytes), more)
 }
 
 // numbers writes how many numbers there are.
@@ -167,7 +167,7 @@ func (p page) printNode(w io.Writer) {
 		fmt.Fprintf(w, "  Nothing is noised: there is no ε.\n")
 	}
 	if p.model != "" {
-		fmt.Fprintf(w, "  The rows are those of training by this model once more, or of new data: peer check-plan without --model attacks them.\n")
+		fmt.Fprintf(w, "  The rows are those of training by this model once more, or of new data: heddle check-plan without --model attacks them.\n")
 	}
 	if p.attacked != "" {
 		fmt.Fprintf(w, "  Our attacks on these rows: %s\n", p.attacked)

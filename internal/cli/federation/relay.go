@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// post has the flags of peer relay.
+// post has the flags of heddle relay.
 type post struct {
 	identity, roster, trusted, carrier string
 	listen                             []string
@@ -30,7 +30,7 @@ members open a direct connection with the relay's help.
 
 The roster must list this machine with the role relay and an address that all members reach. The relay serves members
 only and follows a new version of the roster while it runs.`,
-		Example: "  peer roster add roster.json post=12D3KooW...@203.0.113.7 --role relay --carrier auto\n  peer relay --roster roster.json",
+		Example: "  heddle roster add roster.json post=12D3KooW...@203.0.113.7 --role relay --carrier auto\n  heddle relay --roster roster.json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.run(c.Context(), slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)))
 		},

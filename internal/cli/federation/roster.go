@@ -82,7 +82,7 @@ func newRosterNew() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "new FEDERATION NAME=ID[@HOST[:PORT]] ...",
 		Short:   "Write the first version of a roster",
-		Example: "  peer roster new tumour-registry north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2 west=12D3KooW... -o roster.json",
+		Example: "  heddle roster new tumour-registry north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2 west=12D3KooW... -o roster.json",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			members, err := e.members(args[1:])
@@ -128,7 +128,7 @@ func newRosterAdd() *cobra.Command {
 		Short: "Add or change members in the next version",
 		Long: `Add members in the next version of a roster, which replaces FILE. An existing member gets a new entry: a later day,
 another address, another role. Several changes before the first signature form one version.`,
-		Example: "  peer roster add roster.json east=12D3KooW...@10.0.0.4\n  peer roster add roster.json eye=12D3KooW... --role observer --expires 2027-03-31",
+		Example: "  heddle roster add roster.json east=12D3KooW...@10.0.0.4\n  heddle roster add roster.json eye=12D3KooW... --role observer --expires 2027-03-31",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			members, err := e.members(args[1:])
@@ -158,7 +158,7 @@ func newRosterRevoke() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "revoke FILE NAME|ID ...",
 		Short:   "Remove members for good in the next version",
-		Example: "  peer roster revoke roster.json west",
+		Example: "  heddle roster revoke roster.json west",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			return change(c.OutOrStdout(), args[0], func(r *admission.Roster) error {
@@ -202,7 +202,7 @@ func saveDraft(w io.Writer, path string, r admission.Roster) error {
 	if err := admission.WriteFile(path, admission.Unsigned(r)); err != nil {
 		return cli.Invalid(err)
 	}
-	fmt.Fprintf(w, "%s: serial %d of %s, not signed yet: peer roster sign %s\n", path, r.Serial, r.Federation, path)
+	fmt.Fprintf(w, "%s: serial %d of %s, not signed yet: heddle roster sign %s\n", path, r.Serial, r.Federation, path)
 	return nil
 }
 
@@ -317,7 +317,7 @@ func maySign(s *roster, id string, trusted admission.Trusted) (admission.Roster,
 	case !errors.Is(err, admission.ErrUnknownFederation):
 		return by, err
 	case s.Body.Serial > 1:
-		return by, fmt.Errorf("%w, so the changes of serial %d cannot be shown: run peer roster verify on an earlier version first", err, s.Body.Serial)
+		return by, fmt.Errorf("%w, so the changes of serial %d cannot be shown: run heddle roster verify on an earlier version first", err, s.Body.Serial)
 	}
 	if m, ok := by.Find(id); !ok || !m.Administrator {
 		return by, fmt.Errorf("the signer must be an administrator of serial %d of %s: %s (got %s)", by.Serial,
@@ -341,8 +341,8 @@ func newRosterVerify() *cobra.Command {
 		Short: "Check a roster's signatures and put it in force at this site",
 		Long: `Check that FILE may follow the roster in force at this site, and put it in force: it needs a higher serial and the
 signatures of a quorum of administrators. For a federation that this site does not know yet, give the fingerprint
-that an administrator has read out to you; peer roster show prints it there.`,
-		Example: "  peer roster verify roster.json --fingerprint '1f2e 3d4c ...'\n  peer roster verify roster.json",
+that an administrator has read out to you; heddle roster show prints it there.`,
+		Example: "  heddle roster verify roster.json --fingerprint '1f2e 3d4c ...'\n  heddle roster verify roster.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := readRoster(args[0])

@@ -31,7 +31,7 @@ func describe(w io.Writer, dir string, m *shard.Manifest) {
 		"halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance)
 	row := r.Halo * 4 * report.Width
 	fmt.Fprintf(w, "  an exchange is %d rows; of %d columns layer by layer %s a layer, once; full-batch %s a layer and "+
-		"epoch\n", r.Halo, report.Width, report.Bytes(row), report.Bytes(2*row))
+		"epoch\n", r.Halo, report.Width, cli.Bytes(row), cli.Bytes(2*row))
 	if p, q, most := r.Widest(); most > 0 {
 		fmt.Fprintf(w, "  most between two parts: %d rows from part-%d to part-%d\n", most, p, q)
 	}
@@ -62,6 +62,6 @@ func timings(w io.Writer, phases []external.PhaseTimes) {
 		fmt.Fprintf(w, "  %s: %.1f s%s\n", t.Phase, t.Seconds, rate)
 	}
 	if peak := cli.PeakMemory(); peak > 0 {
-		fmt.Fprintf(w, "  peak memory %s\n", report.Bytes(peak))
+		fmt.Fprintf(w, "  peak memory %s\n", cli.Bytes(peak))
 	}
 }

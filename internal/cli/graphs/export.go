@@ -18,7 +18,7 @@ func newExport() *cobra.Command {
 		Short: "Write a partition for DGL",
 		Long: `Write a partition in the format of the Deep Graph Library, which dgl.distributed.load_partition opens. DGL numbers the
 nodes of a part consecutively; the column orig_id has the node numbers of the shards. Sparse features become dense.`,
-		Example: "  peer export --shards parts --out dgl",
+		Example: "  heddle export --shards parts --out dgl",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			list, closer, err := shard.ReadDir(shards)
 			if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
-// importing holds the flags of peer import.
+// importing holds the flags of heddle import.
 type importing struct {
 	tables        dataset.ImportConfig
 	list          edgelist.Config
@@ -46,7 +46,7 @@ func newImport() *cobra.Command {
 		Long: `Make a data set from a table of nodes and a table of edges (CSV, TSV or Parquet; CSV and TSV also with gzip or zstd).
 A table may be a directory of such files, as Spark writes them; --edges may also be a list of names (.edgelist, .txt) or .npz.
 Columns of numbers are standardised, dates become numbers, and columns of at most 50 texts become categories; what each
-column became is printed and stored (peer inspect), with warnings. The data set and the models trained on it store this
+column became is printed and stored (heddle inspect), with warnings. The data set and the models trained on it store this
 encoding, so prediction reads other tables in the same way.
 
 With several types, give a table of nodes for each, --nodes TYPE=FILE, and a table of edges for each relation, --edges
@@ -60,21 +60,21 @@ along an edge: in (a node reads the sources of its edges), out (it reads their t
 With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet or
 NumPy (.npz with edge_index, as PyTorch Geometric has it). Columns without names are numbered from 1. --edge-format names
 the format of a file with another suffix: text, csv, tsv, parquet or npz.
-With --out NAME.graph the result is a stored graph for peer partition --memory, and neither it nor the list has to fit into
+With --out NAME.graph the result is a stored graph for heddle partition --memory, and neither it nor the list has to fit into
 memory. It may have --nodes, too, if their names are 0, 1, 2, … in the order of the table, and the edges have these numbers.
 
 With --ogb, make a data set from an unpacked Open Graph Benchmark folder with raw/ and split/.
 
 With --dgl, make shards from a partition of dgl.distributed.partition_graph: its NAME.json, or the folder of that file.
 Each node keeps its owner. Labels and features are the columns label and feat unless flags name others.`,
-		Example: `  peer import --nodes patients.csv --edges referrals.csv --label-column outcome --site-column hospital --out data/patients
-  peer import --nodes patient=patients.csv --nodes drug=drugs.csv --edges patient-takes-drug=prescriptions.csv \
+		Example: `  heddle import --nodes patients.csv --edges referrals.csv --label-column outcome --site-column hospital --out data/patients
+  heddle import --nodes patient=patients.csv --nodes drug=drugs.csv --edges patient-takes-drug=prescriptions.csv \
     --label-column patient.outcome --edge-columns dose --out data/care
-  peer import --edges soc-LiveJournal1.txt.gz --out data/livejournal
-  peer import --edges web.el.zst --out web.graph
-  peer import --nodes pages.csv.zst --edges web.el.zst --label-column topic --out web.graph
-  peer import --ogb ogbn_arxiv --out data/arxiv
-  peer import --dgl partitions/cora.json --out parts`,
+  heddle import --edges soc-LiveJournal1.txt.gz --out data/livejournal
+  heddle import --edges web.el.zst --out web.graph
+  heddle import --nodes pages.csv.zst --edges web.el.zst --label-column topic --out web.graph
+  heddle import --ogb ogbn_arxiv --out data/arxiv
+  heddle import --dgl partitions/cora.json --out parts`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return m.run(cmd) },
 	}
 	m.bind(cmd)

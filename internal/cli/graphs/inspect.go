@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/privacy/dp"
@@ -28,7 +27,7 @@ func newInspect() *cobra.Command {
 	return &cobra.Command{
 		Use:     "inspect PATH",
 		Short:   "Describe a data set, partition, part, run, model or checkpoint",
-		Example: "  peer inspect data/cora\n  peer inspect parts\n  peer inspect parts/part-0\n  peer inspect runs/cora-retexo-gcn-1/model.safetensors",
+		Example: "  heddle inspect data/cora\n  heddle inspect parts\n  heddle inspect parts/part-0\n  heddle inspect runs/cora-retexo-gcn-1/model.safetensors",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return cli.Invalid(inspect(c.OutOrStdout(), args[0]))
@@ -233,7 +232,7 @@ func inspectModel(w io.Writer, path string) error {
 		card.Test = math.NaN()
 	}
 	fmt.Fprintf(w, "  %d parameters\n  trained on %s (%d nodes) by %d peers, method %s, seed %d\n  %s: validation %s, test %s\n",
-		n, card.Dataset, card.Nodes, card.Peers, card.Method, card.Seed, card.Metric, report.Measure(metric, card.Val), report.Measure(metric, card.Test))
+		n, card.Dataset, card.Nodes, card.Peers, card.Method, card.Seed, card.Metric, cli.Measure(metric, card.Val), cli.Measure(metric, card.Test))
 	if card.Privacy != nil {
 		var s dp.Statement
 		if err := json.Unmarshal(card.Privacy, &s); err != nil {
@@ -242,7 +241,7 @@ func inspectModel(w io.Writer, path string) error {
 		fmt.Fprintf(w, "  keeps private: %s\n", s)
 	}
 	if card.Encoding != nil {
-		fmt.Fprintln(w, "  reads tables: peer predict --nodes and --edges")
+		fmt.Fprintln(w, "  reads tables: heddle predict --nodes and --edges")
 	}
 	return nil
 }

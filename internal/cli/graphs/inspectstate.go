@@ -10,7 +10,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -46,7 +45,7 @@ func inspectState(w io.Writer, path string) error {
 		}
 	}
 	if record == nil {
-		fmt.Fprintln(w, "  to continue: the command that began it, with --resume (peer train) or the same --state (peer join)")
+		fmt.Fprintln(w, "  to continue: the command that began it, with --resume (heddle train) or the same --state (heddle join)")
 		return nil
 	}
 	fmt.Fprintf(w, "  settings: %s\n  to continue: %s\n", record.Path, record.Again)
@@ -88,7 +87,7 @@ func inspectStore(w io.Writer, s *checkpoint.Store, record *cli.Record) error {
 			stage = "all layers"
 		}
 	}
-	fmt.Fprintf(w, "  %s: %s, before round %d; %s, saved %s\n", s.Dir, stage, round, report.Bytes(info.Size()),
+	fmt.Fprintf(w, "  %s: %s, before round %d; %s, saved %s\n", s.Dir, stage, round, cli.Bytes(info.Size()),
 		info.ModTime().UTC().Format(time.DateTime+" UTC"))
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/align"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/session"
 )
 
@@ -41,11 +40,11 @@ join. docs/reference/what-leaves.md describes what the others learn: no text tha
 that requests more than --max-unknown names that do not exist gets no answer.
 
 With several types each site gives a table for each type of which it has nodes, --nodes TYPE=FILE, and a table for each
-relation of which it knows edges, --edges SOURCE-RELATION-TARGET=FILE, as peer import does. A site may lack types and
+relation of which it knows edges, --edges SOURCE-RELATION-TARGET=FILE, as heddle import does. A site may lack types and
 relations that others have. A flag that names a column means every table that has it; TYPE.COLUMN or
 SOURCE-RELATION-TARGET.COLUMN means one.`,
-		Example: `  peer meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part
-  peer meet --plan plan.yaml --nodes patient=patients.csv --edges patient-takes-drug=takes.csv --target-site-column pharmacy \
+		Example: `  heddle meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part
+  heddle meet --plan plan.yaml --nodes patient=patients.csv --edges patient-takes-drug=takes.csv --target-site-column pharmacy \
     --label-column patient.outcome --out part`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
@@ -237,6 +236,6 @@ func (s *meeting) build(
 		}
 	}
 	fmt.Fprintf(stdout, "  sent: names and numbers of neighbours %s, sums %s, columns and the like %s\n",
-		report.Bytes(sent.Halo), report.Bytes(sent.Reduce), report.Bytes(sent.Control))
+		cli.Bytes(sent.Halo), cli.Bytes(sent.Reduce), cli.Bytes(sent.Control))
 	return nil
 }

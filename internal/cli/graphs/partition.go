@@ -23,7 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// cutting is a run of peer partition.
+// cutting is a run of heddle partition.
 type cutting struct {
 	data              string
 	split             int
@@ -64,11 +64,11 @@ the fair shares of unequal machines.
 
 With --plan the peers of a plan partition a stored graph together: each reads its slice and writes its own part. The more
 often they exchange what they have assigned (--rounds), the fewer edges are cut.`,
-		Example: `  peer partition --data data/cora --parts 4 --policy random --out parts
-  peer partition --data data/twitch --policy by-column --out parts
-  peer partition --data data/cora --parts 4 --policy multilevel --cap train=1.05 --capacity 2,1,1,1 --out parts
-  peer partition --data web.graph --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html
-  peer partition --data web.graph --plan plan.yaml --policy restream:2 --out part`,
+		Example: `  heddle partition --data data/cora --parts 4 --policy random --out parts
+  heddle partition --data data/twitch --policy by-column --out parts
+  heddle partition --data data/cora --parts 4 --policy multilevel --cap train=1.05 --capacity 2,1,1,1 --out parts
+  heddle partition --data web.graph --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html
+  heddle partition --data web.graph --plan plan.yaml --policy restream:2 --out part`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := cli.NewWatch(c.ErrOrStderr(), s.quiet)
 			defer w.End()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/cli/report"
 )
 
 // progress shows how far the partitioning of a stored graph is.
@@ -40,7 +39,7 @@ func (p *progress) show(at external.Progress) error {
 		}
 		parts = append(parts, fmt.Sprintf("%.0f s of the step left", took*(1-done)/max(done, 1e-9)))
 	}
-	parts = append(parts, report.Bytes(memoryInUse()))
+	parts = append(parts, cli.Bytes(memoryInUse()))
 	p.watch.Show(1000*at.Step+int(999*done), parts, "partitioning", "step", fmt.Sprintf("%d of %d", at.Step+1, at.Steps),
 		"phase", strings.Join(parts, ", "))
 	return p.ctx.Err()

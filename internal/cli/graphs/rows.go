@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
@@ -77,7 +76,7 @@ func WriteSkipped(dir string, faults *table.Faults) error {
 	if faults.Count("") == 0 {
 		return nil
 	}
-	if err := cli.Within(dir, SkippedFile); err != nil {
+	if err := cli.KeepsWithin(dir, SkippedFile); err != nil {
 		return err
 	}
 	return cli.Invalid(disk.Replace(disk.OS{}, filepath.Join(dir, SkippedFile), 0o600, func(f disk.File) error { return faults.Write(f) }))
@@ -99,7 +98,7 @@ func readProgress(ctx context.Context, w *cli.Watch, files ...string) func(bytes
 	return func(bytes int64) error {
 		done += bytes
 		if total := int(max(3*size, done) >> 20); w.Due(total) {
-			w.Show(int(done>>20), []string{"reading", report.Bytes(done)}, "reading", "read", report.Bytes(done), "files", report.Bytes(size))
+			w.Show(int(done>>20), []string{"reading", cli.Bytes(done)}, "reading", "read", cli.Bytes(done), "files", cli.Bytes(size))
 		}
 		return ctx.Err()
 	}

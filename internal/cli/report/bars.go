@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/svg"
 )
 
@@ -97,7 +98,7 @@ func sentBars(peers []heddle.Traffic) Chart {
 		for i, q := range peers {
 			at, below := len(peers)-1-i, sum[i]
 			sum[i] += d.of(q)
-			names[at], said[i] = short(q.Name), q.Name+" "+Bytes(q.Total())
+			names[at], said[i] = short(q.Name), q.Name+" "+cli.Bytes(q.Total())
 			p.Bar(palette[k], barHeight, float64(at), float64(below)/unit, float64(sum[i])/unit)
 		}
 		p.BarKey(d.name, palette[k])

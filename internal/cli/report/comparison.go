@@ -5,6 +5,8 @@ import (
 	"html/template"
 	"io"
 	"math"
+
+	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
 // Comparison is what the page of a comparison of ways of training shows.
@@ -12,10 +14,10 @@ type Comparison struct {
 	Title, Kicker     string
 	Sentence          string // whether joining paid
 	Metric            string
-	Ways, Sites       Table    // a page shows Sites only if it has rows
-	WayBars, SiteBars []Bar    // test metrics
-	Notes             []string // what one must know of the figures
-	Settings, Command string   // by which the models were trained, and what repeats it
+	Ways, Sites       cli.Table // a page shows Sites only if it has rows
+	WayBars, SiteBars []Bar     // test metrics
+	Notes             []string  // what one must know of the figures
+	Settings, Command string    // by which the models were trained, and what repeats it
 }
 
 //go:embed comparison.html

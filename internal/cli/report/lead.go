@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-func (r Run) title() string {
+func (r runPage) title() string {
 	name := r.Shards[0].Name
 	if r.parts() > 1 {
 		return fmt.Sprintf("%s: one model of %d sites", name, r.parts())
@@ -15,7 +16,7 @@ func (r Run) title() string {
 	return name + ": one model"
 }
 
-func (r Run) kicker() string {
+func (r runPage) kicker() string {
 	name := r.Plan.Method
 	if r.Plan.Method != plan.ClassMeans {
 		name = r.Plan.Model + " · " + name
@@ -23,17 +24,17 @@ func (r Run) kicker() string {
 	return fmt.Sprintf("%s · seed %d · %s", name, r.Plan.Seed, r.Date.UTC().Format("2 January 2006, 15:04 UTC"))
 }
 
-func (r Run) parts() int { return r.Shards[0].Parts }
+func (r runPage) parts() int { return r.Shards[0].Parts }
 
 // whole reports whether this process has the shards of all sites.
-func (r Run) whole() bool { return len(r.Shards) == r.parts() }
+func (r runPage) whole() bool { return len(r.Shards) == r.parts() }
 
 // lead says in sentences what was trained, how good it is and what it cost.
-func (r Run) lead() []string {
+func (r runPage) lead() []string {
 	return []string{r.what() + " " + r.how(), r.cost()}
 }
 
-func (r Run) what() string {
+func (r runPage) what() string {
 	model, nodes := r.Result.Plan.Model, r.Shards[0].Nodes
 	if r.parts() == 1 {
 		return fmt.Sprintf("One model (%s) was trained on a graph of %d nodes in one place.", model, nodes)
@@ -50,7 +51,7 @@ func (r Run) what() string {
 }
 
 // how says how good the model is, beside the baseline.
-func (r Run) how() string {
+func (r runPage) how() string {
 	o, f := r.Result, r.Result.Figures
 	if math.IsNaN(o.Test) && f != nil && f.Test.Rows > 0 && o.Metric.Ranks() {
 		return fmt.Sprintf("Its %s is undefined, since the %d test nodes have one class only.", metricName(o.Metric),
@@ -76,15 +77,15 @@ func (r Run) how() string {
 	}
 	if o.Metric.OfNumbers() {
 		if f != nil && f.Test.Baseline == f.Test.Baseline {
-			baseline = fmt.Sprintf(" Predicting the mean of the training nodes would give %s.", Measure(o.Metric, float64(f.Test.Baseline)))
+			baseline = fmt.Sprintf(" Predicting the mean of the training nodes would give %s.", cli.Measure(o.Metric, float64(f.Test.Baseline)))
 		}
-		return fmt.Sprintf("Its %s is %s%s on %s, which training did not use.%s", metricName(o.Metric), Measure(o.Metric, o.Test), within, over, baseline)
+		return fmt.Sprintf("Its %s is %s%s on %s, which training did not use.%s", metricName(o.Metric), cli.Measure(o.Metric, o.Test), within, over, baseline)
 	}
-	said := fmt.Sprintf("Its %s is %.1f %%%s on", OfClass(metricName(o.Metric), o.Metric, o.Card.Positive),
+	said := fmt.Sprintf("Its %s is %.1f %%%s on", cli.OfClass(metricName(o.Metric), o.Metric, o.Card.Positive),
 		100*o.Test, within)
 	if o.Metric.OfOrder() || o.TestBound != 0 {
-		said = fmt.Sprintf("Its %s is %s%s on", OfClass(metricName(o.Metric), o.Metric, o.Card.Positive),
-			Within(o.Metric, o.Test, o.TestBound), within)
+		said = fmt.Sprintf("Its %s is %s%s on", cli.OfClass(metricName(o.Metric), o.Metric, o.Card.Positive),
+			cli.Within(o.Metric, o.Test, o.TestBound), within)
 	}
 	if o.Metric == "accuracy" {
 		said = fmt.Sprintf("It names the right class of %.1f %%%s of", 100*o.Test, within)
@@ -92,15 +93,15 @@ func (r Run) how() string {
 	return fmt.Sprintf("%s %s, which training did not use.%s", said, over, baseline)
 }
 
-func (r Run) cost() string {
+func (r runPage) cost() string {
 	o, sum := r.Result, r.Result.Total()
 	switch {
 	case r.parts() == 1:
 		return fmt.Sprintf("Training took %s; nothing was sent.", duration(o.Seconds))
 	case r.whole():
-		return fmt.Sprintf("Training took %s, in which the sites sent %s to one another.", duration(o.Seconds), Bytes(sum.Total()))
+		return fmt.Sprintf("Training took %s, in which the sites sent %s to one another.", duration(o.Seconds), cli.Bytes(sum.Total()))
 	}
-	return fmt.Sprintf("Training took %s, in which this site sent %s to the others.", duration(o.Seconds), Bytes(sum.Total()))
+	return fmt.Sprintf("Training took %s, in which this site sent %s to the others.", duration(o.Seconds), cli.Bytes(sum.Total()))
 }
 
 // duration writes seconds as a person would.
@@ -114,15 +115,15 @@ func duration(seconds float64) string {
 	return fmt.Sprintf("%.1f hours", seconds/3600)
 }
 
-func (r Run) facts() []Fact {
+func (r runPage) facts() []Fact {
 	o, sum := r.Result, r.Result.Total()
 	all := []Fact{
-		{"test " + metricName(o.Metric), Measure(o.Metric, o.Test)},
-		{"validation " + metricName(o.Metric), Measure(o.Metric, o.Val)},
+		{"test " + metricName(o.Metric), cli.Measure(o.Metric, o.Test)},
+		{"validation " + metricName(o.Metric), cli.Measure(o.Metric, o.Val)},
 		{"seconds", fmt.Sprintf("%.1f", o.Seconds)},
 		{"seconds waiting for sites", fmt.Sprintf("%.1f", o.Waited)},
 		{"rounds", fmt.Sprint(o.Rounds)},
-		{"bytes sent", Bytes(sum.Total())},
+		{"bytes sent", cli.Bytes(sum.Total())},
 		{"messages sent", fmt.Sprint(sum.Messages)},
 		{"messages one after another", fmt.Sprint(o.Load.Trips)},
 	}

@@ -4,10 +4,11 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
 // leaves lists what left each site of this process; nil: nothing did.
-func (r Run) leaves() (*section, error) {
+func (r runPage) leaves() (*section, error) {
 	if r.parts() == 1 {
 		return nil, nil
 	}
@@ -31,11 +32,11 @@ func (r Run) leaves() (*section, error) {
 
 // leavesOf lists what left sites of these names and numbers of nodes.
 func leavesOf(names []string, all []*disclosure.Disclosure, nodes []int) *section {
-	sites := Table{Name: "What left each site", Head: []string{"site", "own nodes", "of them read by others", "numbers sent of such a node", "bytes at most"}}
+	sites := cli.Table{Name: "What left each site", Head: []string{"site", "own nodes", "of them read by others", "numbers sent of such a node", "bytes at most"}}
 	for k, d := range all {
-		sites.Rows = append(sites.Rows, []string{names[k], fmt.Sprint(nodes[k]), fmt.Sprint(d.Nodes), fmt.Sprintf("%.0f", d.Node), Bytes(d.Bytes)})
+		sites.Rows = append(sites.Rows, []string{names[k], fmt.Sprint(nodes[k]), fmt.Sprint(d.Nodes), fmt.Sprintf("%.0f", d.Node), cli.Bytes(d.Bytes)})
 	}
-	kinds := Table{Name: "Kinds of numbers that left", Head: []string{"what", "to whom", "form", "times", "numbers each time"}, Text: true}
+	kinds := cli.Table{Name: "Kinds of numbers that left", Head: []string{"what", "to whom", "form", "times", "numbers each time"}, Text: true}
 	whom := map[string]string{"rows": "each site with an edge from the node", "errors": "the site that holds the node", "sums": "into the sums over all sites"}
 	for _, l := range all[0].Sends {
 		numbers := fmt.Sprint(l.Most)
@@ -45,5 +46,5 @@ func leavesOf(names []string, all []*disclosure.Disclosure, nodes []int) *sectio
 		what := l.What
 		kinds.Rows = append(kinds.Rows, []string{what, whom[string(l.Kind)], l.Format, fmt.Sprint(l.Times), numbers})
 	}
-	return &section{Notes: []string{"A site's tables stay at the site. What left it are numbers computed from them, of these kinds:"}, Tables: []Table{kinds, sites}}
+	return &section{Notes: []string{"A site's tables stay at the site. What left it are numbers computed from them, of these kinds:"}, Tables: []cli.Table{kinds, sites}}
 }

@@ -5,22 +5,16 @@ import (
 	"math"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/internal/cli/federation"
 	"github.com/heddle-gnn/heddle/internal/svg"
 )
-
-// Place is a site on a map of a federation.
-type Place struct {
-	Name   string
-	Status string // in words
-	Here   bool   // connected to the others
-}
 
 // mostPlaces is how many sites a map has: of more, the table has all.
 const mostPlaces = 24
 
 // Map draws the sites of a federation on a circle, with a line between each two that are connected. It is empty for fewer
 // than two sites and for too many to tell apart.
-func Map(sites []Place) Chart {
+func Map(sites []federation.LiveSite) Chart {
 	n := len(sites)
 	if n < 2 || n > mostPlaces {
 		return Chart{}

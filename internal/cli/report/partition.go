@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/svg"
 )
 
@@ -27,13 +28,13 @@ var partitionLayout = template.Must(template.Must(template.New("partition").Pars
 func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes, memory int64) error {
 	r := partition.Measure(m)
 	facts := []Fact{
-		{"nodes", fmt.Sprint(r.Nodes)}, {"edges", fmt.Sprint(r.Edges / 2)}, {"edges cut", Percent(r.CutShare)},
+		{"nodes", fmt.Sprint(r.Nodes)}, {"edges", fmt.Sprint(r.Edges / 2)}, {"edges cut", cli.Percent(r.CutShare)},
 		{"replication factor", fmt.Sprintf("%.2f", r.Replication)}, {"rows of an exchange", fmt.Sprint(r.Halo)},
 	}
 	if memory > 0 {
-		facts = append(facts, Fact{"peak memory", Bytes(memory)})
+		facts = append(facts, Fact{"peak memory", cli.Bytes(memory)})
 	}
-	balance := Table{Name: "Balance", Head: []string{"largest part over the mean", "ratio"}}
+	balance := cli.Table{Name: "Balance", Head: []string{"largest part over the mean", "ratio"}}
 	for _, b := range []struct {
 		name  string
 		value float64
@@ -42,11 +43,11 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		balance.Rows = append(balance.Rows, []string{b.name, fmt.Sprintf("%.3f", b.value)})
 	}
 	row := r.Halo * 4 * Width
-	travel := Table{Name: "Bytes of an exchange", Head: []string{"sent", "bytes"}, Rows: [][]string{
-		{"layer by layer: a layer, once", Bytes(row)},
-		{"full-batch: a layer and epoch, forward and back", Bytes(2 * row)},
+	travel := cli.Table{Name: "Bytes of an exchange", Head: []string{"sent", "bytes"}, Rows: [][]string{
+		{"layer by layer: a layer, once", cli.Bytes(row)},
+		{"full-batch: a layer and epoch, forward and back", cli.Bytes(2 * row)},
 	}}
-	parts := Table{Name: "Parts", Head: []string{"part", "nodes", "edges", "cut", "train", "val", "test", "features", "halo rows"}}
+	parts := cli.Table{Name: "Parts", Head: []string{"part", "nodes", "edges", "cut", "train", "val", "test", "features", "halo rows"}}
 	for k, p := range m.Parts {
 		name := fmt.Sprint(k)
 		if k < len(m.Sites) {
@@ -58,11 +59,11 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		}
 		parts.Rows = append(parts.Rows,
 			[]string{name, fmt.Sprint(p.Owned), fmt.Sprint(p.Edges), fmt.Sprint(p.Cut), fmt.Sprint(p.Train),
-				fmt.Sprint(p.Val), fmt.Sprint(p.Test), Bytes(p.Bytes), fmt.Sprint(halo)})
+				fmt.Sprint(p.Val), fmt.Sprint(p.Test), cli.Bytes(p.Bytes), fmt.Sprint(halo)})
 	}
-	tables := []Table{balance, travel, parts}
+	tables := []cli.Table{balance, travel, parts}
 	if len(r.Rows) <= 32 { // beyond that the picture is enough
-		pairs := Table{Name: "Rows between parts", Head: []string{"rows from part, to"}}
+		pairs := cli.Table{Name: "Rows between parts", Head: []string{"rows from part, to"}}
 		for q := range r.Rows {
 			pairs.Head = append(pairs.Head, fmt.Sprint(q))
 		}
@@ -76,7 +77,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		tables = append(tables, pairs)
 	}
 	if len(phases) > 0 {
-		took := Table{Name: "Time by phase", Head: []string{"phase", "seconds", "million edges a second"}}
+		took := cli.Table{Name: "Time by phase", Head: []string{"phase", "seconds", "million edges a second"}}
 		for _, t := range phases {
 			rate := "–"
 			if t.Edges > 0 && t.Seconds > 0 {
@@ -92,7 +93,7 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		Title   string
 		Summary []Fact
 		Matrix  Chart
-		Tables  []Table
+		Tables  []cli.Table
 	}{template.CSS(Style), title, facts, matrix(r.Rows), tables})
 }
 

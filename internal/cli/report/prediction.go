@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/train/figures"
@@ -83,7 +84,7 @@ func (p Prediction) lead() []string {
 		return []string{said, "None of these nodes has a label, so nothing says how good the predictions are." + p.inTraining()}
 	}
 	right := fmt.Sprintf("Of %d %s, whose labels are known, the %s is %s.", len(p.Known), p.KnownAs,
-		OfClass(metricName(p.metric()), p.metric(), p.Card.Positive), Percent(p.Score))
+		cli.OfClass(metricName(p.metric()), p.metric(), p.Card.Positive), cli.Percent(p.Score))
 	if p.metric() == "accuracy" {
 		right = fmt.Sprintf("It names the right class of %.1f %% of %d %s.", 100*p.Score, len(p.Known), p.KnownAs)
 	}
@@ -102,7 +103,7 @@ func (p Prediction) inTraining() string {
 	if p.Card.Test == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" When it was trained, the test %s was %s.", metricName(p.metric()), Percent(p.Card.Test))
+	return fmt.Sprintf(" When it was trained, the test %s was %s.", metricName(p.metric()), cli.Percent(p.Card.Test))
 }
 
 func (p Prediction) metric() eval.Metric { return eval.Metric(p.Card.Metric) }
@@ -110,14 +111,14 @@ func (p Prediction) metric() eval.Metric { return eval.Metric(p.Card.Metric) }
 func (p Prediction) facts() []Fact {
 	all := []Fact{{"nodes", fmt.Sprint(p.Predictions.Logits.Rows)}, {"classes", fmt.Sprint(p.Predictions.Logits.Cols)}}
 	if !math.IsNaN(p.Score) {
-		all = append(all, Fact{metricName(p.metric()) + " of " + p.KnownAs, Percent(p.Score)})
+		all = append(all, Fact{metricName(p.metric()) + " of " + p.KnownAs, cli.Percent(p.Score)})
 	}
 	if t := p.Together; t != nil {
 		if t.Tested > 0 {
 			all = append(all, Fact{fmt.Sprintf("test %s of all sites (%d nodes)", metricName(t.Metric), t.Tested),
-				Within(t.Metric, t.Test, t.Bound)})
+				cli.Within(t.Metric, t.Test, t.Bound)})
 		}
-		all = append(all, Fact{"neighbours at other sites", fmt.Sprint(t.Neighbours)}, Fact{"edges from them", fmt.Sprint(t.Edges)}, Fact{"bytes sent", Bytes(t.Sent.Total())})
+		all = append(all, Fact{"neighbours at other sites", fmt.Sprint(t.Neighbours)}, Fact{"edges from them", fmt.Sprint(t.Edges)}, Fact{"bytes sent", cli.Bytes(t.Sent.Total())})
 	}
 	return all
 }
@@ -134,18 +135,18 @@ func (p Prediction) named() (s section, warning string) {
 			sums[k] += x
 		}
 	}
-	t := Table{Name: "Predicted classes", Head: []string{"class", "nodes", "of all", "mean probability"}}
+	t := cli.Table{Name: "Predicted classes", Head: []string{"class", "nodes", "of all", "mean probability"}}
 	var bars []Bar
 	for k := range classes {
 		share := float64(given[k]) / float64(max(1, n))
-		t.Rows = append(t.Rows, []string{p.class(k), fmt.Sprint(given[k]), Percent(share), Percent(sums[k] / float64(max(1, n)))})
+		t.Rows = append(t.Rows, []string{p.class(k), fmt.Sprint(given[k]), cli.Percent(share), cli.Percent(sums[k] / float64(max(1, n)))})
 		bars = append(bars, Bar{p.class(k), share, math.NaN(), math.NaN()})
 		if given[k] == n && n > 1 && !p.Labels.Multi() {
 			warning = fmt.Sprintf("the model names one class only, %s, for all %d nodes", p.class(k), n)
 		}
 	}
 	chart := barsOf("Nodes that were given each class", "of all nodes", bars, math.NaN(), "")
-	s = section{Title: "What was predicted", Chart: charts(chart), Tables: []Table{t}}
+	s = section{Title: "What was predicted", Chart: charts(chart), Tables: []cli.Table{t}}
 	if h := p.Card.Threshold; h != nil && classes == 2 {
 		class, cut := 1, *h
 		if p.Card.First() {
@@ -182,13 +183,13 @@ func (p Prediction) sure() section {
 			right[b]++
 		}
 	}
-	t := Table{Name: "Probabilities", Head: []string{"probability of the class", "nodes", "with a label", "right"}}
+	t := cli.Table{Name: "Probabilities", Head: []string{"probability of the class", "nodes", "with a label", "right"}}
 	var bars []Bar
 	for b, n := range nodes {
 		name := fmt.Sprintf("%d to %d %%", 10*b, 10*b+10)
 		row := []string{name, fmt.Sprint(n), fmt.Sprint(known[b]), "–"}
 		if known[b] > 0 {
-			row[3] = Percent(float64(right[b]) / float64(known[b]))
+			row[3] = cli.Percent(float64(right[b]) / float64(known[b]))
 		}
 		if n > 0 {
 			t.Rows = append(t.Rows, row)
@@ -196,7 +197,7 @@ func (p Prediction) sure() section {
 		}
 	}
 	chart := barsOf("Nodes by the probability of the class that they were given", "of all nodes", bars, math.NaN(), "")
-	s := section{Title: "How sure the model is", Chart: charts(chart), Tables: []Table{t}}
+	s := section{Title: "How sure the model is", Chart: charts(chart), Tables: []cli.Table{t}}
 	if len(p.Known) == 0 {
 		t.Head = t.Head[:2]
 		for k := range t.Rows {
@@ -223,15 +224,15 @@ func (p Prediction) proved() ([]section, error) {
 	}
 	notes, more := mistakes(set)
 	all := []section{{Title: "Right and wrong, class by class", Notes: notes, Confusion: confusionOf(set, p.KnownAs), Tables: append(more, classes(set))}}
-	t := Table{Name: "Measures", Head: []string{"measure", "value"}, Rows: [][]string{{metricName(p.metric()), Measure(p.metric(), p.Score)}, {"95 % interval", interval(p.metric(), set)}}}
+	t := cli.Table{Name: "Measures", Head: []string{"measure", "value"}, Rows: [][]string{{metricName(p.metric()), cli.Measure(p.metric(), p.Score)}, {"95 % interval", interval(p.metric(), set)}}}
 	for _, m := range []struct {
 		name  string
 		value figures.Value
 	}{{"F1, all classes alike (macro)", set.MacroF1}, {"calibration error of the model's scores", set.ECE}, {"calibration error of the probabilities", set.Calibrated}} {
 		if m.value == m.value {
-			t.Rows = append(t.Rows, []string{m.name, Percent(float64(m.value))})
+			t.Rows = append(t.Rows, []string{m.name, cli.Percent(float64(m.value))})
 		}
 	}
-	return append(all, section{Title: "Measures", Tables: []Table{t},
+	return append(all, section{Title: "Measures", Tables: []cli.Table{t},
 		Notes: []string{"The calibration error is how far a probability is from how often it proves right, on average. What scores are divided by for it comes from the validation nodes of the training."}}), nil
 }

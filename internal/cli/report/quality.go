@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train/figures"
 )
@@ -30,7 +31,7 @@ type confusionCell struct {
 }
 
 // quality is how good the model is, in detail: over the test nodes or, where there are none, the validation nodes.
-func (r Run) quality() []section {
+func (r runPage) quality() []section {
 	f := r.Result.Figures
 	if l := r.Result.Links; l != nil {
 		return []section{r.ranks(l)}
@@ -78,7 +79,7 @@ func confusionOf(s figures.Set, nodes string) *confusion {
 }
 
 // mistakes names the most frequent one, and where the matrix is too large lists more of them.
-func mistakes(s figures.Set) (notes []string, more []Table) {
+func mistakes(s figures.Set) (notes []string, more []cli.Table) {
 	type mistake struct {
 		from, to int
 		n        int64
@@ -99,19 +100,19 @@ func mistakes(s figures.Set) (notes []string, more []Table) {
 	name := func(k int) string { return s.Classes[k].Name }
 	notes = []string{fmt.Sprintf("The most frequent mistake: %d nodes of class %s are called %s, of %d mistakes.", all[0].n, name(all[0].from), name(all[0].to), wrong)}
 	if len(s.Confusion) > mostClasses {
-		t := Table{Name: "Most frequent mistakes", Head: []string{"true class", "called", "nodes"}}
+		t := cli.Table{Name: "Most frequent mistakes", Head: []string{"true class", "called", "nodes"}}
 		for _, m := range all[:min(len(all), mostClasses)] {
 			t.Rows = append(t.Rows, []string{name(m.from), name(m.to), fmt.Sprint(m.n)})
 		}
-		more = []Table{t}
+		more = []cli.Table{t}
 	}
 	return notes, more
 }
 
-func classes(s figures.Set) Table {
-	t := Table{Name: "Classes", Head: []string{"class", "nodes", "named", "precision", "recall", "F1"}}
+func classes(s figures.Set) cli.Table {
+	t := cli.Table{Name: "Classes", Head: []string{"class", "nodes", "named", "precision", "recall", "F1"}}
 	for _, c := range s.Classes {
-		t.Rows = append(t.Rows, []string{c.Name, fmt.Sprint(c.Labelled), fmt.Sprint(c.Predicted), Percent(float64(c.Precision)), Percent(float64(c.Recall)), Percent(float64(c.F1))})
+		t.Rows = append(t.Rows, []string{c.Name, fmt.Sprint(c.Labelled), fmt.Sprint(c.Predicted), cli.Percent(float64(c.Precision)), cli.Percent(float64(c.Recall)), cli.Percent(float64(c.F1))})
 	}
 	return t
 }
@@ -122,24 +123,26 @@ func targets(f *figures.Figures, nodes string) section {
 	if over.Rows == 0 {
 		over = f.Val
 	}
-	t := Table{Name: "Targets", Head: []string{"target", "R²", "MAE", "MAE of the mean", "RMSE", "RMSE of the mean", "mean", "deviation"}}
-	text := func(v figures.Value) string { return Measure("mae", float64(v)) }
+	t := cli.Table{Name: "Targets", Head: []string{"target", "R²", "MAE", "MAE of the mean", "RMSE", "RMSE of the mean", "mean", "deviation"}}
+	text := func(v figures.Value) string { return cli.Measure("mae", float64(v)) }
 	for k, one := range over.Targets {
-		t.Rows = append(t.Rows, []string{one.Name, Measure("r2", float64(one.R2)), text(one.MAE), text(one.BaselineMAE), text(one.RMSE), text(one.BaselineRMSE),
+		t.Rows = append(t.Rows, []string{one.Name, cli.Measure("r2", float64(one.R2)), text(one.MAE), text(one.BaselineMAE), text(one.RMSE), text(one.BaselineRMSE),
 			text(figures.Value(f.Units[k].Mean)), text(figures.Value(f.Units[k].Deviation))})
 	}
-	return section{Title: "How far predictions are off", Tables: []Table{t}, Notes: []string{"Errors of " + nodes + ", in the units of the target. " +
+	return section{Title: "How far predictions are off", Tables: []cli.Table{t}, Notes: []string{"Errors of " + nodes + ", in the units of the target. " +
 		"Mean and deviation are those of the training nodes of all sites; whoever knows nothing else predicts the mean."}}
 }
 
 // bySite is the metric of the test nodes of each site that this process knows, beside that of all.
-func (r Run) bySite(f *figures.Figures) section {
+func (r runPage) bySite(f *figures.Figures) section {
 	metric := metricName(r.Result.Metric)
-	t := Table{Name: "Sites", Head: []string{"site", "test nodes", "test " + metric, "95 % interval", "baseline", "validation " + metric}}
-	text := func(s figures.Set) string { return Within(r.Result.Metric, float64(s.Metric), float64(s.MetricBound)) }
+	t := cli.Table{Name: "Sites", Head: []string{"site", "test nodes", "test " + metric, "95 % interval", "baseline", "validation " + metric}}
+	text := func(s figures.Set) string {
+		return cli.Within(r.Result.Metric, float64(s.Metric), float64(s.MetricBound))
+	}
 	row := func(name string, test, val figures.Set) {
 		t.Rows = append(t.Rows, []string{name, fmt.Sprint(test.Rows), text(test), interval(r.Result.Metric, test),
-			Measure(r.Result.Metric, float64(test.Baseline)), text(val)})
+			cli.Measure(r.Result.Metric, float64(test.Baseline)), text(val)})
 	}
 	var bars []Bar
 	for k, s := range f.Sites {
@@ -165,7 +168,7 @@ func (r Run) bySite(f *figures.Figures) section {
 		bars, baseline = nil, "The baseline predicts the mean of the training nodes, for every node."
 	}
 	chart := barsOf("Test "+metric+" of each site", metric, bars, float64(f.Test.Metric), "all sites")
-	s := section{Title: "Site by site", Chart: charts(chart), Tables: []Table{t},
+	s := section{Title: "Site by site", Chart: charts(chart), Tables: []cli.Table{t},
 		Notes: []string{baseline}}
 	if n := len(f.Published); n > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d other sites publish their figures, rounded.", n, r.parts()-len(f.Sites)))
@@ -188,7 +191,7 @@ func interval(m eval.Metric, s figures.Set) string {
 
 // measures are other measures than the run's metric, and what probabilities are worth.
 func measures(f *figures.Figures) section {
-	t := Table{Name: "Other measures", Head: []string{"measure", "test", "validation"}}
+	t := cli.Table{Name: "Other measures", Head: []string{"measure", "test", "validation"}}
 	for _, m := range []struct {
 		name  string
 		of    func(figures.Set) figures.Value
@@ -197,25 +200,25 @@ func measures(f *figures.Figures) section {
 		{"accuracy", func(s figures.Set) figures.Value { return s.Accuracy }, nil},
 		{"F1, all nodes alike (micro)", func(s figures.Set) figures.Value { return s.MicroF1 }, nil},
 		{"F1, all classes alike (macro)", func(s figures.Set) figures.Value { return s.MacroF1 }, nil},
-		{OfClass("area under the ROC curve", "auc", f.PositiveName()),
+		{cli.OfClass("area under the ROC curve", "auc", f.PositiveName()),
 			func(s figures.Set) figures.Value { return s.AUC },
 			func(s figures.Set) figures.Value { return s.AUCBound }},
-		{OfClass("average precision", "ap", f.PositiveName()), func(s figures.Set) figures.Value { return s.AP },
+		{cli.OfClass("average precision", "ap", f.PositiveName()), func(s figures.Set) figures.Value { return s.AP },
 			func(s figures.Set) figures.Value { return s.APBound }},
 		{"calibration error before", func(s figures.Set) figures.Value { return s.ECE }, nil},
 		{"calibration error after", func(s figures.Set) figures.Value { return s.Calibrated }, nil},
 	} {
 		test, val := float64(m.of(f.Test)), float64(m.of(f.Val))
 		if !math.IsNaN(test) || !math.IsNaN(val) {
-			row := []string{m.name, Percent(test), Percent(val)}
+			row := []string{m.name, cli.Percent(test), cli.Percent(val)}
 			if m.bound != nil {
-				row[1], row[2] = Within("auc", test, float64(m.bound(f.Test))),
-					Within("auc", val, float64(m.bound(f.Val)))
+				row[1], row[2] = cli.Within("auc", test, float64(m.bound(f.Test))),
+					cli.Within("auc", val, float64(m.bound(f.Val)))
 			}
 			t.Rows = append(t.Rows, row)
 		}
 	}
-	s := section{Title: "Other measures", Tables: []Table{t}}
+	s := section{Title: "Other measures", Tables: []cli.Table{t}}
 	if by := divisors(f.Calibration()); by != "" {
 		text := fmt.Sprintf("The calibration error is how far a probability is from how often it proves right, on average. "+
 			"For the probabilities in predictions.csv the model's scores are divided by %s fitted on validation nodes.", by)
@@ -251,10 +254,10 @@ func divisors(temperatures eval.Temperatures) string {
 }
 
 // thresholds says from which probability on each of several classes is named.
-func thresholds(f *figures.Figures) Table {
-	t := Table{Name: "Thresholds", Head: []string{"class", "from probability", "validation nodes reach the goal"}}
+func thresholds(f *figures.Figures) cli.Table {
+	t := cli.Table{Name: "Thresholds", Head: []string{"class", "from probability", "validation nodes reach the goal"}}
 	for k, one := range f.Thresholds {
-		t.Rows = append(t.Rows, []string{f.Test.Classes[k].Name, Percent(one.Probability), map[bool]string{true: "yes", false: "no"}[one.Reached]})
+		t.Rows = append(t.Rows, []string{f.Test.Classes[k].Name, cli.Percent(one.Probability), map[bool]string{true: "yes", false: "no"}[one.Reached]})
 	}
 	return t
 }

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // ranks is where links that were held out rank: of all, by relation and by site.
-func (r Run) ranks(l *links.Ranked) section {
-	t := Table{Name: "Ranks", Head: []string{"links", "test ends", "test MRR", "hits@1", "hits@3", "hits@10", "hits@50", "AUC", "validation MRR"}}
+func (r runPage) ranks(l *links.Ranked) section {
+	t := cli.Table{Name: "Ranks", Head: []string{"links", "test ends", "test MRR", "hits@1", "hits@3", "hits@10", "hits@50", "AUC", "validation MRR"}}
 	metric := r.Result.Metric
 	var bars []Bar
 	row := func(name string, of links.Ranked) {
@@ -41,7 +42,7 @@ func (r Run) ranks(l *links.Ranked) section {
 	if r.Plan.NegativesFrom == "near" && r.parts() > 1 {
 		near = ", of near nodes only: the site's own and their neighbours"
 	}
-	return section{Title: "Where held-out links rank", Chart: charts(chart), Tables: []Table{t},
+	return section{Title: "Where held-out links rank", Chart: charts(chart), Tables: []cli.Table{t},
 		Notes: []string{"Each link is ranked twice, from each end, among 100 drawn pairs, or all where a type has fewer nodes" + near + ". MRR is the mean of " +
 			"1/rank, hits@K the fraction of ranks up to K, AUC the probability that a link scores above a drawn pair. A site's links are those of its own nodes."}}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/internal/svg"
 	"github.com/heddle-gnn/heddle/nn"
@@ -25,7 +26,7 @@ import (
 )
 
 // sample is the run of two sites, of which training knows all.
-func sample(t *testing.T) Run {
+func sample(t *testing.T) cli.RunPage {
 	t.Helper()
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 80, Sites: 2, Classes: 3, Columns: 80, Train: 0.3, Val: 0.2}, rng.New(1))
 	g.Name = `<cora> & "friends"`
@@ -52,8 +53,8 @@ func sample(t *testing.T) Run {
 		}
 		o.Stages, o.Ends = append(o.Stages, st), k
 	}
-	return Run{Result: o, Plan: p, Shards: shards, Names: []string{"north", "a hospital with a very long name"},
-		Settings: "model: gcn\n", Command: "peer train --seed 1"}
+	return cli.RunPage{Result: o, Plan: p, Shards: shards, Names: []string{"north", "a hospital with a very long name"},
+		Settings: "model: gcn\n", Command: "heddle train --seed 1"}
 }
 
 // set are figures of 40 nodes.
@@ -66,10 +67,10 @@ func set(metric figures.Value) figures.Set {
 }
 
 // written returns the page of r.
-func written(t *testing.T, r Run) string {
+func written(t *testing.T, r cli.RunPage) string {
 	t.Helper()
 	var b strings.Builder
-	if err := Write(&b, r); err != nil {
+	if err := (Pages{}).WriteRun(&b, r); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -82,7 +83,7 @@ func TestWrite(t *testing.T) {
 	}
 	for _, want := range []string{"&lt;cora&gt; &amp;", "81.20 %", "2 sites (north and a hospital with a very long name), simulated on one machine",
 		"names the right class of 81.2 % (95 % interval 71.2 to 91.2 %) of 40 test nodes", "Naming class ill &amp; waiting for a bed for every node would give 50.0 %",
-		"4 nodes of class gone are called well, of 8 mistakes", "0.15)", "calibration error after", "12.30 %", "divided by 0.4,", "which was fitted on validation nodes.</p>", "from a probability of 31.0 % on: chosen on validation nodes for f1. They do not reach", "3 minutes", "3.00 MB", "80.00 %", "none", "peer train --seed 1",
+		"4 nodes of class gone are called well, of 8 mistakes", "0.15)", "calibration error after", "12.30 %", "divided by 0.4,", "which was fitted on validation nodes.</p>", "from a probability of 31.0 % on: chosen on validation nodes for f1. They do not reach", "3 minutes", "3.00 MB", "80.00 %", "none", "heddle train --seed 1",
 		"a hospital with a v…", "the model ends here", "chosen round", "What left each site", "rows"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
@@ -132,14 +133,14 @@ func TestRanks(t *testing.T) {
 func TestWriteComparison(t *testing.T) {
 	var b strings.Builder
 	if err := WriteComparison(&b, Comparison{Title: "<cora>", Sentence: "Joining paid: +14.4 points.", Metric: "accuracy",
-		Ways:    Table{Head: []string{"way", "accuracy"}, Rows: [][]string{{"each site alone", "70.1"}}},
-		Sites:   Table{Head: []string{"site", "alone"}, Rows: [][]string{{"north", "68.2"}}},
+		Ways:    cli.Table{Head: []string{"way", "accuracy"}, Rows: [][]string{{"each site alone", "70.1"}}},
+		Sites:   cli.Table{Head: []string{"site", "alone"}, Rows: [][]string{{"north", "68.2"}}},
 		WayBars: []Bar{{"alone", 0.7, 0.65, 0.75}, {"together", 0.8, 0.78, 0.82}}, SiteBars: []Bar{{"north alone", 0.7, 0.65, 0.75}},
-		Notes: []string{"5 runs."}, Settings: "model: gcn\n", Command: "peer compare --config settings.yaml"}); err != nil {
+		Notes: []string{"5 runs."}, Settings: "model: gcn\n", Command: "heddle compare --config settings.yaml"}); err != nil {
 		t.Fatal(err)
 	}
 	html := b.String()
-	for _, want := range []string{"&lt;cora&gt;", "Joining paid: &#43;14.4 points.", "each site alone", "68.2", "5 runs.", "model: gcn", "peer compare --config"} {
+	for _, want := range []string{"&lt;cora&gt;", "Joining paid: &#43;14.4 points.", "each site alone", "68.2", "5 runs.", "model: gcn", "heddle compare --config"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
 		}
@@ -228,7 +229,7 @@ func TestRounds(t *testing.T) {
 
 func TestBytes(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.00 kB", 9999: "10.0 kB", 999_499: "999 kB", 999_500: "1.00 MB", 1_782_000_000: "1.78 GB"} {
-		if got := Bytes(n); got != want {
+		if got := cli.Bytes(n); got != want {
 			t.Errorf("Bytes(%d) = %s, must be %s", n, got, want)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/session"
 )
 
@@ -35,9 +34,9 @@ sum over all peers by its length, which layer-wise training needs in every round
 
 With --plan every peer of the plan runs the same command on its own machine, and all print the same table.
 Without --plan the peers run in this process and connect over loopback or memory.`,
-		Example: `  peer bench comm --peers 4 --carrier tcp
-  peer bench comm --peers 2 --transport memory --link latency=15ms,rate=10Mbit --megabytes 1
-  peer bench comm --plan plan.yaml --identity site-a.key`,
+		Example: `  heddle bench comm --peers 4 --carrier tcp
+  heddle bench comm --peers 2 --transport memory --link latency=15ms,rate=10Mbit --megabytes 1
+  heddle bench comm --plan plan.yaml --identity site-a.key`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return b.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
 		},
@@ -46,7 +45,7 @@ Without --plan the peers run in this process and connect over loopback or memory
 	f.IntVar(&b.peers, "peers", 4, "peers in this process")
 	f.StringVar(&b.transport, "transport", "libp2p", "connections of peers in this process: libp2p or memory")
 	f.StringVar(&b.carrier, "carrier", "quic", "protocol between peers here: quic, tcp, noise, ws or auto")
-	f.StringVar(&b.Link, "link", "", linkHelp)
+	f.StringVar(&b.Link, "link", "", cli.LinkHelp)
 	f.IntVar(&b.megabytes, "megabytes", 16, "length of the large message and of the longest sum")
 	f.IntVar(&b.turns, "turns", 7, "turns; the median is printed")
 	b.Bind(f, "plan whose peers are measured", "wait for the other peers, with --plan")
@@ -118,7 +117,7 @@ func (b commBench) measure(ctx context.Context, g *comm.Group, names []string, w
 			// Without the way back. A small message that was delayed may have taken longer than the
 			// large one.
 			rate := float64(4*large) / max(long-min(small, long)/2, 1e-9)
-			fmt.Fprintf(w, "%-16s %-16s %14s %12s/s\n", names[from], names[to], seconds(small), report.Bytes(int64(rate)))
+			fmt.Fprintf(w, "%-16s %-16s %14s %12s/s\n", names[from], names[to], seconds(small), cli.Bytes(int64(rate)))
 		}
 	}
 	fmt.Fprintf(w, "\n%-16s %14s %14s\n", "sum over all of", "takes", "each sends")
@@ -128,8 +127,8 @@ func (b commBench) measure(ctx context.Context, g *comm.Group, names []string, w
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%-16s %14s %12s/s\n", report.Bytes(int64(4*n)), seconds(took),
-			report.Bytes(int64(float64(2*4*n*(g.Size()-1))/float64(g.Size())/took)))
+		fmt.Fprintf(w, "%-16s %14s %12s/s\n", cli.Bytes(int64(4*n)), seconds(took),
+			cli.Bytes(int64(float64(2*4*n*(g.Size()-1))/float64(g.Size())/took)))
 		if n == large {
 			return nil
 		}

@@ -12,16 +12,11 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/cli/launch"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
-
-// embeddingsHelp is that of --embeddings.
-const embeddingsHelp = ".npz or .parquet file for the nodes' last hidden rows"
 
 // together predicts with the other members of a plan.
 func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Writer) (err error) {
@@ -61,17 +56,17 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	alone := own.Alone()
 	alone.Split = slices.Clone(own.Split) // a part's cannot be written to
 	used := before.mark(alone.Split, 0)
-	of := guessed{p.Members[rank].Name, own.IDs, own.Global, alone.Split, own.Labels, out.Predictions, out.Hidden,
-		typed.Target(own.Encoding)}
+	of := cli.NodePredictions{Site: p.Members[rank].Name, IDs: own.IDs, Global: own.Global, Split: alone.Split, Labels: own.Labels,
+		Predictions: out.Predictions, Hidden: out.Hidden, Only: cli.TargetType(own.Encoding)}
 	if err := q.write(stdout, card, of); err != nil {
 		return err
 	}
-	if err := writeEmbeddings(q.embeddings, []guessed{of}); err != nil {
+	if err := cli.WriteEmbeddings(q.embeddings, []cli.NodePredictions{of}, report.Pages{}); err != nil {
 		return err
 	}
 	fmt.Fprintf(text, "%s: %d nodes, with %d neighbours at other peers and %d edges from them\n", q.out, own.Owned, own.Halo(), across(own))
-	fmt.Fprintf(text, "sent: halo %s, reduce %s, control %s; on the wire %s\n", report.Bytes(out.Sent.Halo), report.Bytes(out.Sent.Reduce),
-		report.Bytes(out.Sent.Control), report.Bytes(out.Sent.Wire))
+	fmt.Fprintf(text, "sent: halo %s, reduce %s, control %s; on the wire %s\n", cli.Bytes(out.Sent.Halo), cli.Bytes(out.Sent.Reduce),
+		cli.Bytes(out.Sent.Control), cli.Bytes(out.Sent.Wire))
 	if out.Warning != "" && !before.strangers {
 		fmt.Fprintf(text, "warning: %s\n", out.Warning)
 	}
@@ -102,11 +97,11 @@ func printScores(
 		return score, nil, err
 	}
 	if nodes > 0 {
-		fmt.Fprintf(text, "test %s: %s of own nodes (%d)\n", out.Metric, report.Measure(out.Metric, score), nodes)
+		fmt.Fprintf(text, "test %s: %s of own nodes (%d)\n", out.Metric, cli.Measure(out.Metric, score), nodes)
 	}
 	if out.Tested > 0 {
 		fmt.Fprintf(text, "test %s: %s of all peers' nodes (%d)\n", out.Metric,
-			report.Within(out.Metric, out.Test, out.Bound), out.Tested)
+			cli.Within(out.Metric, out.Test, out.Bound), out.Tested)
 	}
 	if used != "" && (nodes > 0 || before.unsure == "") {
 		if before.unsure == "" && out.Tested > 0 {
@@ -134,25 +129,6 @@ func (q *question) identify(p *heddle.Plan) (own identity.Identity, err error) {
 		}
 		*path = strings.ReplaceAll(*path, "{rank}", strconv.Itoa(rank))
 	}
-	q.shard, err = launch.Parts(q.shard, rank, len(p.Members))
+	q.shard, err = cli.LaunchedParts(q.shard, rank, len(p.Members))
 	return own, err
-}
-
-// writeEmbeddings writes the hidden rows of some nodes; an empty path is no file.
-func writeEmbeddings(path string, all []guessed) error {
-	if path == "" {
-		return nil
-	}
-	var rows []hiddenRows
-	for _, g := range all {
-		if g.hidden.Empty() && g.p.Logits.Rows > 0 {
-			return fmt.Errorf("%s: there are no hidden rows: the model has one layer and no head, or this process resumed a finished run; peer predict --embeddings may have them", path)
-		}
-		ids := make([]string, g.hidden.Rows)
-		for i := range ids {
-			ids[i] = g.name(i)
-		}
-		rows = append(rows, hiddenRows{IDs: ids, X: g.hidden})
-	}
-	return writeHidden(path, rows)
 }

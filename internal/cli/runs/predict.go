@@ -24,14 +24,13 @@ import (
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/graphs"
-	"github.com/heddle-gnn/heddle/internal/cli/launch"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
-// question has the flags of peer predict.
+// question has the flags of heddle predict.
 type question struct {
 	cli.Seat                            // with --plan
 	model, data, shard, out, embeddings string
@@ -40,7 +39,7 @@ type question struct {
 	report                              string   // HTML page; empty: none
 	split                               int
 	cells                               table.Format
-	launch                              launch.Flags // with --plan
+	launch                              cli.LaunchFlags // with --plan
 }
 
 func newPredict() *cobra.Command {
@@ -54,8 +53,8 @@ in .npz or .parquet is written in that format. If test nodes have labels, the me
 
 With --plan all members of a plan run this command with the same model file, each with its own part: they exchange rows
 of boundary nodes once, under the same rules as in training, and each writes predictions for its own nodes, computed with
-its neighbours at other peers. A site with a policy needs an approval of plan and model (peer approve --model).
-With --secret a scheduler starts them, as those of peer join: they share all flags, {rank} in --out is a peer's rank, and
+its neighbours at other peers. A site with a policy needs an approval of plan and model (heddle approve --model).
+With --secret a scheduler starts them, as those of heddle join: they share all flags, {rank} in --out is a peer's rank, and
 --shard is the whole partition.
 With --shard alone a peer predicts for its own nodes from its own rows and edges, without its neighbours at other peers.
 With --nodes and --edges tables are read like those that the model was trained on; --on-error skip leaves out rows at
@@ -64,10 +63,10 @@ nodes that are neighbours of them: they are read, but not predicted. Nodes that 
 predictions.parquet in its folder, are marked in --out and not measured. --report writes a page about the
 predictions: how many of each class, how sure, how often right where labels are known, and what left the site. With
 --embeddings in place of --out it writes the nodes' last hidden rows alone: of a model of links those that its decoder reads,
-by which peer recommend ranks new links.`,
-		Example: "  peer predict --model runs/cora-class-means-1/model.safetensors --data data/cora --out predictions.csv\n" +
-			"  peer predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv\n" +
-			"  mpirun -n 4 peer predict --plan plan.yaml --secret secret --model model.safetensors --shard parts --out 'rank-{rank}.parquet'",
+by which heddle recommend ranks new links.`,
+		Example: "  heddle predict --model runs/cora-class-means-1/model.safetensors --data data/cora --out predictions.csv\n" +
+			"  heddle predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv\n" +
+			"  mpirun -n 4 heddle predict --plan plan.yaml --secret secret --model model.safetensors --shard parts --out 'rank-{rank}.parquet'",
 		RunE: func(c *cobra.Command, _ []string) error {
 			text := cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, q.report)
 			switch {
@@ -92,12 +91,12 @@ by which peer recommend ranks new links.`,
 	graphs.BindDates(f, &q.dates)
 	graphs.BindRows(f, &q.cells)
 	f.StringVarP(&q.out, "out", "o", "", "CSV, .npz or .parquet file to write; - for standard output")
-	f.StringVar(&q.embeddings, "embeddings", "", embeddingsHelp)
+	f.StringVar(&q.embeddings, "embeddings", "", cli.EmbeddingsHelp)
 	f.StringVar(&q.report, "report", "", "HTML page about the predictions; empty: none")
 	q.Bind(f, "plan whose members predict together", "wait for the other peers, with --plan")
 	q.BindGate(f)
 	f.BoolVar(&q.Site.LAN, "lan", false, "search of the local network by mDNS, with --plan")
-	f.StringVar(&q.Link, "link", "", linkHelp)
+	f.StringVar(&q.Link, "link", "", cli.LinkHelp)
 	q.launch.Bind(f)
 	cli.Required(c, "model")
 	return c
@@ -140,9 +139,9 @@ func (q question) answer(stdout, text io.Writer) error {
 		return fmt.Errorf("%s: %w", q.model, err)
 	}
 	p = p.By(card)
-	all := guessed{ids: g.IDs, labels: g.Labels, p: p, only: typed.Target(card.Encoding)}
+	all := cli.NodePredictions{IDs: g.IDs, Labels: g.Labels, Predictions: p, Only: cli.TargetType(card.Encoding)}
 	if q.embeddings != "" {
-		if all.hidden, err = heddle.Embed(m, g); err != nil {
+		if all.Hidden, err = heddle.Embed(m, g); err != nil {
 			return fmt.Errorf("%s: %w", q.model, err)
 		}
 	}
@@ -150,7 +149,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err := q.write(stdout, card, all); err != nil {
 		return err
 	}
-	if err := writeEmbeddings(q.embeddings, []guessed{all}); err != nil {
+	if err := cli.WriteEmbeddings(q.embeddings, []cli.NodePredictions{all}, report.Pages{}); err != nil {
 		return err
 	}
 	fmt.Fprintf(text, "%s: %d nodes\n", q.out, q.written(&all))
@@ -170,9 +169,9 @@ func (q question) answer(stdout, text io.Writer) error {
 		what = "labelled" // tables have no split
 	}
 	if nodes > 0 {
-		fmt.Fprintf(text, "%s %s: %s (%d nodes)\n", what, card.Metric, report.Measure(eval.Metric(card.Metric), score), nodes)
+		fmt.Fprintf(text, "%s %s: %s (%d nodes)\n", what, card.Metric, cli.Measure(eval.Metric(card.Metric), score), nodes)
 	}
-	page := q.page(g, m, card, all.p, what+" nodes", score)
+	page := q.page(g, m, card, all.Predictions, what+" nodes", score)
 	page.Notes = of.warnings
 	if used != "" && (nodes > 0 || before.unsure == "") {
 		fmt.Fprintln(text, used)
@@ -186,21 +185,21 @@ func (q question) answer(stdout, text io.Writer) error {
 
 // measured leaves for a figure those nodes of which the model is not known to have had the label, and of tables for
 // --out those of --nodes.
-func measured(all *guessed, of subject, before runNodes) (used string) {
+func measured(all *cli.NodePredictions, of subject, before runNodes) (used string) {
 	g := of.Graph
 	g.Split = slices.Clone(g.Split) // a part's cannot be written to
 	used = before.mark(g.Split, of.predicted)
-	all.split = slices.Clone(g.Split)
+	all.Split = slices.Clone(g.Split)
 	if of.predicted == 0 {
 		return used
 	}
-	all.p.Logits = all.p.Logits.RowRange(0, of.predicted)
-	if all.hidden.Rows > 0 {
-		all.hidden = all.hidden.RowRange(0, of.predicted)
+	all.Predictions.Logits = all.Predictions.Logits.RowRange(0, of.predicted)
+	if all.Hidden.Rows > 0 {
+		all.Hidden = all.Hidden.RowRange(0, of.predicted)
 	}
 	for i := range g.Split {
-		if all.split[i] == graph.Test {
-			all.split[i] = graph.None // tables have none
+		if all.Split[i] == graph.Test {
+			all.Split[i] = graph.None // tables have none
 		}
 		if i >= of.predicted {
 			g.Split[i] = graph.None
@@ -240,7 +239,7 @@ func (q question) run(g *graph.Graph, card modelfile.Card) (of runNodes, err err
 	}
 	at := make(map[string]int, len(g.Split))
 	for i := range g.Split {
-		at[guessed{ids: g.IDs}.name(i)] = i
+		at[cli.NodePredictions{IDs: g.IDs}.Name(i)] = i
 	}
 	splits := map[string]graph.Split{"train": graph.Train, "val": graph.Val, "test": graph.Test}
 	of.strangers = true
@@ -251,7 +250,7 @@ func (q question) run(g *graph.Graph, card modelfile.Card) (of runNodes, err err
 		if !ok || splits[row.Split] == graph.None || g.Split[i] == graph.None {
 			continue
 		}
-		if label, ok := labelOf(g.Labels, i, g.Labels.Names); ok && row.Label != nil && label != *row.Label {
+		if label, ok := cli.LabelOf(g.Labels, i, g.Labels.Names); ok && row.Label != nil && label != *row.Label {
 			other++ // another node of that name
 			continue
 		}
@@ -283,18 +282,18 @@ func (of runNodes) mark(split []graph.Split, predicted int) (used string) {
 // alike refuses data whose columns became other features than the model's.
 func (q question) alike(m *nn.Model, card modelfile.Card, g *graph.Graph) error {
 	if err := modelfile.SameColumns(m.Spec, card.Encoding, g.Encoding); err != nil {
-		return cli.Invalidf("%s: %w (peer import --like %s reads tables as the model does)",
+		return cli.Invalidf("%s: %w (heddle import --like %s reads tables as the model does)",
 			cmp.Or(q.data, q.shard, strings.Join(q.nodes, ", ")), err, q.model)
 	}
 	return nil
 }
 
 // written returns how many nodes --out has: arrays are of all nodes, whatever their type.
-func (q question) written(all *guessed) int {
+func (q question) written(all *cli.NodePredictions) int {
 	if filepath.Ext(q.out) == ".npz" {
-		return all.p.Logits.Rows
+		return all.Predictions.Logits.Rows
 	}
-	return all.told()
+	return all.Count()
 }
 
 // embed writes the hidden rows alone.
@@ -304,7 +303,7 @@ func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Wr
 	}
 	hidden, err := heddle.Embed(m, g)
 	if err == nil {
-		err = writeEmbeddings(q.embeddings, []guessed{{ids: g.IDs, split: g.Split, hidden: hidden}})
+		err = cli.WriteEmbeddings(q.embeddings, []cli.NodePredictions{{IDs: g.IDs, Split: g.Split, Hidden: hidden}}, report.Pages{})
 	}
 	if err == nil {
 		_, err = fmt.Fprintf(text, "%s: %d nodes\n", q.embeddings, g.N())
@@ -317,7 +316,7 @@ func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Wr
 
 // writable checks that all files can be written before anything is computed.
 func (q question) writable() error {
-	return errors.Join(cli.Writable(q.out), cli.Writable(q.report), checkEmbeddings(q.embeddings))
+	return errors.Join(cli.Writable(q.out), cli.Writable(q.report), cli.CheckEmbeddings(q.embeddings, report.Pages{}))
 }
 
 // pageable refuses --report for a model whose predictions have no page.
@@ -357,15 +356,15 @@ func (q question) writeReport(stdout, text io.Writer, page report.Prediction) er
 }
 
 // write writes predictions to --out.
-func (q question) write(stdout io.Writer, card modelfile.Card, of guessed) error {
-	fill := writeCSV
+func (q question) write(stdout io.Writer, card modelfile.Card, of cli.NodePredictions) error {
+	fill := cli.WriteCSV
 	switch filepath.Ext(q.out) {
 	case ".npz":
-		fill = writeNPZ
+		fill = cli.WriteNPZ
 	case ".parquet":
-		fill = writeParquet
+		fill = report.Pages{}.WriteParquet
 	}
-	return cli.WriteFile(stdout, q.out, func(w io.Writer) error { return fill(w, card.Classes, []guessed{of}) })
+	return cli.WriteFile(stdout, q.out, func(w io.Writer) error { return fill(w, card.Classes, []cli.NodePredictions{of}) })
 }
 
 // subject is what is predicted for.
@@ -399,7 +398,7 @@ func (q question) graph(card modelfile.Card, as dataset.As, edges bool, text io.
 			return of, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes[0])
 		}
 		if typed.Encodes(card.Encoding) {
-			return of, cli.Invalidf("the model of %s reads tables of several types: make a data set of them with peer import --like %[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
+			return of, cli.Invalidf("the model of %s reads tables of several types: make a data set of them with heddle import --like %[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
 		}
 		if q.cells.Faults.Skip && q.out == "-" {
 			return of, cli.Invalidf("--on-error skip writes skipped.csv beside the file of --out, which must not be - (standard output)")

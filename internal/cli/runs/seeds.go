@@ -8,73 +8,20 @@ import (
 	"math"
 	"path/filepath"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/cli/report"
-	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 )
 
 // trained is a finished run of a job.
 type trained struct {
 	*heddle.Result
 	plan   heddle.Plan
-	source cli.Source
+	source graphs.Source
 	shards []*shard.Shard
 	closer io.Closer
-}
-
-// oneRun is in --json one of the runs of --seeds.
-type oneRun struct {
-	Seed    uint64   `json:"seed"`
-	Split   int      `json:"split"`
-	Test    *float64 `json:"test"` // null: no test nodes
-	Val     *float64 `json:"val"`
-	Bytes   int64    `json:"bytes"` // that all peers sent
-	Seconds float64  `json:"seconds"`
-	Chosen  bool     `json:"chosen"` // the model and all other fields are of this run
-}
-
-// overRuns is a figure over the runs of --seeds.
-type overRuns struct {
-	Mean      *float64 `json:"mean"`
-	Deviation *float64 `json:"deviation"` // between the runs
-}
-
-// over returns mean and sample deviation of what of returns; null where a run lacks it.
-func over(runs []oneRun, of func(oneRun) *float64) (o overRuns) {
-	var all []float64
-	for _, r := range runs {
-		x := of(r)
-		if x == nil {
-			return o
-		}
-		all = append(all, *x)
-	}
-	o.Mean, o.Deviation = number(stat.Mean(all, nil)), number(stat.StdDev(all, nil))
-	return o
-}
-
-// runsOf adds the runs of --seeds to r; nothing for one.
-func (r *ResultFile) runsOf(all []oneRun) {
-	if len(all) < 2 {
-		return
-	}
-	test, val := over(all, func(r oneRun) *float64 { return r.Test }), over(all, func(r oneRun) *float64 { return r.Val })
-	r.Runs, r.TestRuns, r.ValRuns = all, &test, &val
-}
-
-func (o overRuns) text(m eval.Metric) string {
-	if o.Mean == nil || o.Deviation == nil {
-		return "none"
-	}
-	if m.Plain() {
-		return m.Text(*o.Mean) + " ± " + m.Text(*o.Deviation)
-	}
-	return fmt.Sprintf("%.2f ± %.2f %%", 100**o.Mean, 100**o.Deviation)
 }
 
 // several is how many splits the data have, of which each run takes the next.
@@ -122,7 +69,7 @@ func (j *job) stateOf(state string, k int) string {
 
 // runs trains first, whose data are open, and the runs after it. It returns the one that validates best, and closes the
 // others; without validation nodes that is the first. What events go to besides w is over's.
-func (j *job) runs(ctx context.Context, first *trained, splits int, state string, w *cli.Watch, over func(func(heddle.Event)) func(heddle.Event)) (best *trained, all []oneRun, err error) {
+func (j *job) runs(ctx context.Context, first *trained, splits int, state string, w *cli.Watch, over func(func(heddle.Event)) func(heddle.Event)) (best *trained, all []cli.RunOfAll, err error) {
 	one, chosen := first, 0
 	for k := range j.Seeds {
 		if k > 0 {
@@ -139,7 +86,8 @@ func (j *job) runs(ctx context.Context, first *trained, splits int, state string
 			return best, nil, errors.Join(err, one.closer.Close())
 		}
 		sum := one.Total()
-		all = append(all, oneRun{one.plan.Seed, one.source.Split, number(one.Test), number(one.Val), sum.Total(), one.Seconds, false})
+		all = append(all, cli.RunOfAll{Seed: one.plan.Seed, Split: one.source.Split, Test: cli.Number(one.Test),
+			Val: cli.Number(one.Val), Bytes: sum.Total(), Seconds: one.Seconds})
 		if best == nil || one.Metric.Gain(one.Val, best.Val) > 0 || math.IsNaN(best.Val) && !math.IsNaN(one.Val) {
 			best, one = one, best
 			chosen = k
@@ -152,55 +100,4 @@ func (j *job) runs(ctx context.Context, first *trained, splits int, state string
 	}
 	all[chosen].Chosen = true
 	return best, all, nil
-}
-
-// joined are the runs of a plan with several; nil for one.
-func joined(o *heddle.Result) (all []oneRun) {
-	for _, r := range o.Runs {
-		sum := r.Total()
-		sent := sum.Total()
-		if of := allBytesOf(r); of != nil {
-			sent = of.Halo + of.Reduce + of.Control
-		}
-		all = append(all, oneRun{r.Plan.Seed, 0, number(r.Test), number(r.Val), sent, r.Seconds, r == o})
-	}
-	return all
-}
-
-// runsTable is the runs of --seeds; nil for one.
-func runsTable(m eval.Metric, all []oneRun) *report.Table {
-	if len(all) < 2 {
-		return nil
-	}
-	metric := string(m)
-	measure := func(x *float64) string {
-		if x == nil {
-			return "none"
-		}
-		return report.Measure(m, *x)
-	}
-	t := &report.Table{Name: "Runs", Head: []string{"seed", "split", "validation " + metric, "test " + metric, "sent by all", ""}}
-	for _, r := range all {
-		row := []string{fmt.Sprint(r.Seed), fmt.Sprint(r.Split), measure(r.Val), measure(r.Test), report.Bytes(r.Bytes), ""}
-		if r.Chosen {
-			row[5] = "the model"
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	val, test := over(all, func(r oneRun) *float64 { return r.Val }), over(all, func(r oneRun) *float64 { return r.Test })
-	t.Rows = append(t.Rows, []string{"mean ± deviation", "", val.text(m), test.text(m), "", ""})
-	return t
-}
-
-// printRuns prints the runs of --seeds as a table; nothing for one.
-func printRuns(w io.Writer, metric eval.Metric, all []oneRun) error {
-	t := runsTable(metric, all)
-	if t == nil {
-		return nil
-	}
-	if err := t.Print(w); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w, "the model and what follows are of the run that validates best")
-	return err
 }

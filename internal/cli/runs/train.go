@@ -16,7 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/cli/live"
+	"github.com/heddle-gnn/heddle/internal/cli/federation"
+	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
@@ -32,17 +33,17 @@ type job struct {
 	planOut string // file for the settings by which the model was trained; empty: none
 }
 
-// jobFile is what a settings file of peer train has besides settings.
+// jobFile is what a settings file of heddle train has besides settings.
 type jobFile struct {
-	cli.Source `yaml:",inline"`
-	InitFile   string `yaml:"init_file,omitempty"` // model file whose SHA-256 is setting init
-	Out        string `yaml:"out"`                 // directory to write to; empty: runs/DATA-METHOD-MODEL-SEED
-	Seeds      int    `yaml:"seeds,omitempty"`     // runs; each takes the next seed, and the next split if there are several
+	graphs.Source `yaml:",inline"`
+	InitFile      string `yaml:"init_file,omitempty"` // model file whose SHA-256 is setting init
+	Out           string `yaml:"out"`                 // directory to write to; empty: runs/DATA-METHOD-MODEL-SEED
+	Seeds         int    `yaml:"seeds,omitempty"`     // runs; each takes the next seed, and the next split if there are several
 }
 
 func (j *jobFile) bind(f *pflag.FlagSet) {
 	f.StringVar(&j.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
-	f.StringVar(&j.Shards, "shards", "", "partition: a directory that peer partition wrote")
+	f.StringVar(&j.Shards, "shards", "", "partition: a directory that heddle partition wrote")
 	cli.Reads(f, "data", "shards")
 	f.IntVar(&j.Split, "split", 0, "split of the data set")
 	f.IntVar(&j.Seeds, "seeds", 1, "runs, by the next seeds and the next splits, if several")
@@ -87,17 +88,17 @@ func newTrain() *cobra.Command {
 The output directory gets model.safetensors, report.html, result.json, settings.yaml that repeats the run by --config, and
 predictions.csv, .npz and .parquet with the class of every node. Ctrl-C leaves checkpoints there, and the same command
 with --resume continues from them.`,
-		Example: `  peer train --data data/cora --peers 4 --seed 1 --json out.json
-  peer train --data data/cora --config examples/plans/retexo-paper.yaml
-  peer train --data data/cora --method full-batch --peers 4 --model gat
-  peer train --data data/cora --method full-batch --peers 1 --model gat
-  peer train --shards parts --config settings.yaml --lr 0.01
-  peer train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
+		Example: `  heddle train --data data/cora --peers 4 --seed 1 --json out.json
+  heddle train --data data/cora --config examples/plans/retexo-paper.yaml
+  heddle train --data data/cora --method full-batch --peers 4 --model gat
+  heddle train --data data/cora --method full-batch --peers 1 --model gat
+  heddle train --shards parts --config settings.yaml --lr 0.01
+  heddle train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
 	}
 	var config, jsonPath, rows string
 	var resume bool
 	var view cli.WatchFlags
-	var http live.Flags
+	var http federation.HTTP
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w, err := view.Start(c)
 		if err != nil {
@@ -107,7 +108,7 @@ with --resume continues from them.`,
 		if err := j.load(config, c.Flags()); err != nil {
 			return err
 		}
-		out := output{json: jsonPath, rows: rows, stdout: c.OutOrStdout()}
+		out := cli.Output{JSON: jsonPath, Rows: rows, Stdout: c.OutOrStdout(), Pages: report.Pages{}}
 		j.embed = rows != ""
 		return j.run(c.Context(), out, resume, http, w, view.Text(c, jsonPath, j.planOut))
 	}
@@ -116,7 +117,7 @@ with --resume continues from them.`,
 	cli.GroupFlags(c, "data", "shards", "split", "seeds", "config")
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
 	cli.Reads(c.Flags(), "config", "init")
-	c.Flags().StringVar(&rows, "embeddings", "", embeddingsHelp)
+	c.Flags().StringVar(&rows, "embeddings", "", cli.EmbeddingsHelp)
 	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results; - for standard output")
 	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")
 	cli.BindLedger(c.Flags(), &j.ledger)
@@ -127,7 +128,7 @@ with --resume continues from them.`,
 }
 
 // run trains and writes the files of out, whose directory is that of the job. Messages go to text.
-func (j *job) run(ctx context.Context, out output, resume bool, http live.Flags, w *cli.Watch, text io.Writer) (err error) {
+func (j *job) run(ctx context.Context, out cli.Output, resume bool, http federation.HTTP, w *cli.Watch, text io.Writer) (err error) {
 	splits, err := j.several()
 	if err != nil {
 		return err
@@ -137,19 +138,19 @@ func (j *job) run(ctx context.Context, out output, resume bool, http live.Flags,
 		return err
 	}
 	j.name(first)
-	out.dir = j.Out
+	out.Dir = j.Out
 	state := filepath.Join(j.Out, "checkpoints")
 	release := func() {}
-	if err = errors.Join(out.check(), cli.Writable(j.planOut)); err == nil {
+	if err = errors.Join(out.Check(), cli.Writable(j.planOut)); err == nil {
 		release, err = j.begin(first, state, resume, w)
 	}
 	if err != nil {
 		return errors.Join(err, first.closer.Close())
 	}
 	defer release()
-	about := live.About{Dataset: first.shards[0].Name, Method: first.plan.Method, Model: first.plan.Model, Sites: make([]string, len(first.shards)), Simulated: true}
+	about := federation.About{Dataset: first.shards[0].Name, Method: first.plan.Method, Model: first.plan.Model, Sites: make([]string, len(first.shards)), Simulated: true}
 	copy(about.Sites, first.source.Sites)
-	page, err := http.Start(about, w.Log)
+	page, err := http.Start(about, report.Pages{}, w.Log)
 	if err != nil {
 		return errors.Join(err, first.closer.Close())
 	}
@@ -237,7 +238,7 @@ func (j *job) resumed(first *trained, state string, resume bool, w *cli.Watch) e
 		w.Log.Warn("no checkpoints to resume from: the run starts from the beginning", "checkpoints", state)
 	}
 	path := cli.RecordOf(state)
-	again := fmt.Sprintf("peer train --config %s --resume", path)
+	again := fmt.Sprintf("heddle train --config %s --resume", path)
 	if j.ledger.Path != "" {
 		again += " --privacy-ledger " + j.ledger.Path
 	}
@@ -262,29 +263,29 @@ func (j *job) stopped(ctx context.Context, err error, first *trained, state stri
 }
 
 // finish writes and prints what the best of all runs gave.
-func (j *job) finish(out output, best *trained, all []oneRun, state string, text io.Writer) error {
+func (j *job) finish(out cli.Output, best *trained, all []cli.RunOfAll, state string, text io.Writer) error {
 	j.Source.Split = best.source.Split
-	again := "peer train --config " + out.settings() + " --out " + j.Out + "-again"
+	again := "heddle train --config " + out.Settings() + " --out " + j.Out + "-again"
 	one := j.jobFile
 	one.Seeds = 0 // the settings are of the run that is written
 	place, err := yaml.Marshal(one)
 	if err != nil {
 		return err
 	}
-	out.runs = all
+	out.Runs = all
 	o := best.Result
-	page := report.Run{Data: best.source.Warnings, Names: best.source.Sites, Settings: string(place), Command: again,
-		Runs: runsTable(o.Metric, all)}
-	if err := errors.Join(out.write(o, best.plan, best.shards, page), j.writePlan(out.stdout, o)); err != nil {
+	page := cli.RunPage{Data: best.source.Warnings, Names: best.source.Sites, Settings: string(place), Command: again,
+		Runs: cli.RunsTable(o.Metric, all)}
+	if err := errors.Join(out.Write(o, best.plan, best.shards, page), j.writePlan(out.Stdout, o)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(state); err != nil {
 		return err
 	}
-	if err := printRuns(text, o.Metric, all); err != nil {
+	if err := cli.PrintRuns(text, o.Metric, all); err != nil {
 		return err
 	}
-	if err := out.print(text, o, best.shards); err != nil {
+	if err := out.Print(text, o, best.shards); err != nil {
 		return err
 	}
 	return cli.PrintLedger(text, j.ledger, best.shards...)

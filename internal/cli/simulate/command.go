@@ -20,7 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/secagg"
 )
 
-// command has the flags of peer simulate.
+// command has the flags of heddle simulate.
 type command struct {
 	data          string
 	phones, sites int
@@ -33,7 +33,7 @@ type command struct {
 	json bool
 }
 
-// Command returns peer simulate.
+// Command returns heddle simulate.
 func Command() *cobra.Command {
 	var c command
 	one := &cobra.Command{
@@ -49,10 +49,10 @@ by all: the sites know them. With --single each phone is one node of the data se
 
 Trace always: phones are there all the time. Trace day: one in ten is there always on a LAN; six in ten charge at night on
 DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. The run begins at one in the morning.`,
-		Example: `  peer simulate --phones 10000
-  peer simulate --phones 1000 --trace day --quorum 0.3 --participation 1,0.3,0.1
-  peer simulate --data data/facebook-pages --labelled 0.3
-  peer simulate --data data/cora --single`,
+		Example: `  heddle simulate --phones 10000
+  heddle simulate --phones 1000 --trace day --quorum 0.3 --participation 1,0.3,0.1
+  heddle simulate --data data/facebook-pages --labelled 0.3
+  heddle simulate --data data/cora --single`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
 	f := one.Flags()
@@ -62,7 +62,7 @@ DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. T
 	f.IntVar(&c.sites, "sites", 3, "sites; the first 64 of them collect shares")
 	f.BoolVar(&c.edges, "edges", false, "edges between members of a data set, which the sites know")
 	f.BoolVar(&c.single, "single", false, "one node of a data set for each phone, with its edges")
-	f.IntVar(&c.rounds, "rounds", 0, "rounds of class means at most; 0: as in peer train")
+	f.IntVar(&c.rounds, "rounds", 0, "rounds of class means at most; 0: as in heddle train")
 	f.BoolVar(&c.allRounds, "all-rounds", false, "run all rounds, also where they validate no better")
 	f.IntVar(&c.hops, "hops", 2, "aggregations of the columns")
 	f.StringVar(&c.target, "class-target", "labels", "what a round after the first learns from")
@@ -105,7 +105,7 @@ func (c *command) check() error {
 	return nil
 }
 
-// Result is what peer simulate --json prints.
+// Result is what heddle simulate --json prints.
 type Result struct {
 	Data    string     `json:"data"`
 	Sites   int        `json:"sites"`

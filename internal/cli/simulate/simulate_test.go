@@ -26,7 +26,7 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/secagg"
 )
 
-// simulated runs peer simulate --json.
+// simulated runs heddle simulate --json.
 func simulated(t *testing.T, args ...string) Result {
 	t.Helper()
 	var out bytes.Buffer

@@ -20,9 +20,9 @@ var peer string
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "heddle-tools-")
 	if err == nil {
-		peer = filepath.Join(dir, "peer")
+		peer = filepath.Join(dir, "heddle")
 		var text []byte
-		if text, err = exec.Command("go", "build", "-C", root, "-o", peer, "./cmd/peer").CombinedOutput(); err != nil {
+		if text, err = exec.Command("go", "build", "-C", root, "-o", peer, "./cmd/heddle").CombinedOutput(); err != nil {
 			err = fmt.Errorf("%w: %s", err, text)
 		}
 	}
@@ -43,7 +43,7 @@ func must(t *testing.T, args ...string) string {
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
-		t.Fatalf("peer %v: %v: %s", args, err, stderr)
+		t.Fatalf("heddle %v: %v: %s", args, err, stderr)
 	}
 	return string(out)
 }

@@ -1,0 +1,122 @@
+package federation
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/heddle-gnn/heddle/internal/cli"
+)
+
+// A token has at least so many characters, and its file at most so many.
+const leastToken, mostToken = 16, 4096
+
+// cookieName is that of the cookie that a browser gets for a token.
+const cookieName = "heddle-live"
+
+// httpLock decides who may look. Without a token, whoever is on this machine.
+type httpLock struct {
+	token []byte // nil: there is none
+}
+
+// lock reads the token. An address that is not of this machine alone requires one.
+func (f HTTP) lock() (httpLock, error) {
+	host, _, err := net.SplitHostPort(f.Address)
+	if err != nil {
+		return httpLock{}, cli.Invalidf("--http must be HOST:PORT (got %q): %v", f.Address, err)
+	}
+	if f.Token == "" {
+		if !isLoopback(host) {
+			return httpLock{}, cli.Invalidf("--http %s can be reached from other machines: it requires --http-token-file; without one use 127.0.0.1", f.Address)
+		}
+		return httpLock{}, nil
+	}
+	file, err := os.Open(f.Token)
+	if err != nil {
+		return httpLock{}, cli.Invalid(fmt.Errorf("--http-token-file: %w", err))
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, mostToken+1))
+	if err != nil {
+		return httpLock{}, cli.Invalid(fmt.Errorf("--http-token-file: %w", err))
+	}
+	token := bytes.TrimSpace(text)
+	if len(token) < leastToken || len(text) > mostToken {
+		return httpLock{}, cli.Invalidf("--http-token-file %s: a token must have %d to %d characters (got %d)", f.Token, leastToken, mostToken, len(token))
+	}
+	return httpLock{token}, nil
+}
+
+// isLoopback reports whether host is this machine only.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	at, err := netip.ParseAddr(host)
+	return err == nil && at.IsLoopback()
+}
+
+// hosts refuses, where there is no token, requests in another machine's name: a page from elsewhere could otherwise read
+// this one through a name that it lets point here.
+func (l httpLock) hosts(next http.Handler) http.Handler {
+	if l.token != nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if !isLoopback(strings.Trim(host, "[]")) {
+			http.Error(w, "this page is for its own machine", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// over lets pass who has the token, in the header Authorization, or once as ?token=, which a cookie then replaces.
+func (l httpLock) over(next http.Handler) http.Handler {
+	if l.token == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if given := r.URL.Query().Get("token"); given != "" && sameToken([]byte(given), l.token) {
+			http.SetCookie(w, &http.Cookie{Name: cookieName, Value: l.cookie(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+			http.Redirect(w, r, r.URL.Path, http.StatusSeeOther)
+			return
+		}
+		if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && sameToken([]byte(given), l.token) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if given, err := r.Cookie(cookieName); err == nil && sameToken([]byte(given.Value), []byte(l.cookie())) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer realm="heddle"`)
+		http.Error(w, "a token is required: Authorization: Bearer TOKEN, or ?token=TOKEN in a browser", http.StatusUnauthorized)
+	})
+}
+
+// cookie follows from the token, which it does not tell.
+func (l httpLock) cookie() string {
+	h := hmac.New(sha256.New, l.token)
+	h.Write([]byte(cookieName))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// sameToken compares in a time that tells nothing of where, or in how many characters, a and b differ.
+func sameToken(a, b []byte) bool {
+	x, y := sha256.Sum256(a), sha256.Sum256(b)
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}

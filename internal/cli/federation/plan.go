@@ -1,0 +1,70 @@
+package federation
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/plan"
+)
+
+func newPlan() *cobra.Command {
+	var config, out string
+	var port, leafPort int
+	c := &cobra.Command{
+		Use:   "plan [NAME=ID[@HOST[:PORT]] ...]",
+		Short: "Write the plan of a run on several machines",
+		Long: `Write the plan of a run on several machines: the settings and the members. The first member holds part-0, the next
+part-1, and so on. Give the same file to all of them. HOST is an IP address or a name, an IPv6 address before a
+port in brackets: [2001:db8::1]:4001. A member without a host only dials out. Without members the plan is for peers
+that a scheduler starts (join --secret). With --phones the members that have a host
+collect shares of phones, and must come first.`,
+		Example: `  heddle plan --out plan.yaml north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2
+  heddle plan --method full-batch --out plan.yaml`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			given := cli.GivenSettings(c.Flags())
+			if _, err := cli.TakeInitial(given); err != nil {
+				return err
+			}
+			p, _, err := cli.LoadPlan("join", config, given, nil)
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				err := p.AddMembers(args, port)
+				if err == nil && p.Leaves > 0 {
+					err = p.CollectLeaves(leafPort)
+				}
+				if err == nil {
+					err = heddle.CheckMembers(*p)
+				}
+				if err != nil {
+					return cli.Invalid(err)
+				}
+			}
+			text, err := p.MarshalYAML()
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				_, err = c.OutOrStdout().Write(text)
+				return err
+			}
+			if err := cli.Writable(out); err != nil {
+				return err
+			}
+			return cli.WriteFile(c.OutOrStdout(), out, func(w io.Writer) error { _, err := w.Write(text); return err })
+		},
+	}
+	cli.BindSettings(c.Flags(), "join", func(s plan.Setting) bool { return !s.Local || s.Name == "relays" })
+	cli.GroupFlags(c)
+	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
+	cli.Reads(c.Flags(), "config")
+	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
+	c.Flags().IntVar(&port, "port", 4001, "port of a host's first peer that has none of its own")
+	c.Flags().IntVar(&leafPort, "leaf-port", 4101, "port for phones of a host's first peer, with --phones")
+	return c
+}
