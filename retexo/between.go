@@ -64,8 +64,8 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 	if t.nudge != nil {
 		t.nudge(t.held(w)[0])
 	}
-	err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofComponents, w), Meta: statement{Digest: train.Digest(t.held(w)[0])}.encode(nil)})
-	e.Digests = t.digests()
+	err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofComponents, w), Meta: state(nil, t.held(w)[0])})
+	e.Digests = t.digests
 	return err
 }
 

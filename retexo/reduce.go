@@ -2,8 +2,11 @@ package retexo
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // What the reductions of a run are of. With generation, stage, round and attempt (comm.ReduceID) no two are the same.
@@ -26,29 +29,34 @@ func (t *Trainer) id(kind string, w work) comm.ReduceID {
 	return comm.ReduceID{Generation: t.Generation, Stage: w.Stage, Round: w.Round, Step: t.machine.synced, Kind: kind}
 }
 
-// reduce sums c over the peers. Where c has meta, t.said becomes what each of them says of itself, by rank.
+// What a peer states with its part of a reduction is compared, not summed: u32 digest of its parameters · 5 bytes 0, room that messages
+// keep.
+const (
+	digestLen    = 4 // bytes that are the same at all peers with the same parameters
+	statementLen = digestLen + 5
+)
+
+// state appends what this peer states of its parameters.
+func state(b []byte, params []float32) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, train.Digest(params)), 0, 0, 0, 0, 0)
+}
+
+// reduce sums c over the peers. If c has meta, t.digests become those of each peer's parameters, by rank.
 func (t *Trainer) reduce(ctx context.Context, c *comm.Contribution) error {
 	r, err := t.Reducer.Reduce(ctx, c)
 	if err != nil || len(c.Meta) == 0 {
 		return err
 	}
-	t.said = append(t.said[:0], make([]statement, len(r.Meta))...)
+	t.digests = append(t.digests[:0], make([]uint32, len(r.Meta))...)
 	for q, b := range r.Meta {
-		if b == nil {
-			continue
-		}
-		if t.said[q], err = parseStatement(b); err != nil {
-			return &comm.PeerError{Rank: q, Op: c.ID.String(), Err: err}
+		switch {
+		case b == nil:
+		case len(b) != statementLen || [statementLen - digestLen]byte(b[digestLen:]) != [statementLen - digestLen]byte{}:
+			return &comm.PeerError{Rank: q, Op: c.ID.String(), Err: fmt.Errorf(
+				"a statement must have %d bytes, the last five of them 0 (got % x)", statementLen, b[:min(len(b), 2*statementLen)])}
+		default:
+			t.digests[q] = binary.LittleEndian.Uint32(b)
 		}
 	}
 	return nil
-}
-
-// digests returns the digests among what the peers said last, by rank; they are valid until the next reduction.
-func (t *Trainer) digests() []uint32 {
-	t.digest = t.digest[:0]
-	for _, s := range t.said {
-		t.digest = append(t.digest, s.Digest)
-	}
-	return t.digest
 }

@@ -18,8 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// statementLen is the length of what each peer says of itself in a reduction.
-
 // noises are the ledgers of so many members.
 func noises(t *testing.T, peers int, amount float64) []*commtest.Noise {
 	all := make([]*commtest.Noise, peers)

@@ -83,7 +83,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	clear(c.Counts)
 	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient displaces them.
-	mine := statement{Digest: train.Digest(st.slab.Value)}
+	c.Meta, c.Common = state(c.Meta[:0], st.slab.Value), digestLen
 	if w.Eval {
 		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val))
 	}
@@ -96,7 +96,6 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	eval.PutReal(c.Counts, float64(float32(loss)))
 	eval.PutReal(c.Counts[eval.RealLen:], float64(float32(count)))
-	c.Meta, c.Common = mine.encode(c.Meta[:0]), digestLen
 	if err := t.reduce(ctx, c); err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 // reduced reads the sums of a round.
 func (t *Trainer) reduced(w work, e *event) (err error) {
 	st, c := t.stage, t.stage.round
-	e.Digests = t.digests()
+	e.Digests = t.digests
 	if _, _, again := differs(e.Digests); again {
 		return nil // the round does not count, and its sums may be noise
 	}
@@ -189,7 +188,7 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 			return err
 		}
 	}
-	if got, announced := train.Digest(fetched[0]), t.said[w.From].Digest; got != announced {
+	if got, announced := train.Digest(fetched[0]), t.digests[w.From]; got != announced {
 		return &comm.PeerError{Rank: w.From, Op: "parameters", Err: fmt.Errorf("its parameters, of digest %08x, are not those that it announced, of digest %08x", got, announced)}
 	}
 	e := train.Event{Kind: train.Resync, Stage: w.Stage, Round: w.Round, Peer: w.From, Other: w.Peer, Differed: train.Digest(held[0]) != train.Digest(fetched[0])}
@@ -229,11 +228,11 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 	}
 	v := make([]int64, t.metric.Size())
 	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val))
-	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide, Meta: statement{Digest: train.Digest(t.stage.slab.Value)}.encode(nil)})
+	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide, Meta: state(nil, t.stage.slab.Value)})
 	if err != nil {
 		return err
 	}
-	e.Digests = t.digests()
+	e.Digests = t.digests
 	e.Val, e.ValLoss, _, err = t.read(t.metric, v)
 	return err
 }

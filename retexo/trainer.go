@@ -38,8 +38,7 @@ type Trainer struct {
 	countBits int               // of the counts of a metric that travel
 	logits    map[int]mat.Dense // of own nodes, by the stage that computed them
 	hidden    map[int]mat.Dense // the same of the rows that they are made of, with KeepHidden
-	said      []statement       // of each peer, with the last reduction
-	digest    []uint32          // among it
+	digests   []uint32          // of the parameters of each peer, with the last reduction
 	heads     []float32         // of the stages that have ended, one after the other: Config.headsBefore
 	hasty     bool              // a stage's best round was its last
 	warned    bool              // of the costs of closed forms

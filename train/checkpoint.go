@@ -31,7 +31,7 @@ func (c *Checkpoint) Dense(name string, rows, cols int) (m mat.Dense, ok bool) {
 	return mat.View(rows, cols, x), true
 }
 
-// version is that of what Save writes. Checkpoints of another one are refused.
+// version is that of what save writes. Checkpoints of another one are refused.
 const version = 3
 
 // checkpointHeader is the small part of a checkpoint.
@@ -49,8 +49,8 @@ func (p Participant) fingerprints() checkpoint.Fingerprints {
 	return checkpoint.Fingerprints{Config: p.Config, Model: p.Model, Shard: sha256.Sum256(shard)}
 }
 
-// Save writes a checkpoint. The store keeps it and the one before it.
-func (p Participant) Save(c *Checkpoint) error {
+// save writes a checkpoint. The store keeps it and the one before it.
+func (p Participant) save(c *Checkpoint) error {
 	head, err := json.Marshal(checkpointHeader{version, c.At, c.Agreed, c.Steps, c.Sent, c.Header})
 	if err != nil {
 		return err
@@ -68,9 +68,9 @@ func (p Participant) Save(c *Checkpoint) error {
 
 func moment(i int) string { return fmt.Sprintf("moment/%d", i) }
 
-// Restore returns checkpoint seq for a run that continues from it. Newer ones are removed: not all members have those,
+// restore returns checkpoint seq for a run that continues from it. Newer ones are removed: not all members have those,
 // and of the two that a store keeps one has to be that all have.
-func (p Participant) Restore(seq uint64) (*Checkpoint, error) {
+func (p Participant) restore(seq uint64) (*Checkpoint, error) {
 	s, err := p.Checkpoints.Restore(seq, p.fingerprints())
 	if err != nil {
 		return nil, err
@@ -78,9 +78,9 @@ func (p Participant) Restore(seq uint64) (*Checkpoint, error) {
 	return p.read(s)
 }
 
-// Newest returns the newest checkpoint that can be read, nil where there is none. One of another run is an error:
+// newest returns the newest checkpoint that can be read, nil where there is none. One of another run is an error:
 // continuing would overwrite it.
-func (p Participant) Newest() (*Checkpoint, error) {
+func (p Participant) newest() (*Checkpoint, error) {
 	_, newest, err := p.readable()
 	return newest, err
 }
@@ -97,7 +97,7 @@ func (p Participant) readable() (seqs []uint64, newest *Checkpoint, err error) {
 	return seqs[:min(len(seqs), maxCheckpoints)], newest, err
 }
 
-// read reads what Save wrote.
+// read reads what save wrote.
 func (p Participant) read(s *checkpoint.State) (*Checkpoint, error) {
 	var h checkpointHeader
 	if err := json.Unmarshal(s.Header, &h); err != nil {

@@ -12,7 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Participant is one peer as a member of a run.
+// Participant is one peer as a member of a run that survives failures. Each member keeps checkpoints, all greet each other with what
+// they have, one decision on where the run continues follows from the greetings at every member, and a member with another state
+// than the one that all continue from fetches that.
 type Participant struct {
 	Rank, Size               int
 	Config, Model, Partition [32]byte // fingerprints; members whose Config or Partition differ do not start
@@ -56,11 +58,11 @@ func (p Participant) keep(generation uint64) error {
 	return p.Checkpoints.KeepNote(generationNote, fmt.Appendln(nil, generation))
 }
 
-// Greet exchanges greetings with the members of g. last is the highest generation of this process; held is the state
-// that this peer would continue from, nil: none, or checkpoints of its own. Greet returns the greetings by rank
+// greet exchanges greetings with the members of g. last is the highest generation of this process; held is the state
+// that this peer would continue from, nil: none, or checkpoints of its own. greet returns the greetings by rank
 // and the number of the generation that begins: one above all that the members had a part in. The number is kept before anything is reduced in the generation: whatever becomes of the
 // states, no later generation has the same.
-func (p Participant) Greet(ctx context.Context, g *comm.Group, last uint64, held *Snapshot) (all []Greeting, generation uint64, err error) {
+func (p Participant) greet(ctx context.Context, g *comm.Group, last uint64, held *Snapshot) (all []Greeting, generation uint64, err error) {
 	mine := Greeting{Rank: p.Rank, Size: p.Size, Config: p.Config, Partition: p.Partition}
 	if mine.Generation, err = p.highest(last); err != nil {
 		return nil, 0, err
@@ -154,9 +156,9 @@ func furthest(all []Greeting) (seq uint64, from int) {
 	return newest.Seq, from
 }
 
-// Fetch gives the members of g that hold another state than member from that one's, as an update. mine is what this
-// peer holds, sent what it has sent so far. Fetch returns what it fetched, and nil where it already holds the same.
-func (p Participant) Fetch(ctx context.Context, g *comm.Group, all []Greeting, from int, mine Snapshot, sent comm.Counts) (*Snapshot, error) {
+// fetch gives the members of g that hold another state than member from that one's, as an update. mine is what this
+// peer holds, sent what it has sent so far. fetch returns what it fetched, and nil where it already holds the same.
+func (p Participant) fetch(ctx context.Context, g *comm.Group, all []Greeting, from int, mine Snapshot, sent comm.Counts) (*Snapshot, error) {
 	source := all[from]
 	out := make([][]byte, p.Size)
 	if p.Rank == from {

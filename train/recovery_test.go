@@ -197,20 +197,20 @@ func TestDecide(t *testing.T) {
 func TestCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	p := Participant{Rank: 1, Size: 2, Config: [32]byte{1}, Model: [32]byte{2}, Partition: [32]byte{3}, Shape: shape, Checkpoints: &checkpoint.Store{Dir: dir}}
-	if c, err := p.Newest(); c != nil || err != nil {
+	if c, err := p.newest(); c != nil || err != nil {
 		t.Fatalf("%v, %v, want none", c, err)
 	}
 	c := &Checkpoint{Snapshot: snapshot(), Sent: comm.Counts{Halo: 1, Reduce: 2, Control: 3}, Header: json.RawMessage(`{"shapes":{}}`),
 		F32: map[string][]float32{"full/z": {1, 2}}, I64: map[string][]int64{"full/col": {3}}}
 	saved := []uint64{c.At.Seq(), c.At.Seq() + 1}
 	for range saved {
-		if err := p.Save(c); err != nil {
+		if err := p.save(c); err != nil {
 			t.Fatal(err)
 		}
 		c.At.Round++
 	}
 	c.At.Round -= 2
-	got, err := p.Restore(saved[0])
+	got, err := p.restore(saved[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestCheckpoint(t *testing.T) {
 	} {
 		p := p
 		other(&p)
-		_, err := p.Newest()
+		_, err := p.newest()
 		if mismatch, ok := errors.AsType[*checkpoint.MismatchError](err); !ok || !slices.Equal(mismatch.Which, []string{strings.TrimSpace(which)}) {
 			t.Errorf("%v, want another %s", err, which)
 		}
@@ -236,7 +236,7 @@ func TestCheckpoint(t *testing.T) {
 	if err := p.Checkpoints.Save(saved[1]+3, old); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Newest(); err == nil || !strings.Contains(err.Error(), "another version") || !strings.Contains(err.Error(), dir) {
+	if _, err := p.newest(); err == nil || !strings.Contains(err.Error(), "another version") || !strings.Contains(err.Error(), dir) {
 		t.Errorf("%v, want that %s is of another version", err, dir)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "state-*"))
@@ -246,7 +246,7 @@ func TestCheckpoint(t *testing.T) {
 	if err := os.WriteFile(files[1], []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := p.Newest(); err != nil || c == nil || c.At.Seq() != saved[0] {
+	if c, err := p.newest(); err != nil || c == nil || c.At.Seq() != saved[0] {
 		t.Errorf("%v, %v, want the checkpoint before the damaged one", c, err)
 	}
 }
@@ -279,7 +279,7 @@ func TestGreetAndFetch(t *testing.T) {
 			mine.Rounds = mine.Rounds[:RoundColumns]
 			copy(mine.Rounds[RoundColumns-SentColumns:], []float64{10, 20, 30})
 		}
-		all, generation, err := p.Greet(t.Context(), g, uint64(4+rank), &mine)
+		all, generation, err := p.greet(t.Context(), g, uint64(4+rank), &mine)
 		if err != nil {
 			return err
 		}
@@ -290,7 +290,7 @@ func TestGreetAndFetch(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		fetched[rank], err = p.Fetch(t.Context(), g, all, d.From, mine, comm.Counts{Halo: 1, Reduce: 2, Control: 3})
+		fetched[rank], err = p.fetch(t.Context(), g, all, d.From, mine, comm.Counts{Halo: 1, Reduce: 2, Control: 3})
 		return err
 	})
 	if err := errors.Join(errs[:]...); err != nil {
@@ -312,7 +312,7 @@ func TestGreetAndFetch(t *testing.T) {
 func TestGenerationFarAhead(t *testing.T) {
 	for lead, want := range map[uint64]bool{maxGenerationLead: true, maxGenerationLead + 1: false, 1<<64 - 2: false} {
 		errs := eachOfTwo(func(rank int, g *comm.Group) error {
-			_, _, err := Participant{Rank: rank, Size: 2, Shape: shape}.Greet(t.Context(), g, lead*uint64(rank), nil)
+			_, _, err := Participant{Rank: rank, Size: 2, Shape: shape}.greet(t.Context(), g, lead*uint64(rank), nil)
 			return err
 		})
 		at, ok := errors.AsType[*comm.PeerError](errs[0])
@@ -350,14 +350,14 @@ func TestForgedState(t *testing.T) {
 		p := Participant{Rank: rank, Size: 2, Shape: shape}
 		mine := snapshot()
 		mine.At.Round -= rank
-		all, _, err := p.Greet(t.Context(), g, 0, &mine)
+		all, _, err := p.greet(t.Context(), g, 0, &mine)
 		if err != nil {
 			return err
 		}
 		if rank == 0 {
 			mine.At.Round = 1
 		}
-		_, err = p.Fetch(t.Context(), g, all, 0, mine, comm.Counts{})
+		_, err = p.fetch(t.Context(), g, all, 0, mine, comm.Counts{})
 		return err
 	})
 	if at, ok := errors.AsType[*comm.PeerError](errs[1]); !ok || at.Rank != 0 || !strings.Contains(errs[1].Error(), "announced was") {

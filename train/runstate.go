@@ -14,8 +14,10 @@ import (
 	"github.com/heddle-gnn/heddle/nn/task"
 )
 
-// RunState is what each method keeps of one peer's part in a run: who the peer is, where the run stands, what was measured and
-// sent so far, and its checkpoints.
+// RunState is what each method keeps of one peer's part in a run: who the peer is, where the run is, what was measured and
+// sent so far, and its checkpoints. A trainer embeds it, or Epochs. Its Run joins the others, restores, prepares what the first round
+// needs, trains from the position at hand, measures the model, and finishes; New and Run again, with the same checkpoints, resume a
+// run at any point. What a method has besides it adds to a checkpoint, as Kept.
 type RunState struct {
 	OnEvent     func(Event)       // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
@@ -41,7 +43,8 @@ type RunState struct {
 	done   bool        // the model is final
 }
 
-// Kept is what a method adds to a checkpoint of its run. It takes the same from one after the run state has done so.
+// Kept is what a method adds to a checkpoint of its run. It takes the same from one after the run state has done so, whose
+// position, labels and measures are those of the checkpoint then.
 type Kept interface {
 	Keep(c *Checkpoint) error
 	TakeUp(c *Checkpoint) error
@@ -68,7 +71,7 @@ func (r *RunState) Restore(ctx context.Context, of Kept) error {
 	p := r.participant()
 	var held *Snapshot
 	if !p.Own {
-		own, err := p.Newest()
+		own, err := p.newest()
 		if err != nil {
 			return err
 		}
@@ -100,7 +103,7 @@ func (r *RunState) Restore(ctx context.Context, of Kept) error {
 	if err != nil {
 		return err
 	}
-	s, err := p.Fetch(ctx, r.Group, all, d.From, mine.Snapshot, mine.Sent)
+	s, err := p.fetch(ctx, r.Group, all, d.From, mine.Snapshot, mine.Sent)
 	if err != nil {
 		return err
 	}
@@ -114,9 +117,9 @@ func (r *RunState) Restore(ctx context.Context, of Kept) error {
 }
 
 // Greet exchanges greetings and begins a generation. held is the state that this peer would continue from, as for
-// Participant.Greet.
+// Participant.greet.
 func (r *RunState) Greet(ctx context.Context, held *Snapshot) ([]Greeting, error) {
-	all, generation, err := r.participant().Greet(ctx, r.Group, r.Generation, held)
+	all, generation, err := r.participant().greet(ctx, r.Group, r.Generation, held)
 	if err == nil {
 		r.Generation = generation
 	}
@@ -125,7 +128,7 @@ func (r *RunState) Greet(ctx context.Context, held *Snapshot) ([]Greeting, error
 
 // RestoreFrom takes up checkpoint seq.
 func (r *RunState) RestoreFrom(seq uint64, of Kept) error {
-	c, err := r.participant().Restore(seq)
+	c, err := r.participant().restore(seq)
 	if err != nil {
 		return err
 	}
@@ -139,7 +142,7 @@ func (r *RunState) RestoreFrom(seq uint64, of Kept) error {
 // Resume takes up a final model that the checkpoints have, and reports whether there is one.
 func (r *RunState) Resume(of Kept) (done bool, err error) {
 	p := r.participant()
-	c, err := p.Newest()
+	c, err := p.newest()
 	if c == nil || err != nil || !p.Shape.Final(c.At) {
 		return false, err
 	}
@@ -168,7 +171,7 @@ func (r *RunState) Save(of Kept) error {
 	}
 	c, err := r.checkpoint(of)
 	if err == nil {
-		err = r.participant().Save(c)
+		err = r.participant().save(c)
 	}
 	if err == nil {
 		r.reportHere(Saved)
