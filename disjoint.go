@@ -147,7 +147,7 @@ func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) 
 		return nil, err
 	}
 	one := &peer{plan: p, at: at, shard: own, members: p.Names()}
-	at.New = func(at *session.Session) (session.Trainer, error) { return one.closedForm(at) }
+	at.New = func(at *session.Session) (session.Trainer, error) { return one.begin(at) }
 	var r *Result
 	at.Final = func(t session.Trainer, u session.Usage) (err error) {
 		if r, err = one.result(t, u); err != nil {

@@ -12,17 +12,14 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/disclosure"
-	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
-	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
@@ -46,19 +43,14 @@ type peer struct {
 
 // trainer is a trainer with what it trains.
 type trainer struct {
-	session.Trainer
-	model    func() (*nn.Model, error) // once the model is final
-	config   any
-	metric   eval.Metric
-	draw     train.Draw // which nodes validate if none are marked for it
-	measured func() train.Result
-	logits   func() mat.Dense                          // of own nodes, once the model is final; empty: this process has not computed them
-	hidden   func() mat.Dense                          // the rows that they are made of; empty if nobody asked for them
-	ranks    func() (val, test links.Figures, ok bool) // of links; nil: nodes have labels
-	final    *figures.Exchange                         // nil: of links
-	beyond   func(classmeans.Neighbours)               // nil unless leaves have edges
-	note     func(Event)
-	settle   func(context.Context, comm.Reducer) (*trainer, error) // by features of all sites; nil: there is nothing to settle
+	plan.Trainer
+	config any
+	metric eval.Metric                               // as it was asked for
+	ranks  func() (val, test links.Figures, ok bool) // of links; nil: nodes have labels
+	final  *figures.Exchange                         // nil: of links
+	beyond bool                                      // whether leaves have edges
+	note   func(Event)
+	settle func(context.Context, comm.Reducer) (*trainer, error) // by features of all sites; nil: there is nothing to settle
 }
 
 // Run implements session.Trainer. A final model is measured at last.
@@ -70,8 +62,8 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 		*t = *settled
 	}
-	if all, ok := r.(classmeans.Neighbours); ok && t.beyond != nil {
-		t.beyond(all)
+	if all, ok := r.(classmeans.Neighbours); ok && t.beyond {
+		t.Trainer.(*classmeans.Trainer).Beyond = all
 	}
 	if err := t.Trainer.Run(ctx, g, r); err != nil {
 		return err
@@ -79,12 +71,12 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if t.final == nil {
 		return nil
 	}
-	m, err := t.model()
+	m, err := t.Trained()
 	if err != nil {
 		return err
 	}
 	// The figures are of the sites' own nodes.
-	if err := t.final.Run(ctx, g, session.OfSites(r), m, t.logits(), t.measured().Sent); err != nil {
+	if err := t.final.Run(ctx, g, session.OfSites(r), m, t.Logits(), t.Result().Sent); err != nil {
 		return err
 	}
 	text := "figures"
@@ -100,9 +92,9 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 // sent is what this peer sent in a run that has ended.
 func (t *trainer) sent() comm.Counts {
 	if t.final == nil {
-		return t.measured().Sent
+		return t.Result().Sent
 	}
-	return t.measured().Sent.Plus(t.final.Used())
+	return t.Result().Sent.Plus(t.final.Used())
 }
 
 // trainer makes the trainer of p's plan, for m. If the features of all sites decide on the norm, it has that of the last
@@ -182,158 +174,59 @@ func agreedNorm(ctx context.Context, r comm.Reducer, s *shard.Shard) (string, er
 
 // method makes the trainer of p's method, for m.
 func (p *peer) method(m *session.Session) (*trainer, error) {
-	of := p.endToEnd
-	switch {
-	case p.plan.Method == plan.ClassMeans:
-		of = p.closedForm
-	case p.plan.Method == plan.LayerWise && p.plan.Task.Links():
-		of = p.linkwise
-	case p.plan.Method == plan.LayerWise:
-		of = p.layerwise
-	case p.plan.Method == plan.MiniBatch:
-		of = p.sampled
-	}
-	t, err := of(m)
-	if err != nil {
-		return nil, err
-	}
-	if t.note = m.Note; t.ranks != nil {
-		return t, nil
+	t, err := p.begin(m)
+	if err != nil || t.ranks != nil {
+		return t, err
 	}
 	if p.final == nil {
 		goal, err := eval.ParseGoal(p.plan.Threshold)
 		if err != nil {
 			return nil, input(err)
 		}
-		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Draw: t.draw, Shard: p.shard, Store: m.Checkpoints, Publish: p.publish}
+		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Draw: t.State().Draw, Shard: p.shard, Store: m.Checkpoints, Publish: p.publish}
 	}
 	t.final = p.final
 	return t, nil
 }
 
-// begun returns a new model, which begins with the parameters of Plan.Init if there are any.
-func (p *peer) begun(newModel func() (*nn.Model, error)) (*nn.Model, error) {
-	model, err := newModel()
-	if err == nil {
-		err = p.init.begin(model)
-	}
+// begin makes the trainer of p's method, for m, without figures.
+func (p *peer) begin(m *session.Session) (*trainer, error) {
+	one, config, err := p.plan.Trainer(p.shard, p.init.begin)
 	if err != nil {
 		return nil, input(err)
 	}
-	return model, nil
+	run := one.State()
+	t := &trainer{Trainer: one, config: config, metric: run.Metric, note: m.Note}
+	run.Checkpoints, run.OnEvent, run.KeepHidden = m.Checkpoints, m.Note, p.embed
+	if of, ok := one.(*classmeans.Trainer); ok {
+		if err := p.keepPrivate(of, config.(classmeans.Config), m); err != nil {
+			return nil, input(err)
+		}
+		t.beyond = p.plan.LeafEdges
+	}
+	if p.plan.Task.Links() {
+		t.ranks = one.(interface {
+			Ranks() (val, test links.Figures, ok bool)
+		}).Ranks
+	}
+	return t, nil
 }
 
-// endToEnd trains all layers at once.
-func (p *peer) endToEnd(m *session.Session) (*trainer, error) {
-	c, err := p.plan.EndToEnd(p.shard)
-	if err != nil {
-		return nil, input(err)
-	}
-	model, err := p.begun(c.NewModel)
-	if err != nil {
-		return nil, err
-	}
-	t, err := fullbatch.New(c, p.shard, model)
-	if err != nil {
-		return nil, input(err)
-	}
-	t.Checkpoints, t.OnEvent, t.KeepHidden = m.Checkpoints, m.Note, p.embed
-	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric,
-		draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
-	if c.Links != nil {
-		one.ranks = t.Ranks
-	}
-	return one, nil
-}
-
-// sampled trains all layers at once by sampled mini-batches.
-func (p *peer) sampled(m *session.Session) (*trainer, error) {
-	c, err := p.plan.Sampled(p.shard)
-	if err != nil {
-		return nil, input(err)
-	}
-	model, err := p.begun(c.NewModel)
-	if err != nil {
-		return nil, err
-	}
-	t, err := minibatch.New(c, p.shard, model)
-	if err != nil {
-		return nil, input(err)
-	}
-	t.Checkpoints, t.OnEvent, t.KeepHidden = m.Checkpoints, m.Note, p.embed
-	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric,
-		draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
-	if c.Links != nil {
-		one.ranks = t.Ranks
-	}
-	return one, nil
-}
-
-// linkwise trains a model of links layer by layer.
-func (p *peer) linkwise(m *session.Session) (*trainer, error) {
-	c, err := p.plan.Linkwise(p.shard)
-	if err != nil {
-		return nil, input(err)
-	}
-	model, err := p.begun(c.NewModel)
-	if err != nil {
-		return nil, err
-	}
-	t, err := retexo.NewLinks(c, p.shard, model)
-	if err != nil {
-		return nil, input(err)
-	}
-	t.Checkpoints, t.OnEvent = m.Checkpoints, m.Note
-	return &trainer{Trainer: t, model: func() (*nn.Model, error) { return model, nil }, config: c, metric: c.Metric, measured: t.Result, logits: t.Logits, hidden: t.Hidden, ranks: t.Ranks}, nil
-}
-
-// closedForm trains in rounds of class means.
-func (p *peer) closedForm(m *session.Session) (*trainer, error) {
-	c, err := p.plan.ClosedForm(p.shard)
-	if err != nil {
-		return nil, input(err)
-	}
-	t, err := classmeans.New(c, p.shard)
-	if err != nil {
-		return nil, input(err)
-	}
+// keepPrivate gives t, of configuration c, what keeps edges private, and what phones need.
+func (p *peer) keepPrivate(t *classmeans.Trainer, c classmeans.Config, m *session.Session) (err error) {
 	if p.edges == nil && c.Epsilon > 0 {
 		var secret [32]byte
 		rand.Read(secret[:])
 		if p.edges, err = c.Edges(secret); err != nil {
-			return nil, input(err)
+			return err
 		}
 		p.edges.Spend = m.Spend
 	}
-	t.Checkpoints, t.OnEvent, t.Edges, t.KeepHidden = m.Checkpoints, m.Note, p.edges, p.embed
+	t.Edges = p.edges
 	if t.Leaves = p.plan.Leaves > 0; t.Leaves {
 		t.Checkpoints = nil // sums are kept in place of states: leaf.Journal
 	}
-	one := &trainer{Trainer: t, model: func() (*nn.Model, error) { return t.Model(), nil }, config: c, metric: c.Metric,
-		draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
-	if p.plan.LeafEdges {
-		one.beyond = func(n classmeans.Neighbours) { t.Beyond = n }
-	}
-	return one, nil
-}
-
-// layerwise trains layer by layer.
-func (p *peer) layerwise(m *session.Session) (*trainer, error) {
-	c, err := p.plan.Layerwise(p.shard)
-	if err != nil {
-		return nil, input(err)
-	}
-	model, err := p.begun(c.NewModel)
-	if err != nil {
-		return nil, err
-	}
-	t, err := retexo.New(c, p.shard, model)
-	if err != nil {
-		return nil, input(err)
-	}
-	one := &trainer{Trainer: t, model: t.Model, config: c, metric: c.Metric, draw: c.Draw(), measured: t.Result, logits: t.Logits, hidden: t.Hidden}
-	t.Checkpoints, t.OnEvent, t.KeepHidden = m.Checkpoints, m.Note, p.embed
-	return one, nil
+	return nil
 }
 
 // train trains by p in at, with checkpoints in state (empty = none). final is told of the model as soon as it is final, and
@@ -361,9 +254,9 @@ func (p *peer) train(ctx context.Context, at *session.Session, state string, fin
 // result is what a run gave that used so much.
 func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	t := of.(*trainer)
-	measured := t.measured()
+	measured := t.Result()
 	measured.Sent = t.sent()
-	model, err := t.model()
+	model, err := t.Trained()
 	if err != nil {
 		return nil, err
 	}
@@ -371,13 +264,13 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Hidden = []mat.Dense{t.hidden()}
+	r.Hidden = []mat.Dense{t.Hidden()}
 	if t.ranks == nil {
 		err = p.measured(r, t, model)
 	} else {
 		r.Own = []Predictions{{kind: target.Links}}
 		if p.embed {
-			r.Hidden = []mat.Dense{t.logits()} // what the decoder reads
+			r.Hidden = []mat.Dense{t.Logits()} // what the decoder reads
 		}
 		if val, test, ok := t.ranks(); ok {
 			r.Links = links.NewRanked(val, test, model.Decoder.Spec.Relations, p.name)
@@ -418,17 +311,17 @@ func (p *peer) statement() *dp.Statement {
 // measured adds to r predictions of own nodes, and what they are worth.
 func (p *peer) measured(r *Result, t *trainer, model *nn.Model) error {
 	if t.final == nil { // of a phone
-		r.Own = []Predictions{predictionsOf(model, t.logits()).By(r.Card)}
+		r.Own = []Predictions{predictionsOf(model, t.Logits()).By(r.Card)}
 		return nil
 	}
-	t.final.Take(t.logits())
+	t.final.Take(t.Logits())
 	r.Own = []Predictions{predictionsOf(model, t.final.Logits()).By(r.Card)}
 	f, err := t.final.Figures(p.name, model)
 	if err != nil {
 		return err
 	}
 	r.measure(f)
-	if f != nil && !t.logits().Empty() {
+	if f != nil && !t.Logits().Empty() {
 		for k, split := range []graph.Split{graph.Val, graph.Test} {
 			r.scored[k] = []eval.Scored{t.final.Scored(split)}
 		}

@@ -152,6 +152,9 @@ func (t *Trainer) Model() *nn.Model {
 	return t.model.UpTo(t.At.BestRound + 1)
 }
 
+// Trained returns the model of the best round.
+func (t *Trainer) Trained() (*nn.Model, error) { return t.Model(), nil }
+
 // id names a reduction. No two of a run are the same.
 func (t *Trainer) id(kind string, round, step int) comm.ReduceID {
 	return comm.ReduceID{Generation: t.Generation, Round: round, Step: t.step + step, Kind: kind}

@@ -88,7 +88,7 @@ func TestEndsWithTheBestStage(t *testing.T) {
 			if done, err := again.Resume(); !done || err != nil {
 				t.Fatalf("%t, %v", done, err)
 			}
-			m, err := again.Model()
+			m, err := again.Trained()
 			if err != nil {
 				t.Fatal(err)
 			}

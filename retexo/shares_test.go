@@ -73,7 +73,7 @@ func TestMovedLogitsResume(t *testing.T) {
 			if done, err := final.Resume(); !done || err != nil {
 				t.Fatalf("%t, %v", done, err)
 			}
-			m, err := final.Model()
+			m, err := final.Trained()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +135,7 @@ func TestLogitsMoveToSharesOfSites(t *testing.T) {
 		if done, err := final.Resume(); !done || err != nil {
 			t.Fatalf("%t, %v", done, err)
 		}
-		m, err := final.Model()
+		m, err := final.Trained()
 		if err != nil {
 			t.Fatal(err)
 		}

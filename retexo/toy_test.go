@@ -194,7 +194,7 @@ func trainThrough(ctx context.Context, c func(rank int) Config, shards []*shard.
 			if errs[rank] = g.Refuse(ctx, tr.Run(ctx, g, through(rank, g))); errs[rank] != nil {
 				g.Close()
 			} else {
-				out.models[rank], errs[rank] = tr.Model()
+				out.models[rank], errs[rank] = tr.Trained()
 			}
 			out.result[rank] = tr.Result()
 			done <- rank

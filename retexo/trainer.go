@@ -135,8 +135,8 @@ func (t *Trainer) end() (text string) {
 	return text
 }
 
-// Model returns the trained model when Run has returned: that of New, or one with its first layers.
-func (t *Trainer) Model() (*nn.Model, error) {
+// Trained returns the trained model when Run has returned: that of New, or one with its first layers.
+func (t *Trainer) Trained() (*nn.Model, error) {
 	k := t.Measured.Ends
 	if k == len(t.model.Layers) {
 		return t.model, nil

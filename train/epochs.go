@@ -54,6 +54,9 @@ func (r *Epochs) Begin(ctx context.Context, g *comm.Group, sums comm.Reducer) er
 // Resume implements session.Trainer.
 func (r *Epochs) Resume() (done bool, err error) { return r.RunState.Resume(r) }
 
+// Trained returns the model.
+func (r *Epochs) Trained() (*nn.Model, error) { return r.Model, nil }
+
 // End ends the run.
 func (r *Epochs) End(ctx context.Context) error { return r.Finish(ctx, r) }
 

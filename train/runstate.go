@@ -26,6 +26,7 @@ type RunState struct {
 	Whole    *shard.Shard // as it was given
 	Labels   LabelCounts  // of all peers
 	Metric   eval.Metric  // selects states; the labels decide what eval.Auto is
+	Draw     Draw         // which nodes validate if none are marked for it
 	At       Position
 	Measured Result
 	Scores   mat.Dense // of own nodes; empty until they are computed by the best state
@@ -36,7 +37,6 @@ type RunState struct {
 	Generation uint64 // the last that this process had a part in: a part of the name of every reduction
 
 	who    Participant // without checkpoints
-	draw   Draw
 	stages []string    // their names
 	agreed uint64      // the generation in which what this peer holds was agreed on
 	before comm.Counts // sent before this start, up to the checkpoint that the run goes on from
@@ -54,7 +54,7 @@ type Kept interface {
 // fingerprints of the configuration and the model, and the shape of a snapshot.
 func NewRunState(who Participant, s *shard.Shard, metric eval.Metric, draw Draw, stages ...string) RunState {
 	who.Rank, who.Size, who.Partition, who.Shape.Stages = s.Rank, s.Parts, s.Fingerprint, len(stages)
-	return RunState{Whole: s, Metric: metric, At: Position{BestRound: -1}, who: who, draw: draw, stages: stages}
+	return RunState{Whole: s, Metric: metric, At: Position{BestRound: -1}, who: who, Draw: draw, stages: stages}
 }
 
 func (r *RunState) participant() Participant {
@@ -158,7 +158,7 @@ func (r *RunState) takeUp(c *Checkpoint, of Kept) error {
 		return err
 	}
 	if len(c.Labels) > 0 {
-		r.Labels = ReadLabels(c.Labels, r.Whole.Labels.Kind(), r.draw)
+		r.Labels = ReadLabels(c.Labels, r.Whole.Labels.Kind(), r.Draw)
 	}
 	r.At, r.before = c.At, c.Sent
 	return of.TakeUp(c)
@@ -208,7 +208,7 @@ func (r *RunState) Finish(ctx context.Context, of Kept) error {
 
 // CountLabels counts the training labels of all peers, and takes the counts.
 func (r *RunState) CountLabels(ctx context.Context, id comm.ReduceID) error {
-	all, err := CountLabels(ctx, r.Reducer, id, r.Whole, r.draw)
+	all, err := CountLabels(ctx, r.Reducer, id, r.Whole, r.Draw)
 	if err != nil {
 		return err
 	}
@@ -300,6 +300,9 @@ func (r *RunState) Logits() mat.Dense { return r.Scores }
 // Hidden returns the rows of own nodes that the last linear map of the final model reads, [Owned × H], where KeepHidden
 // asked for them before the run: those before a head, else the last layer's input; empty where there is but one layer.
 func (r *RunState) Hidden() mat.Dense { return r.Rows }
+
+// State returns r, of a trainer that embeds it.
+func (r *RunState) State() *RunState { return r }
 
 // Result returns what was measured so far.
 func (r *RunState) Result() Result { return r.Measured }

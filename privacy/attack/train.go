@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/session"
 )
 
@@ -19,11 +18,11 @@ func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, erro
 	if err := p.Check([]*shard.Shard{site}); err != nil {
 		return nil, err
 	}
-	var model func() (*nn.Model, error)
+	var one plan.Trainer
 	err := session.Local(ctx, nil, nil, make([]session.Terms, 1), func(ctx context.Context, at *session.Session) error {
 		at.New = func(*session.Session) (t session.Trainer, err error) {
-			t, model, err = Begin(p, site)
-			return t, err
+			one, err = Begin(p, site)
+			return one, err
 		}
 		_, _, err := at.Run(ctx)
 		return err
@@ -31,36 +30,16 @@ func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, erro
 	if err != nil {
 		return nil, err
 	}
-	return model()
+	return one.Trained()
 }
 
-// Begin returns a site's trainer by p, of method layer-wise, of classes of nodes, and what gives its model.
-func Begin(p plan.Plan, own *shard.Shard) (t session.Trainer, model func() (*nn.Model, error), err error) {
-	if p.Method == plan.ClassMeans {
-		c, err := p.ClosedForm(own)
-		if err != nil {
-			return nil, nil, err
-		}
-		one, err := classmeans.New(c, own)
-		if err != nil {
-			return nil, nil, err
-		}
+// Begin returns a site's trainer by p.
+func Begin(p plan.Plan, own *shard.Shard) (plan.Trainer, error) {
+	t, c, err := p.Trainer(own, func(*nn.Model) error { return nil })
+	if of, ok := t.(*classmeans.Trainer); ok && err == nil {
 		var secret [32]byte
 		rand.Read(secret[:])
-		one.Edges, err = c.Edges(secret)
-		return one, func() (*nn.Model, error) { return one.Model(), nil }, err
+		of.Edges, err = c.(classmeans.Config).Edges(secret)
 	}
-	c, err := p.Layerwise(own)
-	if err != nil {
-		return nil, nil, err
-	}
-	begun, err := c.NewModel()
-	if err != nil {
-		return nil, nil, err
-	}
-	one, err := retexo.New(c, own, begun)
-	if err != nil {
-		return nil, nil, err
-	}
-	return one, one.Model, nil
+	return t, err
 }

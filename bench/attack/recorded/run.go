@@ -33,12 +33,6 @@ type Run struct {
 	sums func(rank int, r comm.Reducer) comm.Reducer // by which a peer sums, from what it would sum by; nil: the same
 }
 
-// trainer is a trainer of method layer-wise, or of links.
-type trainer interface {
-	session.Trainer
-	Result() train.Result
-}
-
 // Train trains by p over shards, a peer each, connected in memory, while one of them records.
 func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*Run, error) {
 	return TrainOver(ctx, p, shards, attacker, nil)
@@ -97,8 +91,7 @@ func (run *Run) train(ctx context.Context) error {
 
 // peer is one peer's part in the run.
 func (run *Run) peer(ctx context.Context, m *session.Session, own *shard.Shard) error {
-	var t trainer
-	var model func() (*nn.Model, error)
+	var t plan.Trainer
 	if run.Plan.Secure(len(run.Shards)) {
 		terms := secagg.Terms{Least: plan.LeastSecure}
 		m.Reducer = func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
@@ -113,12 +106,8 @@ func (run *Run) peer(ctx context.Context, m *session.Session, own *shard.Shard) 
 		}
 	}
 	m.New = func(*session.Session) (_ session.Trainer, err error) {
-		var begun session.Trainer
-		begun, model, err = run.begin(own)
-		if err == nil {
-			t = begun.(trainer)
-		}
-		return begun, err
+		t, err = attack.Begin(run.Plan, own)
+		return t, err
 	}
 	if _, _, err := m.Run(ctx); err != nil {
 		return err
@@ -136,35 +125,6 @@ func (run *Run) peer(ctx context.Context, m *session.Session, own *shard.Shard) 
 		_, test, _ := of.Ranks()
 		run.Ranks, run.far = test.All, of.Far()
 	}
-	run.Model, err = model()
+	run.Model, err = t.Trained()
 	return err
-}
-
-// begin returns a peer's trainer, and what gives its model.
-func (run *Run) begin(own *shard.Shard) (t session.Trainer, model func() (*nn.Model, error), err error) {
-	switch {
-	case run.Plan.Method == plan.FullBatch:
-		c, err := run.Plan.EndToEnd(own)
-		if err != nil {
-			return nil, nil, err
-		}
-		m, err := c.NewModel()
-		if err != nil {
-			return nil, nil, err
-		}
-		t, err = fullbatch.New(c, own, m)
-		return t, func() (*nn.Model, error) { return m, nil }, err
-	case run.Plan.Method == plan.LayerWise && run.Plan.Task.Links():
-		c, err := run.Plan.Linkwise(own)
-		if err != nil {
-			return nil, nil, err
-		}
-		m, err := c.NewModel()
-		if err != nil {
-			return nil, nil, err
-		}
-		t, err = retexo.NewLinks(c, own, m)
-		return t, func() (*nn.Model, error) { return m, nil }, err
-	}
-	return attack.Begin(run.Plan, own)
 }
