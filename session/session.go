@@ -171,12 +171,12 @@ func (s *Session) patience(ctx context.Context, err error) (time.Duration, error
 	if at.Rank >= 0 && at.Rank < len(s.Names) {
 		text = fmt.Sprintf("waiting for %s, which failed", s.Names[at.Rank])
 	}
-	s.pause = min(2*s.pause, mostPause)
-	if s.phone == nil || s.phone.summed { // whoever is to blame has a moment to notice, and a fault that comes at once does not spin
+	// Whoever is to blame has a moment to notice, and a fault that comes at once does not spin.
+	s.pause = min(max(2*s.pause, time.Second), mostPause)
+	if s.phone == nil {
 		s.pause = time.Second
-	}
-	if s.phone != nil && s.phone.summed { // sums may be hours apart
-		s.moved, s.phone.summed = time.Now(), false
+	} else if s.phone.summed { // sums may be hours apart
+		s.pause, s.moved, s.phone.summed = time.Second, time.Now(), false
 	}
 	wait := s.Rejoin - time.Since(s.moved)
 	switch {
