@@ -7,10 +7,11 @@ import (
 	"crypto/rand"
 
 	"github.com/heddle-gnn/heddle/classmeans"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 // train trains by p, of method layer-wise, over a site alone.
@@ -18,19 +19,16 @@ func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, erro
 	if err := p.Check([]*shard.Shard{site}); err != nil {
 		return nil, err
 	}
-	var one plan.Trainer
-	err := session.Local(ctx, nil, nil, make([]session.Terms, 1), func(ctx context.Context, at *session.Session) error {
-		at.New = func(*session.Session) (t session.Trainer, err error) {
-			one, err = Begin(p, site)
-			return one, err
-		}
-		_, _, err := at.Run(ctx)
-		return err
-	})
+	t, err := Begin(p, site)
 	if err != nil {
 		return nil, err
 	}
-	return one.Trained()
+	g := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
+	defer g.Close()
+	if err := t.Run(ctx, g, g); err != nil {
+		return nil, err
+	}
+	return t.Trained()
 }
 
 // Begin returns a site's trainer by p.
