@@ -21,7 +21,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
-// LinkConfig configures the training of a model of links layer by layer. Rounds are those of a layer.
+// LinkConfig configures the training of a model of links layer by layer. Each layer has its own rounds.
 //
 // Before a layer trains, each owner sends to the peers with an edge from a node what the layer reads to compute the node's row: the
 // node's input and its aggregate. Both stay as they are while the layer trains, so that a peer computes the rows of the halo by itself
@@ -65,7 +65,7 @@ func (c LinkConfig) total() int { return c.Rounds * len(c.Spec.Layers) }
 // Fingerprint names everything that decides the result, and what the peers must have in common.
 func (c LinkConfig) Fingerprint() [32]byte { return train.Fingerprint(c) }
 
-// LinkTrainer trains one model of links at one peer. Its rounds are counted over all layers: those of layer k are [k·Rounds, (k+1)·Rounds).
+// LinkTrainer trains one model of links at one peer. Its rounds are counted over all layers: layer k has [k·Rounds, (k+1)·Rounds).
 type LinkTrainer struct {
 	*train.Epochs
 	links.Final
@@ -120,7 +120,7 @@ func NewLinks(c LinkConfig, s *shard.Shard, m *nn.Model) (*LinkTrainer, error) {
 	return t, nil
 }
 
-// stack lines up the layers, and returns the parameters by layer: first those of the encoder, which no layer trains.
+// stack lines up the layers, and returns the parameters by layer, behind the encoder, which no layer trains.
 func (t *LinkTrainer) stack(m *nn.Model) (all []*tape.Param, err error) {
 	all = m.Encoder.Params()
 	length := func(params []*tape.Param) (n int) {

@@ -54,7 +54,7 @@ func (r *savedRows) features(name string) graph.Features {
 	return graph.Features{Dense: d}
 }
 
-// graph returns the edges of that name, with degrees, from so many sources.
+// graph returns the edges of that name, with degrees, from nodes as many as sources.
 func (r *savedRows) graph(name string, sources int) (adj *graph.CSR, degree []float32) {
 	adj = &graph.CSR{RowPtr: r.of.I64[name+"/rowptr"], Col: narrow(r.of.I64[name+"/col"]), Weight: r.of.F32[name+"/weight"]}
 	degree = r.of.F32[name+"/degree"]

@@ -135,7 +135,7 @@ func (t *Trainer) end() (text string) {
 	return text
 }
 
-// Trained returns the trained model when Run has returned: that of New, or one with its first layers.
+// Trained returns the trained model when Run has returned: the one that New was given, or its first layers.
 func (t *Trainer) Trained() (*nn.Model, error) {
 	k := t.Measured.Ends
 	if k == len(t.model.Layers) {

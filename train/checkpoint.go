@@ -31,7 +31,7 @@ func (c *Checkpoint) Dense(name string, rows, cols int) (m mat.Dense, ok bool) {
 	return mat.View(rows, cols, x), true
 }
 
-// version is that of what save writes. Checkpoints of another one are refused.
+// version is the format that save writes. Checkpoints of another one are refused.
 const version = 3
 
 // checkpointHeader is the small part of a checkpoint.

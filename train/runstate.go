@@ -43,8 +43,8 @@ type RunState struct {
 	done   bool        // the model is final
 }
 
-// Kept is what a method adds to a checkpoint of its run. It takes the same from one after the run state has done so, whose
-// position, labels and measures are those of the checkpoint then.
+// Kept is what a method adds to a checkpoint of its run. It takes the same from one after the run state has taken its
+// position, labels and measures.
 type Kept interface {
 	Keep(c *Checkpoint) error
 	TakeUp(c *Checkpoint) error
@@ -63,7 +63,7 @@ func (r *RunState) participant() Participant {
 	return p
 }
 
-// Join makes g the way of rows to the other peers, and sums that of sums.
+// Join makes g the group in which this peer sends rows, and sums what adds numbers up over it.
 func (r *RunState) Join(g *comm.Group, sums comm.Reducer) { r.Group, r.Reducer = g, sums }
 
 // Restore makes sure that all peers mean the same run, and takes up the state that all continue from, if there is one.
@@ -293,7 +293,7 @@ func (r *RunState) Log(kind Kind, format string, args ...any) {
 // need what this one holds.
 func (r *RunState) Done() bool { return r.done }
 
-// Logits returns those of own nodes by the final model, [Owned × C], computed with the rows of other peers; empty until
+// Logits returns the logits of own nodes by the final model, [Owned × C], computed with the rows of other peers; empty until
 // the run has ended, and of a model that another peer trained.
 func (r *RunState) Logits() mat.Dense { return r.Scores }
 
