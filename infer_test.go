@@ -19,7 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/p2p"
-	"github.com/heddle-gnn/heddle/traffic"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // together computes predictions by r's model at all peers of this process.
@@ -142,7 +142,7 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 					t.Errorf("%s, %d peers: peer %d sent %d bytes, of them rows %d; must be at most %d", c.given, peers, rank, sent[rank].Total(), sent[rank].Halo, bound)
 				}
 				for _, line := range d.Sends {
-					if line.Kind == traffic.Errors || line.Kind == traffic.Sums && line.Times > 4 {
+					if line.Kind == train.Errors || line.Kind == train.Sums && line.Times > 4 {
 						t.Errorf("%s: predictions disclose %+v", c.given, line)
 					}
 				}
@@ -304,7 +304,7 @@ func TestInferenceSendsAsDisclosed(t *testing.T) {
 			}
 			rows, gives := int64(0), int64(0)
 			for _, line := range d.Sends {
-				if line.Kind == traffic.Rows {
+				if line.Kind == train.Rows {
 					rows += line.Sum
 				}
 			}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/disclosure"
-	"github.com/heddle-gnn/heddle/traffic"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestSentAsDisclosed: what a run sends is what was disclosed before it, row by row where nothing ends it early and all
@@ -67,7 +67,7 @@ func TestSentAsDisclosed(t *testing.T) {
 				}
 				rows, gives := int64(0), int64(0)
 				for _, line := range one.Sends {
-					if line.Kind == traffic.Rows {
+					if line.Kind == train.Rows {
 						rows += line.Sum
 					}
 				}

@@ -29,7 +29,7 @@ func (g *Group) Dup() *Group {
 	}
 	g.t = half{ways, 0}
 	b := &Group{
-		t: half{ways, 1}, rank: g.rank, size: g.size, patience: g.patience,
+		t: half{ways, 1}, rank: g.rank, size: g.size, patience: g.patience, approval: g.approval,
 	}
 	g.dup.Store(b)
 	return b

@@ -13,6 +13,9 @@ func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in []
 	if len(out) != g.size || len(in) != g.size || len(out[g.rank]) != 0 || len(in[g.rank]) != 0 {
 		panic(fmt.Sprintf("comm: Exchange %s: there must be %d entries, empty at %d", what, g.size, g.rank))
 	}
+	if err := g.allowed(door, what, func(q int) int { return 4 * len(out[q]) }); err != nil {
+		return err
+	}
 	c, err := g.begin(ctx, opExchange, door, what)
 	if err != nil {
 		return err
@@ -41,6 +44,14 @@ func (g *Group) SendRecv(
 ) (in [][]byte, err error) {
 	if len(out) != g.size {
 		panic(fmt.Sprintf("comm: SendRecv %s: %d entries for %d members", what, len(out), g.size))
+	}
+	if err := g.allowed(door, what, func(q int) int {
+		if q == g.rank {
+			return 0
+		}
+		return len(out[q])
+	}); err != nil {
+		return nil, err
 	}
 	c, err := g.begin(ctx, opSendRecv, door, what)
 	if err != nil {

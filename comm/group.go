@@ -32,6 +32,7 @@ type Group struct {
 	spent      atomic.Int64 // nanoseconds
 	dup        atomic.Pointer[Group]
 	patience   time.Duration // of LimitSilence; 0: without bound
+	approval   Approval      // of Group.Under; nil: everything may be sent
 
 	mu  sync.Mutex
 	err error // the first error: what every later call returns
@@ -70,6 +71,32 @@ func (g *Group) Size() int { return g.size }
 // member that was waited for, and ErrSilent: a member may keep its connections and say nothing. Members but the first
 // wait half as long again. It is to be called before the first operation.
 func (g *Group) LimitSilence(d time.Duration) { g.patience = d }
+
+// Approval decides on what a member may send. Its errors end the operation before anything is sent.
+type Approval interface {
+	// Rows decides on an Exchange, SendRecv or Stream, by the bytes of the message to each member.
+	Rows(door Door, what string, bytes func(q int) int) error
+	Sum(c *Contribution) error
+}
+
+// Under lets a decide on every Exchange, SendRecv, Stream and Reduce of g. It is to be called before the first operation.
+func (g *Group) Under(a Approval) { g.approval = a }
+
+// Allow returns an error unless c may be summed. Reduce asks; a Reducer that sums in another way does.
+func (g *Group) Allow(c *Contribution) error {
+	if g.approval == nil {
+		return nil
+	}
+	return g.approval.Sum(c)
+}
+
+// allowed asks about rows.
+func (g *Group) allowed(door Door, what string, bytes func(q int) int) error {
+	if g.approval == nil || g.size == 1 {
+		return nil
+	}
+	return g.approval.Rows(door, what, bytes)
+}
 
 // ErrSilent is why an operation ends in which a member kept its connection and sent nothing.
 var ErrSilent = errors.New("no progress")

@@ -102,5 +102,8 @@ func (g *Group) Reduce(ctx context.Context, c *Contribution) (Reduced, error) {
 	if len(c.Meta) > MaxMeta {
 		panic(fmt.Sprintf("comm: Reduce %v: meta must have at most %d bytes (got %d)", c.ID, MaxMeta, len(c.Meta)))
 	}
+	if err := g.Allow(c); err != nil {
+		return Reduced{}, err
+	}
 	return g.reduce(ctx, Reduce, c)
 }

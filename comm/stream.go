@@ -62,6 +62,14 @@ func (g *Group) Stream(ctx context.Context, door Door, what string, lanes ...Lan
 				what, l, MaxUnit, lane.Unit))
 		}
 	}
+	if err := g.allowed(door, what, func(q int) (n int) {
+		for _, lane := range lanes {
+			n += lane.Out[q]
+		}
+		return n
+	}); err != nil {
+		return nil, err
+	}
 	c, err := g.begin(ctx, opStream, door, what)
 	if err != nil {
 		return nil, err

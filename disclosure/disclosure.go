@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/traffic"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Disclosure is what a site sends in a run by a plan, or in its runs by several seeds, which are counted together.
@@ -28,12 +29,20 @@ type Disclosure struct {
 	Reads  []int // by member: nodes of this site that it reads
 	Nodes  int   // of this site that any other member reads
 	Stored []int // the values that the row of each of them stores, ascending
+
+	takes []int             // by member: its nodes that this site reads
+	lists []*train.Messages // one of them is what this site sends
+}
+
+// Approval keeps the site to what d lists, in one session.
+func (d *Disclosure) Approval() comm.Approval {
+	return train.NewApproval(d.Reads, d.takes, d.lists...)
 }
 
 // Line is what a site sends of one kind, over a whole run.
 type Line struct {
 	What        string
-	Kind        traffic.Kind
+	Kind        train.Content
 	Format      string // of the numbers
 	Times       int64
 	Least, Most int64 // numbers each time: of a node, or of a sum, whole numbers beside them included
@@ -67,22 +76,23 @@ func OfModel(p plan.Plan, m *nn.Model, card modelfile.Card, own *shard.Shard) (*
 	} else {
 		d.countBoundary(own)
 	}
-	members := traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Types: own.Types.Count(), Secure: q.Secure(own.Parts)}
-	d.count(own, traffic.Inference(c, m, own.X.Sparse != nil, members))
+	members := train.Members{Peers: own.Parts, Nodes: own.Nodes, Types: own.Types.Count(), Secure: q.Secure(own.Parts)}
+	d.count(own, c.Messages(m, own.X.Sparse != nil, members))
 	return d, nil
 }
 
 // count counts what is sent in a run in which one of some lists is sent.
-func (d *Disclosure) count(own *shard.Shard, lists ...traffic.List) {
+func (d *Disclosure) count(own *shard.Shard, lists ...*train.Messages) {
 	gives := int64(0)
 	for _, n := range d.Reads {
 		gives += int64(n)
 	}
+	d.lists = lists
 	for _, l := range lists {
 		d.Sends = merged(d.Sends, linesOf(l))
 		node, fresh := l.OfNode()
 		d.Node, d.Fresh = max(d.Node, node), max(d.Fresh, fresh)
-		d.Bytes = max(d.Bytes, l.SiteBytes(own.Rank, int64(own.Parts), gives, int64(own.Halo())))
+		d.Bytes = max(d.Bytes, l.SiteBytes(own.Rank, gives, int64(own.Halo())))
 	}
 	seeds := int64(max(1, d.Plan.Runs)) // other seeds may make other numbers of the same row
 	d.Node, d.Fresh, d.Bytes = d.Node*float64(seeds), d.Fresh*float64(seeds), d.Bytes*seeds
@@ -103,8 +113,9 @@ func (d *Disclosure) reach(p plan.Plan, own *shard.Shard) {
 // countBoundary counts who reads which rows of own.
 func (d *Disclosure) countBoundary(own *shard.Shard) {
 	read := make([]bool, own.Owned)
+	d.takes = make([]int, own.Parts)
 	for q, nodes := range own.Boundary {
-		d.Reads[q] = len(nodes)
+		d.Reads[q], d.takes[q] = len(nodes), own.HaloPtr[q+1]-own.HaloPtr[q]
 		for _, i := range nodes {
 			read[i] = true
 		}
@@ -120,9 +131,10 @@ func (d *Disclosure) countBoundary(own *shard.Shard) {
 
 // countAll counts all nodes of own as read by every other member: samples reach as far as there are hops.
 func (d *Disclosure) countAll(own *shard.Shard) {
+	d.takes = make([]int, own.Parts)
 	for q := range d.Reads {
 		if q != own.Rank {
-			d.Reads[q] = own.Owned
+			d.Reads[q], d.takes[q] = own.Owned, int(own.Nodes)-own.Owned
 		}
 	}
 	if own.Parts == 1 {
@@ -151,8 +163,8 @@ func stored(x graph.Features, i int) (n int) {
 
 // sent returns what a run by p sends, of which own is one of the parts. Where the labels of all peers decide about it, there
 // are several lists, of which one will be it.
-func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
-	members := traffic.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts), Cuts: p.Threshold != "",
+func sent(p plan.Plan, own *shard.Shard) ([]*train.Messages, error) {
+	members := train.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts), Cuts: p.Threshold != "",
 		Norm: p.NormByFeatures(own)}
 	members.Train = own.Nodes - int64(own.Owned) + int64(len(own.NodesIn(graph.Train)))
 	switch {
@@ -161,9 +173,9 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 		if err != nil {
 			return nil, err
 		}
-		lists := traffic.ClassMeans(c, members, 0)
+		lists := c.Messages(members, 0)
 		if c.Residual(0, 1) != c.Residual(1, 1) { // as few or as many nodes have labels
-			lists = append(lists, traffic.ClassMeans(c, members, 1)...)
+			lists = append(lists, c.Messages(members, 1)...)
 		}
 		return lists, nil
 	case p.Method == plan.LayerWise && p.Task.Links():
@@ -172,15 +184,15 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 			return nil, err
 		}
 		members.Types = own.Types.Count()
-		l, err := traffic.Linkwise(c, members)
-		return []traffic.List{l}, err
+		l, err := c.Messages(members)
+		return []*train.Messages{l}, err
 	case p.Method == plan.LayerWise:
 		c, err := p.Layerwise(own)
 		if err != nil {
 			return nil, err
 		}
-		l, err := traffic.Layerwise(c, members)
-		return []traffic.List{l}, err
+		l, err := c.Messages(members)
+		return []*train.Messages{l}, err
 	case p.Method == plan.MiniBatch:
 		c, err := p.Sampled(own)
 		if err != nil {
@@ -191,15 +203,15 @@ func sent(p plan.Plan, own *shard.Shard) ([]traffic.List, error) {
 				return nil, err
 			}
 		}
-		l, err := traffic.Sampled(c, members)
-		return []traffic.List{l}, err
+		l, err := c.Messages(members)
+		return []*train.Messages{l}, err
 	}
 	c, err := p.EndToEnd(own)
 	if err != nil {
 		return nil, err
 	}
-	l, err := traffic.EndToEnd(c, members)
-	return []traffic.List{l}, err
+	l, err := c.Messages(members)
+	return []*train.Messages{l}, err
 }
 
 // linksLike returns how many links train if nodes have as many as those of own on average. Where sites are to know before a run
@@ -236,8 +248,8 @@ func merged(a, b []Line) []Line {
 }
 
 // order puts rows before sums.
-func order(k traffic.Kind) int {
-	return slices.Index([]traffic.Kind{traffic.Rows, traffic.Errors, traffic.Sums}, k)
+func order(k train.Content) int {
+	return slices.Index([]train.Content{train.Rows, train.Errors, train.Sums}, k)
 }
 
 // alike reports whether l and m are of one kind.
@@ -246,8 +258,8 @@ func (l Line) alike(m Line) bool {
 }
 
 // linesOf returns a line for each kind of message.
-func linesOf(list traffic.List) (all []Line) {
-	for _, m := range list {
+func linesOf(list *train.Messages) (all []Line) {
+	for _, m := range list.List {
 		n := m.Numbers + m.Counts
 		one := Line{What: m.What, Kind: m.Kind, Format: m.Format, Times: m.Times, Least: n, Most: n, Sum: m.Times * n}
 		if n == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/traffic"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // parts returns a graph in three parts.
@@ -112,7 +112,7 @@ func TestJudge(t *testing.T) {
 
 // TestLinesByKind: rows come before sums.
 func TestLinesByKind(t *testing.T) {
-	kinds := []traffic.Kind{}
+	kinds := []train.Content{}
 	for _, l := range of(t, "method: class-means", parts(t)[2]).Sends {
 		if !slices.Contains(kinds, l.Kind) {
 			kinds = append(kinds, l.Kind)

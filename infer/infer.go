@@ -252,5 +252,7 @@ func (p *run) test(s *shard.Shard, logits mat.Dense) (metric, bound float64, nod
 	return metric, a.Bound(counts), nodes, err
 }
 
-// name returns what layer k is called in errors and in the listing of what leaves.
-func (p *run) name(k int) string { return cmp.Or(p.model.Layers[k].Name, train.StageName(k+1)) }
+// RowsName returns what the exchange of rows for a hop of layer k of m is called.
+func RowsName(m *nn.Model, k, hop int) string {
+	return fmt.Sprintf("rows of %s, hop %d", cmp.Or(m.Layers[k].Name, train.StageName(k+1)), hop)
+}

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -49,7 +50,7 @@ func (p *run) layers() (mat.Dense, error) {
 		}
 		h, err := p.layerRows(k, x)
 		if err != nil {
-			return mat.Dense{}, fmt.Errorf("%s: %w", p.name(k), err)
+			return mat.Dense{}, fmt.Errorf("%s: %w", cmp.Or(m.Layers[k].Name, train.StageName(k+1)), err)
 		}
 		head := m.Head(k)
 		if last := k == len(m.Layers)-1; last && head != nil {
@@ -122,7 +123,7 @@ func (p *run) byInput(k int, x graph.Features) (mat.Dense, error) {
 	case !l.Frozen() && l.Spec.Hops > 1: // it aggregates what it makes of its input
 		return p.byPhases(k, x)
 	case !l.Frozen():
-		src, err := p.sender.Halo(ctx, x, x.Sparse != nil, p.name(k))
+		src, err := p.sender.Halo(ctx, x, x.Sparse != nil, RowsName(p.model, k, 0))
 		if err == nil && l.Edges == graph.GCN {
 			err = p.learnDegrees()
 		}
@@ -165,7 +166,7 @@ func (p *run) fetch(k, hop int, x graph.Features, mixed bool) (src graph.Feature
 		}
 		covers = p.covers
 	}
-	return p.sender.Sources(p.ctx, covers, p.view, l, x, mixed, fmt.Sprintf("%s, hop %d", p.name(k), hop))
+	return p.sender.Sources(p.ctx, covers, p.view, l, x, mixed, RowsName(p.model, k, hop))
 }
 
 // keepBlock keeps what the only layer of a model reads, if it has no head.
@@ -221,12 +222,12 @@ func (p *run) byPhases(k int, x graph.Features) (mat.Dense, error) {
 	h := mat.New(s.Owned, l.Spec.Out)
 	var f nn.Forward
 	f.Begin(l, h, nn.Input{G: near, Remote: far != nil, EdgeX: s.EdgeX, X: x, Nodes: s.Global[:s.Owned]}, nil)
-	for hop := f.Hop(); hop != nil; hop = f.Hop() {
+	for sent, hop := 0, f.Hop(); hop != nil; sent, hop = sent+1, f.Hop() {
 		hop.Near()
 		if far == nil {
 			continue
 		}
-		rows, err := p.sender.Halo(p.ctx, graph.Features{Dense: hop.Rows}, false, "rows of "+p.name(k))
+		rows, err := p.sender.Halo(p.ctx, graph.Features{Dense: hop.Rows}, false, RowsName(p.model, k, sent))
 		if err != nil {
 			return mat.Dense{}, err
 		}

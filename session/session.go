@@ -64,6 +64,9 @@ type Session struct {
 	// Reducer makes what sums over the members who are present; nil: the group does, in the clear.
 	Reducer func(ctx context.Context, g *comm.Group) (comm.Reducer, error)
 
+	// Approved returns what this member may send in one connection; nil: it may send anything.
+	Approved func() comm.Approval
+
 	Event func(train.Event)
 
 	*keeper        // (nil = the site has no rules and writes nothing down)
@@ -236,6 +239,9 @@ func (s *Session) connect(ctx context.Context) error {
 	}
 	s.Group = comm.NewGroup(over, s.Rank, size)
 	s.Group.LimitSilence(s.Progress)
+	if s.Approved != nil {
+		s.Group.Under(s.Approved())
+	}
 	return nil
 }
 

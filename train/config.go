@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm/wire"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -126,4 +127,16 @@ func Fingerprint(config any) [32]byte {
 		panic("train: configuration cannot be encoded: " + err.Error()) // only a NaN, which Validate refuses
 	}
 	return sha256.Sum256(b)
+}
+
+// Accumulated returns how many counts a metric has while it selects and at the end, and how many of either are wide.
+func Accumulated(metric eval.Metric, k target.Kind, classes int) (selecting, final, wide int64) {
+	none := graph.Labels{Classes: classes}.None(k, 0)
+	a := eval.NewAccumulator(metric, none, SelectionBins)
+	for i := range a.Size() {
+		if a.Wide(i) {
+			wide++
+		}
+	}
+	return int64(a.Size()), int64(eval.NewAccumulator(metric, none, eval.DefaultBins).Size()), wide
 }

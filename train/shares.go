@@ -381,3 +381,10 @@ func shifted(confusion [][]float64, given []float64) []float64 {
 	}
 	return shares
 }
+
+// AddShares adds the sums that correct logits for the shares of the classes; counts are those of ShareCounts.
+func (l *Messages) AddShares(first, second, sites, likelihoods int64) {
+	l.Count("predicted classes", "classes that the model gives to validation nodes and to nodes without a label", 1, first, likelihoods)
+	l.Count("moved logits", "right validation nodes of each class, after each move of the logits", 1, second, 0)
+	l.Count("moves to the shares of sites", "right validation nodes after each move to the shares of each site", 1, sites, 0)
+}

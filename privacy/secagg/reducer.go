@@ -70,6 +70,9 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	if r.group.Size() == 1 {
 		return r.group.Reduce(ctx, c)
 	}
+	if err := r.group.Allow(c); err != nil {
+		return comm.Reduced{}, err
+	}
 	size := r.group.Size()
 	check := c.Guard(size)
 	counts := c.PackCounts(size)

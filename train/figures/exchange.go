@@ -256,3 +256,22 @@ func digestOf(m *nn.Model) uint32 {
 	}
 	return train.Digest(all)
 }
+
+// AddMessages adds the sums that measure the final model. Thresholds are chosen by validation nodes if l.Cuts.
+func AddMessages(l *train.Messages, k target.Kind, classes int) {
+	var goal eval.Goal
+	if l.Cuts {
+		goal.Best = "f1" // sums are the same for all goals
+	}
+	parts, wide := Numbers(k, classes, goal)
+	first, last := "label counts, bytes sent", "confusion, ranking and reliability of validation and test nodes"
+	if k == target.Numbers {
+		first = "label counts, sums and squares of targets, bytes sent"
+		last = "sums of errors of validation and test nodes, and of their squares"
+	}
+	l.Count(ofLabels, first, 1, parts[0], wide[0])
+	l.Sum(ofHeld, "sums that a site has from before a failure", 1, 0, parts[0]-1+parts[1]+parts[2])
+	l.Count(ofLikelihoods, "log-likelihoods of validation nodes", 1, parts[1], wide[1])
+	l.Count(ofSheets, last, 1, parts[2], wide[2])
+	l.Publish(ofSites, "figures of single sites", PublishedBytes) // if any publishes them
+}

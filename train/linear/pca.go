@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	hmat "github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // oversample is how many directions more than asked for the range finder carries (Halko et al. suggest 5 to 10).
@@ -268,4 +269,17 @@ func unitRows(x graph.Features) graph.Features {
 		scale(y.Row(i), x.Dense.Row(i))
 	}
 	return graph.Features{Dense: y}
+}
+
+// AddMessages adds the sums of Components of some features, in a format of fixed point or Auto.
+func AddMessages(l *train.Messages, name string, passes, features, k int64, format string) {
+	switch format {
+	case "":
+		format = "float32"
+	case "auto":
+		format = "int16"
+	}
+	w := min(k+oversample, features)
+	l.Fixed(name, "XᵀXQ, from which components are found", passes, features*w, w, 0, 0, format)
+	l.Fixed("projected Gram matrix", "second moments of the components", 1, w*w, w, 0, 0, format)
 }

@@ -231,7 +231,7 @@ func (t *Task) hold(ctx context.Context, split graph.Split) (*held, error) {
 		}
 	}
 	var err error
-	h.ends, err = t.meet(ctx, all, "links that are held out")
+	h.ends, err = t.meet(ctx, all, ofHeld)
 	return h, err
 }
 
@@ -267,7 +267,7 @@ func (t *Task) against(key rng.Key, some iter.Seq[edges.Link], ask func(question
 // Learn returns the loss of own training links by own rows z, and adds its gradient to dz and to those of the decoder's
 // parameters; what other peers find for own rows is in dz, too.
 func (t *Task) Learn(ctx context.Context, by *pairs.Decoder, epoch int, dz, z mat.Dense) (float64, error) {
-	const what = "ends of links"
+	const what = ofEnds
 	var all []question
 	if err := t.against(negatives(t.seed, epoch), t.training, func(q question) { all = append(all, q) }); err != nil {
 		return 0, err
@@ -321,7 +321,7 @@ func (f *Final) Ranks() (val, test Figures, ok bool) {
 // Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.
 func (t *Task) Measure(ctx context.Context, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f Figures, err error) {
 	h := t.held[split]
-	x, err := t.table(ctx, h.ends, z, "links that are held out")
+	x, err := t.table(ctx, h.ends, z, ofHeld)
 	if err != nil {
 		return f, err
 	}

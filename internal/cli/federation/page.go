@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/attack"
 	"github.com/heddle-gnn/heddle/privacy/dp"
-	"github.com/heddle-gnn/heddle/traffic"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // page is what a person should read of a plan before a site takes part in it.
@@ -88,14 +88,14 @@ func seeds(p plan.Plan) string {
 func (p page) printSends(w io.Writer) {
 	site, terms := p.Plan.Members[p.own.Rank].Name, p.Plan.SumTerms(len(p.Plan.Members))
 	fmt.Fprintf(w, "\nWhat leaves %s, at most:\n", site)
-	kind := traffic.Kind("")
+	kind := train.Content("")
 	for _, l := range p.Sends {
 		if l.Kind != kind {
 			kind = l.Kind
-			fmt.Fprintf(w, "  %s\n", map[traffic.Kind]string{
-				traffic.Rows:   "rows, one for each node that another site reads, to that site",
-				traffic.Errors: "gradients, one for each node of another site that this one reads, to that site",
-				traffic.Sums:   "this site's part of sums, whose total all members get:\n    " + terms.Trust,
+			fmt.Fprintf(w, "  %s\n", map[train.Content]string{
+				train.Rows:   "rows, one for each node that another site reads, to that site",
+				train.Errors: "gradients, one for each node of another site that this one reads, to that site",
+				train.Sums:   "this site's part of sums, whose total all members get:\n    " + terms.Trust,
 			}[kind])
 		}
 		times := "once"
