@@ -82,11 +82,11 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
 	}
-	if err := t.prepare(ctx, g, r); err != nil {
+	if err := t.prepare(ctx); err != nil {
 		return err
 	}
 	if t.At.Stage == 0 {
-		if err := t.rounds(ctx, g, r); err != nil {
+		if err := t.rounds(ctx); err != nil {
 			return err
 		}
 		copy(t.Params.Value, t.Best)
@@ -94,32 +94,32 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		to := &t.Measured.Fetched
 		to.Group, to.Rows, to.Cached = t.size, f.wanted.Load(), f.cached.Load()
 	}
-	if err := t.evaluate(ctx, g, r); err != nil {
+	if err := t.evaluate(ctx); err != nil {
 		return err
 	}
 	return t.End(ctx)
 }
 
 // prepare makes what a run needs before its first epoch. Every peer takes part in each step.
-func (t *Trainer) prepare(ctx context.Context, g *comm.Group, r comm.Reducer) error {
+func (t *Trainer) prepare(ctx context.Context) error {
 	seeds := int64(0)
 	var err error
 	if t.links != nil {
-		seeds, err = t.links.Begin(ctx, g, train.NewSender(g, t.shard, t.config.Rows), r, t.ID(ofLinks, 0))
+		seeds, err = t.links.Begin(ctx, t.Group, train.NewSender(t.Group, t.shard, t.config.Rows), t.Reducer, t.ID(ofLinks, 0))
 	} else {
 		err = t.countLabels(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	edges, err := t.edges(ctx, g)
+	edges, err := t.edges(ctx)
 	if err != nil {
 		return err
 	}
 	var dir *directory
 	if t.links != nil {
 		dir = &directory{Directory: t.links.Owners()}
-	} else if dir, err = learnDirectory(ctx, g, t.shard, t.labelled(graph.Train)); err != nil {
+	} else if dir, err = learnDirectory(ctx, t.Group, t.shard, t.labelled(graph.Train)); err != nil {
 		return err
 	}
 	if t.links == nil {
@@ -133,9 +133,9 @@ func (t *Trainer) prepare(ctx context.Context, g *comm.Group, r comm.Reducer) er
 	if err := t.rates.Validate(); err != nil {
 		return fmt.Errorf("minibatch: %d rounds of %d steps: %w", t.config.Rounds, t.round, err)
 	}
-	beside := g
-	if g.Size() > 1 {
-		beside = g.Dup()
+	beside := t.Group
+	if t.Group.Size() > 1 {
+		beside = t.Group.Dup()
 	}
 	if err := t.measure(ctx, beside); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (t *Trainer) relays() int {
 }
 
 // settle chooses the size of groups, where it is open, after the first one has taken so long.
-func (t *Trainer) settle(ctx context.Context, g *comm.Group, first *group, took time.Duration) (err error) {
+func (t *Trainer) settle(ctx context.Context, first *group, took time.Duration) (err error) {
 	if t.pace == nil {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (t *Trainer) settle(ctx context.Context, g *comm.Group, first *group, took 
 	least, most := t.pace.wants(took, len(first.batches), int64(rows.Rows())*int64(rowBytes(rows)))
 	text := fmt.Sprintf("a message and its answer take %v, a step %v", t.pace.latency.Round(time.Microsecond), (took / time.Duration(len(first.batches))).Round(time.Microsecond))
 	t.pace = nil
-	if t.size, err = agree(ctx, g, least, most); err != nil {
+	if t.size, err = agree(ctx, t.Group, least, most); err != nil {
 		return err
 	}
 	t.Report(train.Event{Kind: train.Note, Round: t.At.Round, Text: fmt.Sprintf("%s: features are fetched for %d batches at once", text, t.size)})
@@ -215,8 +215,8 @@ func (t *Trainer) labelled(split graph.Split) (nodes []int32) {
 }
 
 // edges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole graph.
-func (t *Trainer) edges(ctx context.Context, g *comm.Group) (e *sample.Edges, err error) {
-	sender, layer := train.NewSender(g, t.shard, t.config.Rows), t.Model.Layers[0]
+func (t *Trainer) edges(ctx context.Context) (e *sample.Edges, err error) {
+	sender, layer := train.NewSender(t.Group, t.shard, t.config.Rows), t.Model.Layers[0]
 	view := train.WholeGraph(t.shard)
 	if t.config.Inductive {
 		if view, err = sender.InductiveView(ctx); err != nil {
@@ -246,13 +246,13 @@ func (t *Trainer) edges(ctx context.Context, g *comm.Group) (e *sample.Edges, er
 	return e, nil
 }
 
-func (t *Trainer) rounds(ctx context.Context, g *comm.Group, r comm.Reducer) (err error) {
+func (t *Trainer) rounds(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer t.groups.wait() // for what is prepared and not read
 	defer cancel()
 	err = t.Rounds(ctx, t.config.Config, 0, t.config.Rounds,
-		func(bool) (val, loss float64, err error) { return t.validate(ctx, g, r) },
-		func() (float64, error) { return t.aRound(ctx, g, r) })
+		func(bool) (val, loss float64, err error) { return t.validate(ctx) },
+		func() (float64, error) { return t.aRound(ctx) })
 	if err == nil {
 		t.groups.wait() // all peers are at it, where patience ended the run
 	}
@@ -260,7 +260,7 @@ func (t *Trainer) rounds(ctx context.Context, g *comm.Group, r comm.Reducer) (er
 }
 
 // aRound takes a step for each batch of a round and returns the mean loss over their labels, of each before its step.
-func (t *Trainer) aRound(ctx context.Context, g *comm.Group, r comm.Reducer) (mean float64, err error) {
+func (t *Trainer) aRound(ctx context.Context) (mean float64, err error) {
 	back := t.Mark()
 	defer func() {
 		if err != nil {
@@ -278,13 +278,13 @@ func (t *Trainer) aRound(ctx context.Context, g *comm.Group, r comm.Reducer) (me
 			if err := ctx.Err(); err != nil {
 				return 0, err
 			}
-			l, w, err := t.step(ctx, r, now, b)
+			l, w, err := t.step(ctx, now, b)
 			if err != nil {
 				return 0, err
 			}
 			loss, weight = loss+l, weight+w
 		}
-		if err := t.settle(ctx, g, now, time.Since(begun)); err != nil {
+		if err := t.settle(ctx, now, time.Since(begun)); err != nil {
 			return 0, err
 		}
 		first = now.end()
@@ -296,7 +296,7 @@ func (t *Trainer) aRound(ctx context.Context, g *comm.Group, r comm.Reducer) (me
 }
 
 // step makes one step of the optimiser and returns the loss of its labels before it, summed, and their weight.
-func (t *Trainer) step(ctx context.Context, r comm.Reducer, g *group, b int) (loss, weight float64, err error) {
+func (t *Trainer) step(ctx context.Context, g *group, b int) (loss, weight float64, err error) {
 	t.Params.ZeroGrad()
 	t.tape.Reset()
 	step := g.first + b
@@ -307,7 +307,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer, g *group, b int) (lo
 	}
 	eval.PutReal(counts[:eval.RealLen], loss)
 	eval.PutReal(counts[eval.RealLen:], weight)
-	sums, err := r.Reduce(ctx, &comm.Contribution{ID: t.ID(ofGradient, step%t.round), Update: t.Params.Grad, Counts: counts[:], Meta: t.Digest()})
+	sums, err := t.Reducer.Reduce(ctx, &comm.Contribution{ID: t.ID(ofGradient, step%t.round), Update: t.Params.Grad, Counts: counts[:], Meta: t.Digest()})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -390,20 +390,20 @@ func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) 
 }
 
 // logits computes those of own nodes from all edges of the whole graph.
-func (t *Trainer) logits(ctx context.Context, g *comm.Group) (logits, hidden mat.Dense, err error) {
+func (t *Trainer) logits(ctx context.Context) (logits, hidden mat.Dense, err error) {
 	c := infer.Config{Rows: t.config.Rows, Exchange: t.config.Exchange, Metric: t.Metric}
-	return infer.Logits(ctx, c, t.Model, t.shard, g)
+	return infer.Logits(ctx, c, t.Model, t.shard, t.Group)
 }
 
 // validate scores the validation nodes and keeps the parameters if they are the best so far.
-func (t *Trainer) validate(ctx context.Context, g *comm.Group, r comm.Reducer) (val, loss float64, err error) {
-	logits, _, err := t.logits(ctx, g)
+func (t *Trainer) validate(ctx context.Context) (val, loss float64, err error) {
+	logits, _, err := t.logits(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
 	if t.links != nil {
 		var of links.Figures
-		of, err = t.links.Measure(ctx, t.Model.Decoder, r, t.ID(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
+		of, err = t.links.Measure(ctx, t.Model.Decoder, t.Reducer, t.ID(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
 		val, loss = of.All.Of(t.Metric), of.All.Loss
 	} else {
 		val, loss, _, err = t.compare(ctx, t.ID(ofValidation, 0), logits, graph.Val, train.SelectionBins)
@@ -422,8 +422,8 @@ func (t *Trainer) compare(ctx context.Context, id comm.ReduceID, logits mat.Dens
 }
 
 // evaluate reports the best state over the whole graph.
-func (t *Trainer) evaluate(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	logits, hidden, err := t.logits(ctx, g)
+func (t *Trainer) evaluate(ctx context.Context) error {
+	logits, hidden, err := t.logits(ctx)
 	if err != nil {
 		return err
 	}
@@ -435,7 +435,7 @@ func (t *Trainer) evaluate(ctx context.Context, g *comm.Group, r comm.Reducer) e
 		if t.links == nil {
 			return t.compare(ctx, t.ID(ofResult, int(split)), logits, split, eval.DefaultBins)
 		}
-		ranks, err := t.Rank(ctx, t.links, t.Model.Decoder, r, t.ID(ofResult, int(split)), split, logits)
+		ranks, err := t.Rank(ctx, t.links, t.Model.Decoder, t.Reducer, t.ID(ofResult, int(split)), split, logits)
 		return ranks.All.Of(t.Metric), ranks.All.Loss, 0, err
 	})
 }

@@ -150,7 +150,7 @@ func sampled(t *testing.T, c Config, shards []*shard.Shard) map[edge]bool {
 		if err := tr.Begin(ctx, g, g); err != nil {
 			return err
 		}
-		if err := tr.prepare(ctx, g, g); err != nil {
+		if err := tr.prepare(ctx); err != nil {
 			return err
 		}
 		defer tr.groups.wait()
@@ -381,7 +381,7 @@ func TestRelays(t *testing.T) {
 				if err := tr.Begin(ctx, group, group); err != nil {
 					return err
 				}
-				if err := tr.prepare(ctx, group, group); err != nil {
+				if err := tr.prepare(ctx); err != nil {
 					return err
 				}
 				if pieces > 1 {
@@ -433,7 +433,7 @@ func TestFeaturesArrive(t *testing.T) {
 					if err := tr.Begin(ctx, group, group); err != nil {
 						return err
 					}
-					if err := tr.prepare(ctx, group, group); err != nil {
+					if err := tr.prepare(ctx); err != nil {
 						return err
 					}
 					tr.groups.features.piece, tr.groups.total = piece, tr.steps

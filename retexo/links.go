@@ -153,31 +153,31 @@ func (t *LinkTrainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) er
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
 	}
-	if err := t.prepare(ctx, g, r); err != nil {
+	if err := t.prepare(ctx); err != nil {
 		return err
 	}
 	for t.At.Stage == 0 && t.At.Round < t.config.total() {
-		if err := t.train(ctx, r); err != nil {
+		if err := t.train(ctx); err != nil {
 			return err
 		}
 	}
-	if err := t.evaluate(ctx, r); err != nil {
+	if err := t.evaluate(ctx); err != nil {
 		return err
 	}
 	return t.End(ctx)
 }
 
 // prepare makes what a run needs before its first round. Every peer takes part in each step.
-func (t *LinkTrainer) prepare(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	t.sender, t.placed = train.NewSender(g, t.shard, t.config.Rows), 0
-	n, err := t.task.Begin(ctx, g, t.sender, r, t.ID(ofLinks, 0))
+func (t *LinkTrainer) prepare(ctx context.Context) error {
+	t.sender, t.placed = train.NewSender(t.Group, t.shard, t.config.Rows), 0
+	n, err := t.task.Begin(ctx, t.Group, t.sender, t.Reducer, t.ID(ofLinks, 0))
 	if err != nil {
 		return err
 	}
 	t.count = float64(n)
 	enc := t.Model.Encoder
 	if enc.Proj != nil && t.At.Stage == 0 && t.At.Round == 0 && t.config.Init == "" {
-		v, err := linear.Components(ctx, r, t.ID(ofProducts, 0), enc.Input(t.shard.X), float64(t.shard.Nodes)-float64(t.shard.Owned),
+		v, err := linear.Components(ctx, t.Reducer, t.ID(ofProducts, 0), enc.Input(t.shard.X), float64(t.shard.Nodes)-float64(t.shard.Owned),
 			enc.Spec.Out, t.config.PCAPasses, comm.SumBits(t.config.Sums), t.key.FoldString("pca"))
 		if err != nil {
 			return err
@@ -192,14 +192,14 @@ func (t *LinkTrainer) prepare(ctx context.Context, g *comm.Group, r comm.Reducer
 }
 
 // train trains the layer of the round at hand to its end, takes its best state, and begins the next one.
-func (t *LinkTrainer) train(ctx context.Context, r comm.Reducer) error {
+func (t *LinkTrainer) train(ctx context.Context) error {
 	k := t.At.Round / t.config.Rounds
 	if err := t.enter(ctx, k); err != nil {
 		return err
 	}
 	err := t.Rounds(ctx, t.config.Config, k*t.config.Rounds, t.config.total(),
-		func(last bool) (val, loss float64, err error) { return t.validate(ctx, r, k, last) },
-		func() (float64, error) { return t.step(ctx, r, k) })
+		func(last bool) (val, loss float64, err error) { return t.validate(ctx, k, last) },
+		func() (float64, error) { return t.step(ctx, k) })
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (t *LinkTrainer) forward(k int, by *tape.Tape) (h, z mat.Dense) {
 }
 
 // step makes one step of layer k's parameters, and returns the mean loss over the links of all peers before it.
-func (t *LinkTrainer) step(ctx context.Context, r comm.Reducer, k int) (float64, error) {
+func (t *LinkTrainer) step(ctx context.Context, k int) (float64, error) {
 	l := t.layers[k]
 	t.Params.ZeroGrad()
 	t.tape.Reset()
@@ -281,7 +281,7 @@ func (t *LinkTrainer) step(ctx context.Context, r comm.Reducer, k int) (float64,
 	l.Backward(mat.Dense{}, d, t.tape)
 	var counts [eval.RealLen]int64
 	eval.PutReal(counts[:], loss)
-	sums, err := r.Reduce(ctx, &comm.Contribution{ID: t.ID(ofGradient, 0), Update: t.Params.Grad[l.lo:l.hi], Counts: counts[:], Meta: t.Digest()})
+	sums, err := t.Reducer.Reduce(ctx, &comm.Contribution{ID: t.ID(ofGradient, 0), Update: t.Params.Grad[l.lo:l.hi], Counts: counts[:], Meta: t.Digest()})
 	if err != nil {
 		return 0, err
 	}
@@ -299,14 +299,14 @@ func (t *LinkTrainer) step(ctx context.Context, r comm.Reducer, k int) (float64,
 }
 
 // validate ranks the links that validate, and keeps the parameters if they are the layer's best so far.
-func (t *LinkTrainer) validate(ctx context.Context, r comm.Reducer, k int, last bool) (val, loss float64, err error) {
+func (t *LinkTrainer) validate(ctx context.Context, k int, last bool) (val, loss float64, err error) {
 	step := 0
 	if last { // the next layer's first validation is of the same round
 		step = 1
 	}
 	t.infer.Reset()
 	_, z := t.forward(k, t.infer)
-	f, err := t.task.Measure(ctx, t.layers[k].decoder, r, t.ID(ofValidation, step), graph.Val, z, train.SelectionBins, false)
+	f, err := t.task.Measure(ctx, t.layers[k].decoder, t.Reducer, t.ID(ofValidation, step), graph.Val, z, train.SelectionBins, false)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -315,7 +315,7 @@ func (t *LinkTrainer) validate(ctx context.Context, r comm.Reducer, k int, last 
 }
 
 // evaluate reports the final model.
-func (t *LinkTrainer) evaluate(ctx context.Context, r comm.Reducer) error {
+func (t *LinkTrainer) evaluate(ctx context.Context) error {
 	last := len(t.layers) - 1
 	if err := t.enter(ctx, last); err != nil {
 		return err
@@ -323,7 +323,7 @@ func (t *LinkTrainer) evaluate(ctx context.Context, r comm.Reducer) error {
 	z := t.rows(last)
 	t.Scores, t.far = z.RowRange(0, t.shard.Owned).Clone(), z.RowRange(t.shard.Owned, z.Rows)
 	return t.Evaluate(func(split graph.Split) (metric, loss, bound float64, err error) {
-		f, err := t.Rank(ctx, t.task, t.Model.Decoder, r, t.ID(ofResult, int(split)), split, z)
+		f, err := t.Rank(ctx, t.task, t.Model.Decoder, t.Reducer, t.ID(ofResult, int(split)), split, z)
 		return f.All.Of(t.Metric), f.All.Loss, 0, err
 	})
 }
