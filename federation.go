@@ -91,8 +91,9 @@ func termsOf(p Plan, rank, size int, sends func() (*disclosure.Disclosure, error
 			text += "member: " + m.ID + "\n"
 		}
 		sum := sha256.Sum256([]byte(text))
-		t.Phones = &session.Phones{Agreement: leaf.Agreement{Run: [8]byte(sum[:]), Sites: p.Collecting(), Least: p.LeastLeaves,
-			Most: p.Leaves, Edges: p.LeafEdges}, Quorum: cmp.Or(p.LeafQuorum, p.Leaves), Wait: p.LeafWait}
+		t.Phones = &session.Phones{Agreement: leaf.Agreement{Run: [8]byte(sum[:]), Sites: p.Collecting(),
+			Least: p.LeastLeaves, Most: p.Leaves, Edges: p.LeafEdges},
+			Quorum: cmp.Or(p.LeafQuorum, p.Leaves), Wait: p.LeafWait}
 		for _, m := range p.Members {
 			t.Phones.Addresses = append(t.Phones.Addresses, m.LeafAddresses)
 		}

@@ -95,8 +95,8 @@ func modelled(m *nn.Model, own *shard.Shard) error {
 	return sound(own)
 }
 
-// apply calls do in a session in which the members of p apply m, and returns what this one sent. Another fault is reported
-// with those of the plan.
+// apply calls do in a session in which the members of p apply m, and returns what this one sent. Another fault is
+// reported with those of the plan.
 func (s Site) apply(ctx context.Context, what string, p Plan, m *nn.Model, card modelfile.Card, fault error,
 	do func(context.Context, infer.Config, *session.Session) error) (sent Traffic, err error) {
 	q, c, err := p.Inference(m, card)

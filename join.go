@@ -42,7 +42,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	if err := errors.Join(Seat(p, s.Shard, rank), input(s.Init.check(p, s.Shard))); err != nil {
+	if err := errors.Join(CheckSite(p, s.Shard, rank), input(s.Init.check(p, s.Shard))); err != nil {
 		return nil, err
 	}
 	t, err := training(p, rank, s.Shard)
@@ -101,7 +101,8 @@ func (s Site) runs(ctx context.Context, p Plan, at *session.Session) (best *Resu
 				state = filepath.Join(state, fmt.Sprintf("seed-%d", p.Seed))
 			}
 		}
-		one := &peer{plan: p, name: at.Names[at.Rank], shard: p.InOrder(s.Shard), init: s.Init, embed: s.Embed, members: at.Names}
+		one := &peer{plan: p, name: at.Names[at.Rank], shard: p.InOrder(s.Shard), init: s.Init, embed: s.Embed,
+			members: at.Names}
 		if at.Policy != nil {
 			one.publish = at.Policy.SiteFigures
 		}
@@ -136,8 +137,8 @@ func (r *Result) ahead(best *Result) bool {
 	return best == nil || r.Metric.Gain(r.Val, best.Val) > 0 || math.IsNaN(best.Val) && !math.IsNaN(r.Val)
 }
 
-// Seat returns all faults of p and of a shard for the member of that rank.
-func Seat(p Plan, own *shard.Shard, rank int) error {
+// CheckSite returns all faults of p and of a shard for the member of that rank.
+func CheckSite(p Plan, own *shard.Shard, rank int) error {
 	if err := sound(own); err != nil {
 		return input(err)
 	}
@@ -171,8 +172,8 @@ func Meet(ctx context.Context, p Plan, s Site, what string, do func(context.Cont
 }
 
 // meet is Meet with what members greet one another with, and what leaves this one.
-func (s Site) meet(ctx context.Context, p Plan, what string, hello p2p.Hello, sends func() (*disclosure.Disclosure, error),
-	do func(context.Context, *session.Session) error) error {
+func (s Site) meet(ctx context.Context, p Plan, what string, hello p2p.Hello,
+	sends func() (*disclosure.Disclosure, error), do func(context.Context, *session.Session) error) error {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {
 		return input(err)

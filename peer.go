@@ -229,8 +229,8 @@ func (p *peer) keepPrivate(t *classmeans.Trainer, c classmeans.Config, m *sessio
 	return nil
 }
 
-// train trains by p in at, with checkpoints in state (empty = none). final is told of the model as soon as it is final, and
-// others may still need this peer; nil: nobody is.
+// train trains by p in at, with checkpoints in state (empty = none). final, if any, is called as soon as the model is
+// final, when others may still need this peer.
 func (p *peer) train(ctx context.Context, at *session.Session, state string, final func(*Result) error) (*Result, error) {
 	if p.at, at.New = at, p.trainer; state != "" {
 		at.Checkpoints = &checkpoint.Store{Dir: state}

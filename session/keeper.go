@@ -126,8 +126,8 @@ func (k *keeper) config(s Site) node.Config {
 	if k.Policy != nil && k.Policy.ReceiveLimit > 0 && (limit == 0 || k.Policy.ReceiveLimit < limit) {
 		limit = k.Policy.ReceiveLimit
 	}
-	return node.Config{Identity: s.Identity, Listen: at, Transport: k.terms.Carrier, MaxPeers: len(k.terms.Members.Members),
-		LAN: s.LAN, Interfaces: s.Interfaces, PeerTimeout: k.terms.PeerTimeout, MaxRate: limit,
+	return node.Config{Identity: s.Identity, Listen: at, Transport: k.terms.Carrier,
+		MaxPeers: len(k.terms.Members.Members), LAN: s.LAN, Interfaces: s.Interfaces, PeerTimeout: k.terms.PeerTimeout, MaxRate: limit,
 		Relays: slices.Concat(k.terms.Relays, k.roster.RelayAddresses(time.Now()))}
 }
 
@@ -147,8 +147,9 @@ func (k *keeper) open(ctx context.Context, s Site) (err error) {
 				more = fmt.Sprintf(" (last error: %v)", last)
 			}
 			rank := slices.Index(k.terms.names(), name)
-			k.event(train.Event{Kind: train.Connection, Peer: rank, Text: fmt.Sprintf("waiting for %s (%.10s…): %s of %s%s", name,
-				k.terms.Members.Members[rank].ID, since.Round(time.Second), time.Duration(k.waiting.Load()).Round(time.Second), more)})
+			most := time.Duration(k.waiting.Load()).Round(time.Second)
+			k.event(train.Event{Kind: train.Connection, Peer: rank, Text: fmt.Sprintf("waiting for %s (%.10s…): %s of %s%s",
+				name, k.terms.Members.Members[rank].ID, since.Round(time.Second), most, more)})
 		}
 	}
 	go k.revoke(ctx, s.Identity.PeerID())
@@ -171,8 +172,8 @@ func (k *keeper) met(t comm.Transport) comm.Transport {
 		for r, m := range k.terms.Members.Members {
 			members = append(members, r)
 			if r != k.terms.Rank {
-				k.Record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name, Rows: int64(len(k.own.Boundary[r])),
-					Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})
+				k.Record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name,
+					Rows: int64(len(k.own.Boundary[r])), Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})
 			}
 		}
 		k.event(train.Event{Kind: train.Connection, Members: members, Peer: -1})
@@ -181,7 +182,9 @@ func (k *keeper) met(t comm.Transport) comm.Transport {
 		return t
 	}
 	if k.guard == nil {
-		k.guard = k.Policy.Guard(t, k.spent, func(n int64) error { return k.store.KeepNote(sentNote, fmt.Appendln(nil, n)) })
+		k.guard = k.Policy.Guard(t, k.spent, func(n int64) error {
+			return k.store.KeepNote(sentNote, fmt.Appendln(nil, n))
+		})
 	}
 	k.guard.Transport = t
 	return k.guard

@@ -19,7 +19,9 @@ import (
 // Local makes the sessions of members that are all in this process, by their terms, which name no members, and calls do
 // for each, all at the same time. They are connected in memory, or over loopback at the addresses listen. The first
 // error ends ctx for all.
-func Local(ctx context.Context, link *netsim.Table, listen []string, all []Terms, do func(context.Context, *Session) error) (err error) {
+func Local(
+	ctx context.Context, link *netsim.Table, listen []string, all []Terms, do func(context.Context, *Session) error,
+) (err error) {
 	size := len(all)
 	memory := netsim.New(size, netsim.Config{})
 	sessions, hosts := make([]*Session, size), make([]*p2p.Host, size)
@@ -37,8 +39,8 @@ func Local(ctx context.Context, link *netsim.Table, listen []string, all []Terms
 		}
 		one := node.Member{Name: fmt.Sprintf("peer %d", r), ID: keys[r].PeerID()}
 		if listen != nil && size > 1 {
-			hosts[r], err = p2p.Listen(node.Config{Identity: keys[r], Listen: listen, Transport: t.Carrier, MaxPeers: max(64, size)})
-			if err != nil {
+			network := node.Config{Identity: keys[r], Listen: listen, Transport: t.Carrier, MaxPeers: max(64, size)}
+			if hosts[r], err = p2p.Listen(network); err != nil {
 				return err
 			}
 			one.Addrs = hosts[r].Addrs()
@@ -50,8 +52,8 @@ func Local(ctx context.Context, link *netsim.Table, listen []string, all []Terms
 	met, meeting := errgroup.WithContext(meeting)
 	for r, t := range all {
 		t.Rank, t.Members = r, members
-		s := &Session{Rank: r, Names: make([]string, size), Wait: time.Minute, Link: link, Seed: t.Seed, Reducer: t.secure(keys[r]),
-			Event: func(train.Event) {}}
+		s := &Session{Rank: r, Names: make([]string, size), Wait: time.Minute, Link: link, Seed: t.Seed,
+			Reducer: t.secure(keys[r]), Event: func(train.Event) {}}
 		sessions[r] = s
 		met.Go(func() error {
 			over := memory.Transport(r)

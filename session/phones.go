@@ -27,8 +27,8 @@ type Phones struct {
 	Wait      time.Duration // for them at most
 }
 
-// leafTimeout is how long a phone or its site may be silent. A phone that waits for a sum is woken by its keep-alives, which
-// come every half of it.
+// leafTimeout is how long a phone or its site may be silent. A phone that waits for a sum is woken by its keep-alives,
+// which come every half of it.
 const leafTimeout = 2 * time.Minute
 
 // phoneSums are the sums of sites and phones, at one site.
@@ -36,11 +36,13 @@ type phoneSums struct {
 	leaves.Service
 	*leaf.Collector // of the present connection
 	terms           Terms
-	network         node.Config                                              // how phones reach this site
-	ids             []string                                                 // of own nodes
-	journal         *leaf.Journal                                            // (nil = a run in which a site fails begins again)
-	secure          func(context.Context, *comm.Group) (comm.Reducer, error) // of the sites (nil = their sums are in the clear)
-	note            func(train.Event)
+	network         node.Config   // how phones reach this site
+	ids             []string      // of own nodes
+	journal         *leaf.Journal // (nil = a run in which a site fails begins again)
+
+	// Makes the sums of the sites (nil = they are in the clear).
+	secure func(context.Context, *comm.Group) (comm.Reducer, error)
+	note   func(train.Event)
 
 	sites  comm.Reducer   // the sums of the sites only
 	server *leaves.Server // nil at a site that collects no shares
@@ -62,8 +64,8 @@ func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 	case t.Phones == nil:
 		return nil, nil
 	case t.Rank < t.Phones.Sites && s.Phones == nil:
-		return nil, Input(fmt.Errorf("%s collects shares of leaves by the plan (leaf_addresses), and needs rules for whom it admits",
-			at.Names[t.Rank]))
+		return nil, Input(fmt.Errorf("%s collects shares of leaves by the plan (leaf_addresses), "+
+			"and needs rules for whom it admits", at.Names[t.Rank]))
 	case t.Rank >= t.Phones.Sites && s.Phones != nil:
 		return nil, Input(fmt.Errorf("rules for leaves are for members with leaf_addresses (%s has none)", at.Names[t.Rank]))
 	}
@@ -80,8 +82,8 @@ func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 	if c.Listen == nil {
 		c.Listen = t.Phones.Addresses[t.Rank]
 	}
-	c.network = node.Config{Identity: s.Identity, Listen: c.Listen, Transport: t.Carrier, MaxPeers: min(t.Phones.Most, node.MostPeers),
-		PeerTimeout: leafTimeout}
+	c.network = node.Config{Identity: s.Identity, Listen: c.Listen, Transport: t.Carrier,
+		MaxPeers: min(t.Phones.Most, node.MostPeers), PeerTimeout: leafTimeout}
 	return c, Input(errors.Join(c.Rules.Validate(), c.network.Validate()))
 }
 
@@ -136,7 +138,8 @@ func (c *phoneSums) begin(ctx context.Context, g *comm.Group) (comm.Reducer, err
 		closes := intake.Quorum(c.terms.Phones.Quorum, c.terms.Phones.Wait)
 		until = func(ctx context.Context, exchange int) error {
 			err := closes(ctx, exchange)
-			c.note(train.Event{Kind: train.Trace, Text: fmt.Sprintf("sum %d: shares of %d leaves", exchange+1, intake.Shares())})
+			text := fmt.Sprintf("sum %d: shares of %d leaves", exchange+1, intake.Shares())
+			c.note(train.Event{Kind: train.Trace, Text: text})
 			return err
 		}
 	}
@@ -179,7 +182,7 @@ func (c *phoneSums) end(ctx context.Context, run error) error {
 	return c.server.Close()
 }
 
-// phone is how a phone reaches the sites, which keep its shares apart.
+// phone is a phone's way to the sites.
 type phone struct {
 	*leaf.Link // the present connection; each begins with the first sum: whether the sites went on it cannot know
 	Site
@@ -193,8 +196,8 @@ type phone struct {
 	summed bool         // a sum came
 }
 
-// Phone returns the session of a phone that the members of t do not list: one alone, whose sums are those of all sites and
-// phones. dir keeps the name by which the sites know it in this run, and nothing else.
+// Phone returns the session of a phone that the members of t do not list: a group of one, whose sums are those of all
+// sites and phones. dir keeps the name by which the sites know it in this run, and nothing else.
 func (s Site) Phone(t Terms, dir string, own []string) (_ *Session, err error) {
 	p := &phone{Site: s, terms: t, ids: own, event: s.OnEvent}
 	if p.token, err = tokenIn(dir); err != nil {
@@ -206,7 +209,8 @@ func (s Site) Phone(t Terms, dir string, own []string) (_ *Session, err error) {
 	reducer := func(context.Context, *comm.Group) (comm.Reducer, error) {
 		return &leaf.Contributor{Agreement: t.Phones.Agreement, Token: p.token, Uplink: p, Known: p.known}, nil
 	}
-	return &Session{Names: t.names(), Wait: s.Wait, Rejoin: s.Wait, Meet: p.meet, Reducer: reducer, Event: p.event, phone: p}, nil
+	return &Session{Names: t.names(), Wait: s.Wait, Rejoin: s.Wait, Meet: p.meet, Reducer: reducer, Event: p.event,
+		phone: p}, nil
 }
 
 // tokenNote is the name under which a phone keeps its token.
@@ -238,8 +242,8 @@ func (p *phone) meet(ctx context.Context) (_ comm.Transport, err error) {
 		m.Addrs = p.terms.Phones.Addresses[r]
 		roster.Members, members = append(roster.Members, m), append(members, r)
 	}
-	sites, err := leaves.Dial(ctx, node.Config{Identity: id, Transport: p.terms.Carrier, MaxPeers: agreed.Sites, PeerTimeout: leafTimeout,
-		Interfaces: p.Interfaces}, roster)
+	sites, err := leaves.Dial(ctx, node.Config{Identity: id, Transport: p.terms.Carrier, MaxPeers: agreed.Sites,
+		PeerTimeout: leafTimeout, Interfaces: p.Interfaces}, roster)
 	if err != nil {
 		return nil, err
 	}
@@ -285,5 +289,6 @@ func (p *phone) Parts(ctx context.Context, exchange int) ([][]byte, error) {
 }
 
 func (p *phone) waits(exchange int) {
-	p.event(train.Event{Kind: train.Trace, Text: fmt.Sprintf("waiting for sum %d", exchange+1), Sent: comm.Counts{Reduce: p.sent.Load()}})
+	p.event(train.Event{Kind: train.Trace, Text: fmt.Sprintf("waiting for sum %d", exchange+1),
+		Sent: comm.Counts{Reduce: p.sent.Load()}})
 }

@@ -1,6 +1,6 @@
-// Package session is one member's place in a run, over as many connections to the others as it takes: it meets them, waits
-// for failed ones, and ends the run so that no two peers have different models. It also enforces the site's policy and
-// writes its audit log.
+// Package session is one member's place in a run, over as many connections to the others as it takes: it meets them,
+// waits for failed ones, and ends the run so that no two peers have different models. It also enforces the site's policy
+// and writes its audit log.
 package session
 
 import (
@@ -37,8 +37,8 @@ type Usage struct {
 	Wire     int64 // bytes sent as the network carried them
 }
 
-// Session is one member's place in a run: who is present, what carries rows and sums, what is kept, who listens, what was
-// used, and how to come back. Site.Attend, Site.Phone and Local make one; Run trains in it, and Once does something else.
+// Session is one member's place in a run: who is present, what carries rows and sums, what is kept, who listens, what
+// was used, and how to come back. Site.Attend, Site.Phone and Local make one. Run trains in it; Once does something else.
 type Session struct {
 	Rank  int
 	Names []string // of all members, by rank
@@ -367,8 +367,8 @@ func (s *Session) readUsage() error {
 	return nil
 }
 
-// keepUsage brings usage up to now, and keeps it beside the checkpoints. What other peers need after Final was called is
-// not counted.
+// keepUsage brings usage up to now, and keeps it next to the checkpoints. What other peers need after Final was called
+// is not counted.
 func (s *Session) keepUsage() {
 	if s.told {
 		return

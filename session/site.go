@@ -32,13 +32,13 @@ type Site struct {
 
 	Listen       []string        // multiaddresses to listen on (nil = those of the plan, or of the roster)
 	LAN          bool            // find peers on the local network by mDNS
-	Interfaces   []netip.Addr    // addresses of this machine, where the system does not list them (Android; nil = it is asked)
+	Interfaces   []netip.Addr    // addresses of this machine, if the system lists none, as Android (nil = it is asked)
 	Wait         time.Duration   // how long to wait for all peers at the start
 	Rejoin       time.Duration   // how long to wait for failed peers (0 = a failure ends the run)
 	ReceiveLimit int64           // bytes per second from each other peer (0 = no limit)
 	Link         *netsim.Table   // simulated slower network (nil = none)
 	Evidence     []byte          // what a phone shows the sites; at most leaf.MostEvidence bytes
-	Phones       *leaves.Service // for leaves whose shares this site collects; nil where the plan has none, or others collect
+	Phones       *leaves.Service // for leaves whose shares this site collects (nil = it collects none)
 	Ledger       dp.Ledger       // of what runs spent of this site's edges; without Path none is kept
 
 	Gate    Gate
@@ -119,8 +119,8 @@ func (t Terms) secure(own identity.Identity) func(context.Context, *comm.Group) 
 	return func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
 }
 
-// Attend admits the site to a run by t, and calls do with its Session, which meets the others at the site's host. The
-// others are told of a fault at home before they were met. The error is an *InputError if the site's files are at fault.
+// Attend admits the site to a run by t, and calls do with its Session, which meets the others at the site's host. If a
+// fault at home comes first, the others are told. The error is an *InputError if the site's files are at fault.
 func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Session) error) (err error) {
 	release, err := checkpoint.Lock(s.State)
 	if err != nil {
@@ -204,8 +204,8 @@ func (s Site) Decline(ctx context.Context, t Terms) {
 	h.Join(ctx, members, p2p.Hello{PlanText: p2p.Declined})
 }
 
-// Spending returns what records in l what a run by t spends of parts, nil if nothing does. A run that l cannot afford is
-// refused now, unless it continues from checkpoints: then it may have spent already, and is refused where it has not.
+// Spending returns what records in l what a run by t spends of parts, nil if nothing does. A run that l cannot afford
+// is refused now, unless it continues from checkpoints: then it may have spent already, and is refused where it has not.
 func (t Terms) Spending(l dp.Ledger, continues bool, parts ...*shard.Shard) (func(dp.Statement) error, error) {
 	switch {
 	case l.Path == "" && l.Budget != (dp.Guarantee{}):

@@ -34,20 +34,20 @@ func (l *LaunchFlags) Bind(f *pflag.FlagSet) {
 	f.IntVar(&l.port, "port", 4001, "port of a host's first peer")
 }
 
-// Identify returns this process's key: one that follows from the shared secret, where it completes seat and a plan that
+// Identify returns this process's key: one that follows from the shared secret, where it completes site and a plan that
 // names no peers by the addresses of this process and of the others, and else the peer's own. rank is −1 then.
-func (l LaunchFlags) Identify(seat *Seat, p *heddle.Plan) (own identity.Identity, rank int, err error) {
+func (l LaunchFlags) Identify(site *SiteFlags, p *heddle.Plan) (own identity.Identity, rank int, err error) {
 	if l.Secret != "" {
-		own, rank, err = l.derive(seat.Plan, p, os.Getenv)
-		if err == nil && seat.Site.Listen == nil {
-			seat.Site.Listen = everywhere(p.Members[rank].Addresses)
+		own, rank, err = l.derive(site.Plan, p, os.Getenv)
+		if err == nil && site.Site.Listen == nil {
+			site.Site.Listen = everywhere(p.Members[rank].Addresses)
 		}
 		return own, rank, err
 	}
 	if l.rank >= 0 || l.ranks > 0 || l.hosts != "" {
 		return own, -1, Invalidf("--rank, --ranks and --hosts require --secret: without it the plan and this peer's key determine its rank")
 	}
-	own, err = LoadOrMakeKey(seat.Identity)
+	own, err = LoadOrMakeKey(site.Identity)
 	return own, -1, err
 }
 

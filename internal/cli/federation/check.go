@@ -145,7 +145,7 @@ func (k *checking) page(own *shard.Shard) (*page, error) {
 		}
 		return &page{Disclosure: sends, own: own, fingerprint: admission.PlanFingerprint(k.text), model: hex.EncodeToString(k.asked.print[:])}, nil
 	}
-	err := heddle.Seat(k.read, own, own.Rank)
+	err := heddle.CheckSite(k.read, own, own.Rank)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", k.plan, err)
 	}

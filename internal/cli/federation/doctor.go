@@ -104,15 +104,15 @@ func (d *doctor) key() {
 	d.fine("identity", "%s", id.PeerID())
 }
 
-// meeting is whom to reach, and how.
-type meeting struct {
+// reach is whom to reach, and how.
+type reach struct {
 	members node.Roster
 	relays  []string
 	carrier string
 }
 
 // meet reads plan and roster.
-func (d *doctor) meet(now time.Time) (m meeting, err error) {
+func (d *doctor) meet(now time.Time) (m reach, err error) {
 	m.carrier = "auto"
 	var known admission.Roster
 	if d.roster != "" {

@@ -23,9 +23,9 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// member is one peer of a run on several machines.
-type member struct {
-	cli.Seat
+// joining is one peer of a run on several machines.
+type joining struct {
+	cli.SiteFlags
 	shard  string // path, or several with commas between
 	init   string // model file that training starts from; empty: none
 	leaves string // file of rules for phones; empty: none
@@ -47,7 +47,7 @@ type After interface {
 
 // NewJoin returns the command join, after which that is done (nil = nothing).
 func NewJoin(pages Pages, after After) *cobra.Command {
-	s := member{pages: pages, after: after, out: cli.Output{Pages: pages}}
+	s := joining{pages: pages, after: after, out: cli.Output{Pages: pages}}
 	var view cli.WatchFlags
 	c := &cobra.Command{
 		Use:   "join --plan plan.yaml --shard DIR/part-N",
@@ -99,7 +99,7 @@ peers, and --shard may be the whole partition.`,
 	return c
 }
 
-func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err error) {
+func (s joining) run(ctx context.Context, w *cli.Watch, text io.Writer) (err error) {
 	p, closer, err := s.prepare(ctx, w)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (s member) run(ctx context.Context, w *cli.Watch, text io.Writer) (err erro
 }
 
 // record keeps beside new checkpoints by which settings the run began, and returns those of this one.
-func (s member) record(p *heddle.Plan) ([]byte, error) {
+func (s joining) record(p *heddle.Plan) ([]byte, error) {
 	settings, err := p.MarshalYAML()
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (s member) record(p *heddle.Plan) ([]byte, error) {
 }
 
 // again is the command that repeats the run, at all peers.
-func (s member) again() string {
+func (s joining) again() string {
 	command := s.name + " --plan " + s.out.Settings()
 	if s.launch.Secret != "" { // from which the keys follow
 		command = s.name + " --plan " + s.Plan + " --secret " + s.launch.Secret
@@ -214,7 +214,7 @@ func (s member) again() string {
 
 // prepare reads plan, key and shard, and makes the directories. The shard's arrays are valid until
 // closer is closed.
-func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, closer io.Closer, err error) {
+func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, closer io.Closer, err error) {
 	whole := s.shard
 	p, rank, err := s.SitAs(w, s.identify)
 	if err != nil {
@@ -240,7 +240,7 @@ func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, clo
 		s.warnings = facts.Warnings
 	}
 	name := cli.FileName(s.Site.Shard.Name)
-	if err = heddle.Seat(*p, s.Site.Shard, rank); err != nil {
+	if err = heddle.CheckSite(*p, s.Site.Shard, rank); err != nil {
 		err = fmt.Errorf("%s: %w", s.shard, err)
 	}
 	if s.out.Dir == "" {
@@ -269,8 +269,8 @@ func (s *member) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, clo
 
 // identify returns this peer's key. What differs between the ranks of a scheduler, which all have the same flags, it sets:
 // parts and directories.
-func (s *member) identify(p *heddle.Plan) (own identity.Identity, err error) {
-	own, rank, err := s.launch.Identify(&s.Seat, p)
+func (s *joining) identify(p *heddle.Plan) (own identity.Identity, err error) {
+	own, rank, err := s.launch.Identify(&s.SiteFlags, p)
 	if err != nil {
 		return own, err
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/heddle-gnn/heddle/session"
 )
 
-// meeting is a site that makes its part of a graph with others.
-type meeting struct {
-	cli.Seat
+// aligning is a site that makes its part of a graph with others.
+type aligning struct {
+	cli.SiteFlags
 	tables align.SiteConfig
 	listing
 	like       string // model file
@@ -28,7 +28,7 @@ type meeting struct {
 }
 
 func newMeet() *cobra.Command {
-	var s meeting
+	var s aligning
 	c := &cobra.Command{
 		Use:   "meet --plan plan.yaml (--nodes FILE [--edges FILE] | --nodes TYPE=FILE …) --out DIR",
 		Short: "Make this site's part of a graph over several sites",
@@ -68,7 +68,7 @@ SOURCE-RELATION-TARGET.COLUMN means one.`,
 	return c
 }
 
-func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
+func (s *aligning) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
 	p, rank, err := s.Sit(w)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *meeting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error
 }
 
 // open reads this site's tables, prints what leaves it, and checks that its part can be written.
-func (s *meeting) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *heddle.Plan,
+func (s *aligning) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *heddle.Plan,
 	rank int) (*align.Tables, error) {
 	tables := s.tables
 	if err := readLike(s.like, &tables.ImportConfig); err != nil {
@@ -134,7 +134,7 @@ func (s *meeting) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *h
 }
 
 // policy is this site's, if it has one.
-func (s *meeting) policy() (p admission.Policy, err error) {
+func (s *aligning) policy() (p admission.Policy, err error) {
 	if path := s.Site.Gate.Policy; path != "" {
 		if p, err = admission.ReadPolicy(path); err != nil {
 			return p, cli.Invalid(err)
@@ -144,7 +144,7 @@ func (s *meeting) policy() (p admission.Policy, err error) {
 }
 
 // show prints what leaves this site.
-func (s *meeting) show(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, least int) {
+func (s *aligning) show(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, least int) {
 	fmt.Fprintf(w, "What leaves %s (docs/reference/what-leaves.md):\n", p.Members[rank].Name)
 	if s.like != "" {
 		fmt.Fprintf(w, "  to all sites: the digest of %s, no name of a column, no text and no sum\n", s.like)
@@ -189,7 +189,7 @@ func (s *meeting) show(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, l
 }
 
 // build makes this site's part with the others.
-func (s *meeting) build(
+func (s *aligning) build(
 	ctx context.Context, p *heddle.Plan, with *session.Session, tables *align.Tables, w *cli.Watch, stdout io.Writer,
 ) error {
 	g, rank, names := with.Group, with.Rank, p.Names()

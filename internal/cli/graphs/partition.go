@@ -35,8 +35,8 @@ type cutting struct {
 	capacity          []float64
 	objective, memory string
 	dry, quiet        bool
-	clusters          bool     // the rows lie in cluster order, else by ID
-	seat              cli.Seat // with other peers, if it has a plan
+	clusters          bool          // the rows lie in cluster order, else by ID
+	site              cli.SiteFlags // with other peers, if it has a plan
 	rounds            int
 
 	// What the flags mean.
@@ -102,7 +102,7 @@ func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err 
 		return cli.Invalid(err)
 	}
 	switch {
-	case s.seat.Plan != "":
+	case s.site.Plan != "":
 		err = s.together(ctx, w)
 	case s.stored():
 		err = s.fromDisk(ctx, w)
@@ -130,7 +130,7 @@ func (s *cutting) read() (err error) {
 	if s.out == "" && !s.dry {
 		return errors.New("give a directory to write with --out, or --dry")
 	}
-	if s.seat.Plan != "" {
+	if s.site.Plan != "" {
 		if err := s.checkTogether(); err != nil {
 			return err
 		}

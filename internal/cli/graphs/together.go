@@ -18,8 +18,8 @@ import (
 
 // bindTogether adds the flags of partitioning with other peers.
 func (s *cutting) bindTogether(f *pflag.FlagSet) {
-	s.seat.Bind(f, "plan whose peers partition a stored graph together", "wait for the other peers, with --plan")
-	s.seat.BindAudit(f)
+	s.site.Bind(f, "plan whose peers partition a stored graph together", "wait for the other peers, with --plan")
+	s.site.BindAudit(f)
 	f.IntVar(&s.rounds, "rounds", 100, "exchanges between the peers in a pass, with --plan")
 }
 
@@ -40,7 +40,7 @@ func (s *cutting) checkTogether() error {
 
 // together partitions a stored graph with the other peers of a plan.
 func (s *cutting) together(ctx context.Context, w *cli.Watch) error {
-	p, rank, err := s.seat.Sit(w)
+	p, rank, err := s.site.Sit(w)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *cutting) together(ctx context.Context, w *cli.Watch) error {
 		return cli.Invalid(err)
 	}
 	s.seed = p.Seed
-	return heddle.Meet(ctx, *p, s.seat.Site, "partition", func(ctx context.Context, m *session.Session) (err error) {
+	return heddle.Meet(ctx, *p, s.site.Site, "partition", func(ctx context.Context, m *session.Session) (err error) {
 		s.manifest, err = g.WriteShare(s.out, external.Job{Policy: s.policy, Meta: s.meta(sites)},
 			external.Team{Rank: rank, Size: len(p.Members), Rounds: s.rounds,
 				Swap: func(what string, out [][]byte, limit int) ([][]byte, error) {

@@ -18,7 +18,7 @@ import (
 // commBench measures the connections of the peers of a plan, each on its machine, or of some in
 // this process.
 type commBench struct {
-	cli.Seat
+	cli.SiteFlags
 	peers              int
 	transport, carrier string
 	megabytes, turns   int

@@ -116,7 +116,7 @@ func printScores(
 // identify returns this peer's key. Of the ranks of a scheduler, which all have the same flags, each has its own parts and
 // files.
 func (q *question) identify(p *heddle.Plan) (own identity.Identity, err error) {
-	own, rank, err := q.launch.Identify(&q.Seat, p)
+	own, rank, err := q.launch.Identify(&q.SiteFlags, p)
 	if err != nil {
 		return own, err
 	}

@@ -32,7 +32,7 @@ import (
 
 // question has the flags of heddle predict.
 type question struct {
-	cli.Seat                            // with --plan
+	cli.SiteFlags                            // with --plan
 	model, data, shard, out, embeddings string
 	nodes, known, edges                 []string // tables
 	dates                               []string // columns

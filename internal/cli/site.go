@@ -94,8 +94,8 @@ func readPlan(path string, given map[string]string) (*heddle.Plan, []byte, error
 	return p, text, nil
 }
 
-// Seat is a site's place in a run on several machines, as flags give it.
-type Seat struct {
+// SiteFlags are a site's place in a run on several machines, as flags give it.
+type SiteFlags struct {
 	Plan     string            // file
 	Identity string            // file of this peer's key
 	Link     string            // simulated slower network
@@ -103,8 +103,8 @@ type Seat struct {
 	Site     heddle.Site
 }
 
-// Bind adds the flags of a seat. The help of --plan and --wait depends on the command.
-func (s *Seat) Bind(f *pflag.FlagSet, plan, wait string) {
+// Bind adds the flags of a site. The help of --plan and --wait depends on the command.
+func (s *SiteFlags) Bind(f *pflag.FlagSet, plan, wait string) {
 	f.StringVar(&s.Plan, "plan", "", plan)
 	f.StringVar(&s.Identity, "identity", DefaultIdentity(), "key file of this peer, made on first use")
 	f.StringSliceVar(&s.Site.Listen, "listen", nil, "multiaddresses to listen on; default: those of the plan")
@@ -113,7 +113,7 @@ func (s *Seat) Bind(f *pflag.FlagSet, plan, wait string) {
 }
 
 // BindGate adds the flags of what a site requires before it takes part in a run.
-func (s *Seat) BindGate(f *pflag.FlagSet) {
+func (s *SiteFlags) BindGate(f *pflag.FlagSet) {
 	g := &s.Site.Gate
 	f.StringVar(&g.Roster, "roster", "", "roster of the federation, with --policy and --approval")
 	f.StringVar(&g.Trusted, "trusted", "", "file of the roster in force; default: beside the key")
@@ -125,17 +125,17 @@ func (s *Seat) BindGate(f *pflag.FlagSet) {
 }
 
 // BindAudit adds the flag of the audit log.
-func (s *Seat) BindAudit(f *pflag.FlagSet) {
+func (s *SiteFlags) BindAudit(f *pflag.FlagSet) {
 	f.StringVar(&s.Site.Gate.Audit, "audit", "", "log of runs and of what left this peer; empty: none")
 }
 
 // Sit reads the plan and this peer's key, and returns the plan and the peer's rank in it.
-func (s *Seat) Sit(w *Watch) (*heddle.Plan, int, error) {
+func (s *SiteFlags) Sit(w *Watch) (*heddle.Plan, int, error) {
 	return s.SitAs(w, func(*heddle.Plan) (identity.Identity, error) { return LoadOrMakeKey(s.Identity) })
 }
 
 // SitAs is Sit of a peer whose key identify returns; it may add members to the plan.
-func (s *Seat) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identity, error)) (*heddle.Plan, int, error) {
+func (s *SiteFlags) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identity, error)) (*heddle.Plan, int, error) {
 	p, text, err := readPlan(s.Plan, s.Given)
 	if err != nil {
 		return nil, 0, err
