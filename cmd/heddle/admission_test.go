@@ -93,7 +93,7 @@ func TestAdmissionGuide(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range blocksOf(t, "../../docs/how-to/federation.md") {
 		seen[b.site] = true
-		if (strings.Contains(b.script, "heddle join") || strings.Contains(b.script, "heddle predict")) && b.refused == "" {
+		if (strings.Contains(b.script, "peer join") || strings.Contains(b.script, "heddle predict")) && b.refused == "" {
 			joining = append(joining, b) // one waits for the other
 			continue
 		}

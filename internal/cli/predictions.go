@@ -100,15 +100,15 @@ func ordered(all []NodePredictions) iter.Seq2[NodePredictions, int] {
 	}
 }
 
-// tells reports whether node i is of the type that the predictions are about.
-func (g NodePredictions) tells(i int) bool {
+// Predicts reports whether node i is of the type that the predictions are about.
+func (g NodePredictions) Predicts(i int) bool {
 	return g.Only == "" || strings.HasPrefix(g.Name(i), g.Only+"/")
 }
 
 // Count returns how many nodes the predictions are about.
 func (g NodePredictions) Count() (n int) {
 	for i := range g.Predictions.Logits.Rows {
-		if g.tells(i) {
+		if g.Predicts(i) {
 			n++
 		}
 	}
@@ -118,7 +118,7 @@ func (g NodePredictions) Count() (n int) {
 // EachPrediction calls do with every node that has a class, in the order of their numbers.
 func EachPrediction(names []string, all []NodePredictions, do func(row PredictionRow, probability string) error) error {
 	for g, i := range ordered(all) {
-		if !g.tells(i) {
+		if !g.Predicts(i) {
 			continue
 		}
 		row := PredictionRow{ID: g.Name(i), Site: g.Site, Probabilities: g.Predictions.Probabilities(i)}
@@ -149,7 +149,7 @@ func NumbersOf(names []string, all []NodePredictions, every bool) (t NumberTable
 		t.Targets = append(t.Targets, ClassName(names, k))
 	}
 	for g, i := range ordered(all) {
-		if !every && !g.tells(i) {
+		if !every && !g.Predicts(i) {
 			continue
 		}
 		row := NumberRow{ID: g.Name(i), Site: g.Site, Node: g.number(i)}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parquet-go/parquet-go"
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
@@ -20,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
+	"github.com/heddle-gnn/heddle/graph/npy"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/cli"
@@ -60,7 +60,7 @@ With --shard alone a peer predicts for its own nodes from its own rows and edges
 With --nodes and --edges tables are read like those that the model was trained on; --on-error skip leaves out rows at
 fault, which skipped.csv beside --out has with their reasons. Give all tables of new nodes, and with --known those of
 nodes that are neighbours of them: they are read, but not predicted. Nodes that trained or chose the model, by
-predictions.parquet in its folder, are marked in --out and not measured. --report writes a page about the
+predictions.npz in its folder, are marked in --out and not measured. --report writes a page about the
 predictions: how many of each class, how sure, how often right where labels are known, and what left the site. With
 --embeddings in place of --out it writes the nodes' last hidden rows alone: of a model of links those that its decoder reads,
 by which heddle recommend ranks new links.`,
@@ -218,17 +218,12 @@ type runNodes struct {
 // run finds the nodes of g that the model's run had. The run's predictions in the folder of the model have
 // their names: the model has none.
 func (q question) run(g *graph.Graph, card modelfile.Card) (of runNodes, err error) {
-	type was struct {
-		ID    string  `parquet:"id"`
-		Split string  `parquet:"split"`
-		Label *string `parquet:"label,optional"`
-	}
 	same := card.Dataset == g.Name && card.Nodes == int64(g.N())
 	if g.IDs == nil && !same {
 		return of, nil // another graph
 	}
-	path := filepath.Join(filepath.Dir(q.model), "predictions.parquet")
-	rows, err := parquet.ReadFile[was](path)
+	path := filepath.Join(filepath.Dir(q.model), "predictions.npz")
+	ids, splits, labels, err := readRun(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return of, cli.Invalidf("%s: %w", path, err)
 	}
@@ -241,25 +236,53 @@ func (q question) run(g *graph.Graph, card modelfile.Card) (of runNodes, err err
 	for i := range g.Split {
 		at[cli.NodePredictions{IDs: g.IDs}.Name(i)] = i
 	}
-	splits := map[string]graph.Split{"train": graph.Train, "val": graph.Val, "test": graph.Test}
+	named := map[string]graph.Split{"train": graph.Train, "val": graph.Val, "test": graph.Test}
+	before := cli.NodePredictions{IDs: ids, Only: cli.TargetType(card.Encoding)}
 	of.strangers = true
 	known, other := map[int]graph.Split{}, 0
-	for _, row := range rows {
-		i, ok := at[row.ID]
+	for k, id := range ids {
+		i, ok := at[id]
+		ok = ok && before.Predicts(k)
 		of.strangers = of.strangers && !ok
-		if !ok || splits[row.Split] == graph.None || g.Split[i] == graph.None {
+		if !ok || named[splits[k]] == graph.None || g.Split[i] == graph.None {
 			continue
 		}
-		if label, ok := cli.LabelOf(g.Labels, i, g.Labels.Names); ok && row.Label != nil && label != *row.Label {
+		label, is := cli.LabelOf(g.Labels, i, g.Labels.Names)
+		if had, was := cli.LabelOf(labels, k, labels.Names); is && was && label != had {
 			other++ // another node of that name
 			continue
 		}
-		known[i] = splits[row.Split]
+		known[i] = named[splits[k]]
 	}
 	if 10*other <= len(known) {
 		of.splits = known
 	}
 	return of, nil
+}
+
+// readRun reads the names, splits and labels of a run's nodes; there are no labels if they were numbers.
+func readRun(path string) (ids, splits []string, labels graph.Labels, err error) {
+	a, err := npy.Open(path)
+	if err != nil {
+		return nil, nil, labels, err
+	}
+	defer a.Close()
+	if ids, _, err = npy.Texts(a, "id", -1); err == nil {
+		splits, _, err = npy.Texts(a, "split", len(ids))
+	}
+	if err != nil || !a.Has("label") {
+		return ids, splits, labels, err
+	}
+	if labels.Names, _, err = npy.Texts(a, "classes", -1); err != nil {
+		return ids, splits, labels, err
+	}
+	labels.Classes = len(labels.Names)
+	if h, fault := a.Header("label"); fault == nil && len(h.Shape) == 2 {
+		labels.Bits, _, err = npy.Read[uint8](a, "label", len(ids), labels.Classes)
+	} else {
+		labels.Class, _, err = npy.Read[int32](a, "label", len(ids))
+	}
+	return ids, splits, labels, err
 }
 
 // mark gives the nodes of the run the split that they had then, and returns what to report. predicted is how many
