@@ -112,7 +112,7 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	edges, err := t.edges(ctx)
+	edges, err := t.sampledEdges(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,8 +214,8 @@ func (t *Trainer) labelled(split graph.Split) (nodes []int32) {
 	return nodes
 }
 
-// edges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole graph.
-func (t *Trainer) edges(ctx context.Context) (e *sample.Edges, err error) {
+// sampledEdges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole graph.
+func (t *Trainer) sampledEdges(ctx context.Context) (e *sample.Edges, err error) {
 	sender, layer := train.NewSender(t.Group, t.shard, t.config.Rows), t.Model.Layers[0]
 	view := train.WholeGraph(t.shard)
 	if t.config.Inductive {
@@ -228,22 +228,12 @@ func (t *Trainer) edges(ctx context.Context) (e *sample.Edges, err error) {
 			return nil, err
 		}
 	}
-	loops := layer.Edges == graph.GCN || layer.Edges == graph.Loops
-	conv, _ := nn.ConvolutionNamed(layer.Spec.Conv)
 	var adj *graph.CSR
 	if layer.Spec.Relations == 0 {
 		adj = view.Normalised(layer.Edges)
-	} else {
-		adj = graph.Normalise(view.Typed, view.Typed.Degrees(), layer.Edges)
 	}
-	if adj.Edge != nil && !slices.ContainsFunc(t.Model.Layers, func(l *nn.Layer) bool { return l.Spec.EdgeColumns > 0 }) {
-		plain := *adj
-		plain.Edge = nil
-		adj = &plain
-	}
-	e = sample.NewEdges(adj, t.shard.Global, loops, conv.Linear)
-	e.Relations, e.EdgeX, e.Reached = layer.Spec.Relations, t.shard.EdgeX, layer.Conv.Reached
-	return e, nil
+	reads := slices.ContainsFunc(t.Model.Layers, func(l *nn.Layer) bool { return l.Spec.EdgeColumns > 0 })
+	return view.SampledEdges(t.shard, layer, adj, reads), nil
 }
 
 func (t *Trainer) rounds(ctx context.Context) (err error) {

@@ -61,9 +61,6 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 	}
 	enc.Proj.W.Value.CopyFrom(v)
 	// The sums are the same bits everywhere, but each peer decomposes them itself, and processors may round apart.
-	if t.nudge != nil {
-		t.nudge(t.held(w)[0])
-	}
 	err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofComponents, w), Meta: state(nil, t.held(w)[0])})
 	e.Digests = t.digests
 	return err

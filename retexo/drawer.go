@@ -1,7 +1,6 @@
 package retexo
 
 import (
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -23,18 +22,7 @@ type drawer struct {
 
 // newDrawer returns one of at most n in-edges a node, of each relation.
 func newDrawer(v *view, l *nn.Layer, s *shard.Shard, n int, key rng.Key) *drawer {
-	edges := v.SourceEdges(l, v.own.Sparse != nil)
-	if l.Spec.Relations > 0 {
-		edges = graph.Normalise(v.Typed, v.Typed.Degrees(), l.Edges)
-	}
-	if l.Spec.EdgeColumns == 0 && edges.Edge != nil {
-		plain := *edges
-		plain.Edge = nil
-		edges = &plain
-	}
-	conv, _ := nn.ConvolutionNamed(l.Spec.Conv)
-	e := sample.NewEdges(edges, s.Global, l.Edges == graph.GCN || l.Edges == graph.Loops, conv.Linear)
-	e.Relations, e.EdgeX, e.Reached = l.Spec.Relations, s.EdgeX, l.Conv.Reached
+	e := v.SampledEdges(s, l, v.SourceEdges(l, v.own.Sparse != nil), l.Spec.EdgeColumns > 0)
 	c := sample.Config{Kind: "neighbour", Fanouts: []int{n}}
 	return &drawer{view: v, layer: l, shard: s, key: key, sampler: sample.New(c, e), builder: sample.NewBuilder(len(s.Global), e)}
 }

@@ -491,6 +491,21 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
+// unlike is the reducer of a peer whose processor rounds components apart.
+type unlike struct {
+	comm.Reducer
+	trainer *Trainer
+}
+
+func (u unlike) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+	if c.ID.Kind == ofComponents {
+		w := u.trainer.model.Encoder.Proj.W.Value.Data
+		w[0] = math.Nextafter32(w[0], 2)
+		c.Meta = state(nil, w)
+	}
+	return u.Reducer.Reduce(ctx, c)
+}
+
 // TestUnlikeProcessors lets one peer round the components apart, as an unlike processor would: it takes
 // the others', and the model is the same bits on all.
 func TestUnlikeProcessors(t *testing.T) {
@@ -503,17 +518,22 @@ func TestUnlikeProcessors(t *testing.T) {
 		t.Fatal(err)
 	}
 	var synced [3]int
-	r, err := runAll(context.Background(), c, shards, func(rank int, tr *Trainer) {
-		on(tr, train.Resync, func(e train.Event) {
-			if e.Differed {
-				synced[rank]++
+	trainers := make([]*Trainer, 3)
+	r, errs := trainThrough(t.Context(), func(int) Config { return c }, shards, netsim.New(3, netsim.Config{}).Transports(),
+		func(rank int, g *comm.Group) comm.Reducer {
+			if rank == 1 {
+				return unlike{g, trainers[1]}
 			}
+			return g
+		}, func(rank int, tr *Trainer) {
+			trainers[rank] = tr
+			on(tr, train.Resync, func(e train.Event) {
+				if e.Differed {
+					synced[rank]++
+				}
+			})
 		})
-		if rank == 1 {
-			tr.nudge = func(x []float32) { x[0] = math.Nextafter32(x[0], 2) }
-		}
-	})
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	sameModels(t, append([]*nn.Model{whole.models[0]}, r.models...))

@@ -44,7 +44,6 @@ type Trainer struct {
 	warned    bool              // of the costs of closed forms
 	moved     bool              // the logits of stage Measured.Ends, which the model ends with
 	pending   *train.Snapshot   // parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
-	nudge     func([]float32)   // tests: rounds apart what this peer computes from sums; nil
 }
 
 // New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key on every peer; it
