@@ -176,7 +176,8 @@ func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, er
 		c.Update, c.Counts = append(c.Update, sums...), append(c.Counts, counts...)
 	}
 	if !t.Leaves {
-		c.UpdateLimit, c.CountLimit = within("the sum of the leads of a class", 2*train.MostCrossing*t.rest.Rows), atMost("the number of nodes of a class", t.rest.Rows)
+		c.UpdateLimit = within("the sum of the leads of a class", 2*train.MostCrossing*t.rest.Rows)
+		c.CountLimit = atMost("the number of nodes of a class", t.rest.Rows)
 	}
 	if _, err := t.Reducer.Reduce(ctx, c); err != nil {
 		return 0, err
@@ -191,7 +192,8 @@ func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, er
 // classSums returns the sums of the features of all peers over the columns of this one's targets p in round r, and over
 // how many rows they go, in units; nil where residuals are the target. without says that this peer's part is not in
 // them.
-func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (sums mat.Dense, counts []int64, without bool, err error) {
+func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (
+	sums mat.Dense, counts []int64, without bool, err error) {
 	residual := t.model.Closed.Spec.Residual
 	sums = t.means.Sums(p)
 	own, rows, most := sums.Clone(), t.classRows(r), 1.0

@@ -10,9 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// classMeans computes the logits of f, a model in closed form or the part of one that makes columns of classes, and the
+// classLogits computes the logits of f, a model in closed form or the part of one that makes columns of classes, and the
 // columns that its last head reads.
-func (p *run) classMeans(f *closed.Form) (logits, columns mat.Dense, err error) {
+func (p *run) classLogits(f *closed.Form) (logits, columns mat.Dense, err error) {
 	x, s := p.shard.X, p.shard
 	if k := f.Spec.Adjacent; k > 0 {
 		x = closed.AdjacencyRows(&s.Adj, s.Global, int(s.Nodes), k)

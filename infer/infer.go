@@ -93,13 +93,14 @@ func Run(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Gro
 		return nil, err
 	}
 	a := &Answer{Logits: logits, Hidden: p.hidden}
-	a.Test, a.Bound, a.Tested, err = p.test(s, logits)
+	a.Test, a.Bound, a.Tested, err = p.testMetric(s, logits)
 	return a, err
 }
 
 // Logits computes the logits of a model of layers for the nodes of s, [Owned × C], and its hidden rows, as Run does, in
 // the midst of a run: nothing is summed. The model reads no labels.
-func Logits(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group) (logits, hidden mat.Dense, err error) {
+func Logits(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group) (
+	logits, hidden mat.Dense, err error) {
 	if m.Closed != nil || readsLabels(m.Spec) {
 		panic("infer: Logits of a model that needs sums or labels of all peers")
 	}
@@ -147,40 +148,43 @@ func NoRows(m *nn.Model, x graph.Features) error {
 	if m.Spec.Encoder.Kind != "embedding" || m.Spec.Reads(x).Cols() == x.Cols() {
 		return nil
 	}
-	return errors.New("nodes must have features: the model was trained with encoder embedding, and the learned rows of nodes without " +
-		"features are not in its file; the run's own predictions.csv has the predictions")
+	return errors.New("nodes must have features: the model was trained with encoder embedding, and the learned rows of " +
+		"nodes without features are not in its file; the run's own predictions.csv has the predictions")
 }
 
 // Fits returns why the layers of m cannot be applied to s, together with other peers; nil: they can.
 func Fits(m *nn.Model, s *shard.Shard) error {
 	errs := append(faults(m, s), NoRows(m, s.X))
 	if c := m.Spec.Closed; c != nil && c.Own > 0 {
-		errs = append(errs, errors.New("the model was trained with private edges (epsilon): its rows would tell edges again, without noise; "+
-			"the run's own predictions.csv has the predictions"))
+		errs = append(errs, errors.New("the model was trained with private edges (epsilon): its rows would tell edges again, "+
+			"without noise; the run's own predictions.csv has the predictions"))
 	}
 	if c := m.Spec.Closed; c != nil && c.Unconnected && s.X.Sparse != nil && s.Connected() {
-		errs = append(errs, errors.New("no edge connected the sites at which the model was trained, so that it does not round rows: "+
-			"train over the edges between the sites, or predict at each site alone"))
+		errs = append(errs, errors.New("no edge connected the sites at which the model was trained, so that it does not round "+
+			"rows: train over the edges between the sites, or predict at each site alone"))
 	}
 	return errors.Join(errs...)
 }
 
 // faults returns what of s the layers of m cannot be applied to.
 func faults(m *nn.Model, s *shard.Shard) (errs []error) {
-	if got, must := m.Spec.Reads(s.X).Cols(), m.Spec.Features; got != must || s.X.Rows() != s.Owned {
-		errs = append(errs, fmt.Errorf("nodes must have %d features, as the model has (got %d)", must, got))
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if got, must := m.Spec.Reads(s.X).Cols(), m.Spec.Features; got != must {
+		bad("nodes must have %d features, as the model has (got %d)", must, got)
+	} else if s.X.Rows() != s.Owned {
+		bad("features must have a row for each of %d nodes (got %d)", s.Owned, s.X.Rows())
 	}
 	for i, l := range m.Spec.Layers {
-		if l.Relations > 0 && l.Relations != s.Typed.Count() {
-			errs = append(errs, fmt.Errorf("edges must have %d relations, as layers[%d] of the model has (got %d)", l.Relations, i, s.Typed.Count()))
+		if got := s.Typed.Count(); l.Relations > 0 && l.Relations != got {
+			bad("edges must have %d relations, as layers[%d] of the model has (got %d)", l.Relations, i, got)
 		}
 		if l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols {
-			errs = append(errs, fmt.Errorf("edges must have %d columns, as layers[%d] of the model reads (got %d)", l.EdgeColumns, i, s.EdgeX.Cols))
+			bad("edges must have %d columns, as layers[%d] of the model reads (got %d)", l.EdgeColumns, i, s.EdgeX.Cols)
 		}
 	}
 	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 && s.Nodes != int64(m.Spec.Features) {
-		errs = append(errs, fmt.Errorf("the graph must have the %d nodes of the training graph, since the model tells nodes by their neighbours (got %d)",
-			m.Spec.Features, s.Nodes))
+		bad("the graph must have the %d nodes of the training graph, since the model tells nodes by their neighbours (got %d)",
+			m.Spec.Features, s.Nodes)
 	}
 	if _, _, err := m.Spec.Given(s.Labels, s.Split, s.Owned); err != nil {
 		errs = append(errs, err)
@@ -226,8 +230,8 @@ func Bins(spec nn.Spec) int {
 	return eval.DefaultBins
 }
 
-// test returns the metric over the test nodes of all peers; s has their splits as they were given.
-func (p *run) test(s *shard.Shard, logits mat.Dense) (metric, bound float64, nodes int64, err error) {
+// testMetric returns the metric over the test nodes of all peers; s has their splits as they were given.
+func (p *run) testMetric(s *shard.Shard, logits mat.Dense) (metric, bound float64, nodes int64, err error) {
 	none := graph.Labels{Classes: p.model.Spec.Classes}.None(p.model.Spec.Kind(), 0).Standardised(p.model.Spec.Units)
 	a := eval.NewAccumulator(p.Metric, none, Bins(p.model.Spec))
 	counts := make([]int64, a.Size())

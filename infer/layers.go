@@ -16,24 +16,24 @@ import (
 func (p *run) logits() (logits mat.Dense, err error) {
 	m, s := p.model, p.shard
 	if m.Closed != nil {
-		logits, p.hidden, err = p.classMeans(m.Closed)
+		logits, p.hidden, err = p.classLogits(m.Closed)
 	} else {
-		logits, err = p.layers()
+		logits, err = p.layerLogits()
 	}
 	if err != nil {
 		return logits, err
 	}
 	m.Spec.SiteShares.Apply(logits, graph.ClassIn(graph.Val, s.Labels, s.Split))
 	if m.Spec.CorrectSmooth != nil {
-		return p.smooth(logits)
+		return p.smoothLogits(logits)
 	}
 	return logits, nil
 }
 
-// layers computes the logits of a model of layers.
-func (p *run) layers() (mat.Dense, error) {
+// layerLogits computes the logits of a model of layers.
+func (p *run) layerLogits() (mat.Dense, error) {
 	m := p.model
-	x, err := p.encoded()
+	x, err := p.encodedRows()
 	if err != nil {
 		return mat.Dense{}, err
 	}
@@ -66,12 +66,12 @@ func (p *run) layers() (mat.Dense, error) {
 	return x.Dense, nil
 }
 
-// encoded returns what the first layer sees of own nodes.
-func (p *run) encoded() (graph.Features, error) {
+// encodedRows returns what the first layer sees of own nodes.
+func (p *run) encodedRows() (graph.Features, error) {
 	m, s := p.model, p.shard
 	x := m.Encoder.Encode(m.Spec.Reads(s.X))
 	if form := m.Encoder.Classes; form != nil {
-		logits, _, err := p.classMeans(form)
+		logits, _, err := p.classLogits(form)
 		if err != nil {
 			return x, fmt.Errorf("columns of classes: %w", err)
 		}
@@ -134,7 +134,7 @@ func (p *run) byInput(k int, x graph.Features) (mat.Dense, error) {
 	default:
 		in.Z = x
 		for hop := range max(l.Spec.Hops, 1) {
-			src, edges, err := p.fetch(k, hop, in.Z, x.Sparse != nil)
+			src, edges, err := p.fetchRows(k, hop, in.Z, x.Sparse != nil)
 			if err != nil {
 				return mat.Dense{}, err
 			}
@@ -147,9 +147,9 @@ func (p *run) byInput(k int, x graph.Features) (mat.Dense, error) {
 	return h, nil
 }
 
-// fetch returns what a hop of layer k sums, of the rows x of own nodes and those of the others, and the edges over it.
-// mixed, the same at all peers, says that the layer's input is sparse.
-func (p *run) fetch(k, hop int, x graph.Features, mixed bool) (src graph.Features, edges *graph.CSR, err error) {
+// fetchRows returns what a hop of layer k sums, of the rows x of own nodes and those of the others, and the edges over
+// it. mixed, the same at all peers, says that the layer's input is sparse.
+func (p *run) fetchRows(k, hop int, x graph.Features, mixed bool) (src graph.Features, edges *graph.CSR, err error) {
 	l := p.model.Layers[k]
 	if l.Edges == graph.GCN && mixed {
 		if err := p.learnDegrees(); err != nil {
@@ -217,7 +217,7 @@ func (p *run) byPhases(k int, x graph.Features) (mat.Dense, error) {
 	if s.Parts == 1 {
 		near = v.Edges(l)
 	} else { // a view of its own, so that only the two parts stay in memory
-		near, far = p.cut(train.NewGraphView(v.Adj, v.Typed, v.Degree).Edges(l))
+		near, far = p.cutEdges(train.NewGraphView(v.Adj, v.Typed, v.Degree).Edges(l))
 	}
 	h := mat.New(s.Owned, l.Spec.Out)
 	var f nn.Forward
@@ -237,8 +237,8 @@ func (p *run) byPhases(k int, x graph.Features) (mat.Dense, error) {
 	return h, nil
 }
 
-// cut returns the edges from own rows, and those from the halo's.
-func (p *run) cut(edges *graph.CSR) (near, far *graph.CSR) {
+// cutEdges returns the edges from own rows, and those from the halo's.
+func (p *run) cutEdges(edges *graph.CSR) (near, far *graph.CSR) {
 	dst, own, halo := make([]int32, edges.NumDst), make([]int32, edges.NumSrc), make([]int32, edges.NumSrc)
 	for i := range dst {
 		dst[i] = int32(i)
@@ -252,9 +252,9 @@ func (p *run) cut(edges *graph.CSR) (near, far *graph.CSR) {
 	return edges.Relabel(dst, own, p.shard.Owned), edges.Relabel(dst, halo, edges.NumSrc-p.shard.Owned)
 }
 
-// smooth corrects and smooths logits by the training labels of all peers: each hop, the halo's rows are sent once,
-// exactly.
-func (p *run) smooth(logits mat.Dense) (mat.Dense, error) {
+// smoothLogits corrects and smooths logits by the training labels of all peers: each hop, the halo's rows are sent
+// once, exactly.
+func (p *run) smoothLogits(logits mat.Dense) (mat.Dense, error) {
 	if err := p.learnDegrees(); err != nil {
 		return logits, err
 	}

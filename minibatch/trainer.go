@@ -44,8 +44,8 @@ type Trainer struct {
 	size   int         // batches of a group
 }
 
-// New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it is
-// changed in place.
+// New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it
+// is changed in place.
 func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -179,7 +179,8 @@ func (t *Trainer) measure(ctx context.Context, beside *comm.Group) error {
 	return t.pace.measure(ctx, beside)
 }
 
-// relays is how many messages a group takes, one after the other: where links are the task, seeds are other peers' nodes, too.
+// relays is how many messages a group takes, one after the other: where links are the task, seeds are other peers'
+// nodes, too.
 func (t *Trainer) relays() int {
 	n := len(t.config.Sample.Fanouts)
 	if t.links != nil {

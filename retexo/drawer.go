@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
-// drawer draws in-edges of training nodes anew for each round, from the rows that are in place: nothing travels for it. Of
-// an aggregate over several hops it draws those of the last, whose sources are aggregated over all of theirs, and what the
-// next layer reads is computed from all edges. A sum over a sample has weights that make it unbiased.
+// drawer draws in-edges of training nodes anew for each round, from the rows that are in place: nothing travels for it.
+// Of an aggregate over several hops it draws those of the last, whose sources are aggregated over all of theirs, and
+// what the next layer reads is computed from all edges. A sum over a sample has weights that make it unbiased.
 type drawer struct {
 	view    *view
 	layer   *nn.Layer

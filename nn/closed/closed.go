@@ -245,7 +245,7 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 			// Random features do not see the features themselves: beside many of them, the few columns of maps would
 			// count little.
 			own := s.Columns(0, classes)
-			h.draw(key.FoldString("random features").Fold(uint64(r)), own-s.OwnFeatures, own)
+			h.drawFrequencies(key.FoldString("random features").Fold(uint64(r)), own-s.OwnFeatures, own)
 		}
 		m.Heads = append(m.Heads, h)
 	}

@@ -30,9 +30,9 @@ func (s Layout) WithoutEdges() Layout {
 }
 
 // Coarsen returns what is aggregated of the columns z that round r maps the features x to, N×Width: these, rounded to
-// multiples of Grid. A node with few values could be found from them by enumeration. With OwnExact z stays as it is. Dense
-// features, which have no few values, and models without Coarse keep their columns; those of rounds Alone do not cross, nor
-// with Own, where ClassRows are rounded in their place.
+// multiples of Grid. A node with few values could be found from them by enumeration. With OwnExact z stays as it is.
+// Dense features, which have no few values, and models without Coarse keep their columns; those of rounds Alone do not
+// cross, nor with Own, where ClassRows are rounded in their place.
 func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) mat.Dense {
 	if s.coarseIn(r) {
 		if s.OwnExact {
@@ -79,21 +79,22 @@ func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine float64) 
 
 // Grid returns the step to which the columns of a node are rounded that has so many values other than 0; 0: they
 // are not. A column has deviation 1, so that a multiple of a step takes about log₂(√(2πe)/step) bits, were it of a
-// normal distribution: all columns of all rounds take as many as told returns, at most.
+// normal distribution: all columns of all rounds take as many as toldBits returns, at most.
 func (s Layout) Grid(features, values int) float64 {
 	if s.Coarse == 0 || values == 0 || values > features {
 		return 0
 	}
-	grid := math.Sqrt(2*math.Pi*math.E) * math.Exp2(-s.told(features, values)/float64(s.Coarse))
+	grid := math.Sqrt(2*math.Pi*math.E) * math.Exp2(-s.toldBits(features, values)/float64(s.Coarse))
 	if grid < finest {
 		return 0
 	}
 	return grid
 }
 
-// told returns the most bits that all columns of a node may take. Naming its values takes log₂ of the binomial coefficient
-// of features and values. Where values are neighbours a bit for each would leave too little: edges are kept by Own.
-func (s Layout) told(features, values int) float64 {
+// toldBits returns the most bits that all columns of a node may take. Naming its values takes log₂ of the binomial
+// coefficient of features and values. Where values are neighbours a bit for each would leave too little: edges are kept
+// by Own.
+func (s Layout) toldBits(features, values int) float64 {
 	name := func(values int) float64 {
 		lgamma := func(n int) float64 {
 			v, _ := math.Lgamma(float64(n + 1))

@@ -26,9 +26,9 @@ func (s Layout) RandomOf(columns int) int {
 	return min(s.Random, s.RandomEach*columns)
 }
 
-// draw draws frequencies whose kernel has the width of the median distance of two rows: D columns of
+// drawFrequencies sets frequencies whose kernel has the width of the median distance of two rows: D columns of
 // deviation 1 lie √(2D) apart. Those of the columns of [lo, hi) are 0.
-func (h *Head) draw(key rng.Key, lo, hi int) {
+func (h *Head) drawFrequencies(key rng.Key, lo, hi int) {
 	w, phase := h.Freq.Value, h.Phase.Value
 	width := 1 / math.Sqrt(2*float64(max(w.Rows-(hi-lo), 1)))
 	for i := range w.Data {
@@ -75,8 +75,9 @@ func (h *Head) Logits(cols mat.Dense) mat.Dense {
 	return y
 }
 
-// Average makes the weights of h the mean of those of several regressions, which count so much each. Row k of weights[i] is of column
-// columns[i][k], from 1, its last row the constant. A regression has weight 0 for columns that it lacks.
+// Average makes the weights of h the mean of those of several regressions, which count so much each. Row k of
+// weights[i] is of column columns[i][k], from 1, its last row the constant. A regression has weight 0 for columns that
+// it lacks.
 func (h *Head) Average(columns [][]int, weights []mat.Dense, counts []float64) {
 	w, bias := h.Weight.Value, h.Bias.Value.Row(0)
 	sums := make([]float64, (w.Rows+1)*w.Cols) // the constant last

@@ -26,7 +26,7 @@ func (s Layout) ClassRows(x graph.Features, logits mat.Dense) mat.Dense {
 		for c := range row {
 			row[c] -= 1 / float32(len(row))
 		}
-		unit(row)
+		unitRow(row)
 	}
 	s.coarsen(x, rows, 1/math.Sqrt(float64(rows.Cols)), finest)
 	return rows
@@ -37,13 +37,13 @@ func (s Layout) ClassRows(x graph.Features, logits mat.Dense) mat.Dense {
 func (s Layout) SumColumns(sums, logits mat.Dense) mat.Dense {
 	directions := sums.Clone()
 	for i := range directions.Rows {
-		unit(directions.Row(i))
+		unitRow(directions.Row(i))
 	}
 	return graph.Columns([]graph.Features{{Dense: sums}, {Dense: directions}, {Dense: logits}}).Dense
 }
 
-// unit makes a row one of length 1, unless it is zero.
-func unit(row []float32) {
+// unitRow makes a row one of length 1, unless it is zero.
+func unitRow(row []float32) {
 	square := 0.0
 	for _, v := range row {
 		square += float64(v) * float64(v)
