@@ -93,7 +93,7 @@ func TestColumnsGuessed(t *testing.T) {
 	for _, c := range []struct {
 		coarse, hops string
 		least, most  float64
-	}{{"true", "2", 0, 0.055}, {"true", "6", 0, 0.05}, {"false", "2", 0.055, 0.13}} {
+	}{{"true", "2", 0, 0.055}, {"true", "6", 0, 0.055}, {"false", "2", 0.055, 0.13}} {
 		if testing.Short() && c.most > 0.055 {
 			t.Logf("SKIPPED: coarse rows %s, with -short", c.coarse)
 			continue
