@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/internal/cli/runs"
-	"github.com/heddle-gnn/heddle/internal/cli/simulate"
 )
 
 var program = cli.Program{Name: "heddle", Short: "Train graph neural networks across sites without pooling",
@@ -22,7 +21,7 @@ Start with:  heddle demo`,
 	Commands: func() []*cobra.Command {
 		pages := report.Pages{}
 		return slices.Concat(runs.Commands(), federation.Commands(pages), graphs.Commands(),
-			compare.Commands(federation.NewJoin(pages, compare.After{})), []*cobra.Command{simulate.Command()})
+			compare.Commands(federation.NewJoin(pages, compare.After{})))
 	}}
 
 func main() { program.Main() }

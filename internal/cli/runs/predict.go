@@ -32,7 +32,7 @@ import (
 
 // question has the flags of heddle predict.
 type question struct {
-	cli.SiteFlags                            // with --plan
+	cli.SiteFlags                       // with --plan
 	model, data, shard, out, embeddings string
 	nodes, known, edges                 []string // tables
 	dates                               []string // columns

@@ -24,7 +24,7 @@ import (
 
 // request has the flags of heddle recommend.
 type request struct {
-	cli.SiteFlags                                // with --plan
+	cli.SiteFlags                           // with --plan
 	model, data, shard, relation, kind, out string
 	nodes                                   []string
 	k                                       int

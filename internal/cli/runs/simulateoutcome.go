@@ -1,4 +1,4 @@
-package simulate
+package runs
 
 import (
 	"context"
@@ -96,8 +96,8 @@ func (w *world) outcome(ctx context.Context) (*Outcome, error) {
 	return o, nil
 }
 
-// table writes the outcomes beside each other.
-func table(out io.Writer, r Result) error {
+// printOutcomes writes the outcomes beside each other.
+func printOutcomes(out io.Writer, r Result) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(name string, value func(o *Outcome) string) {
 		fmt.Fprintf(t, "%s\t", name)

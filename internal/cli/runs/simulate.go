@@ -1,5 +1,4 @@
-// Package simulate has the command that simulates a federation of sites and phones.
-package simulate
+package runs
 
 import (
 	"context"
@@ -33,8 +32,8 @@ type command struct {
 	json bool
 }
 
-// Command returns heddle simulate.
-func Command() *cobra.Command {
+// newSimulate returns heddle simulate.
+func newSimulate() *cobra.Command {
 	var c command
 	one := &cobra.Command{
 		Use:   "simulate [--data D] [--phones N]",
@@ -157,7 +156,7 @@ func (c *command) run(cmd *cobra.Command) error {
 		return e.Encode(r)
 	}
 	fmt.Fprintf(out, "%d sites and %d phones, %s: %d nodes, trace %s\n\n", r.Sites, r.Phones, r.Data, r.Nodes, c.trace)
-	if err := table(out, r); err != nil {
+	if err := printOutcomes(out, r); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nthis machine: %.0f s, %.2f GiB at most\n", r.Seconds, float64(r.Memory)/(1<<30))

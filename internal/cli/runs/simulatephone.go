@@ -1,4 +1,4 @@
-package simulate
+package runs
 
 import (
 	"context"
@@ -27,8 +27,8 @@ type phone struct {
 	told   int // bytes in which a site describes its nodes that have edges
 
 	trainer *classmeans.Trainer
-	asked   chan request  // what it waits for
-	answer  chan [][]byte // it, of one site or of all
+	asked   chan sumsRequest // what it waits for
+	answer  chan [][]byte    // it, of one site or of all
 	ended   chan error
 	outbox  []message
 
@@ -60,7 +60,7 @@ func (p *phone) Send(_ context.Context, site int, share []byte) error {
 
 // Sums implements leaf.Uplink.
 func (p *phone) Sums(ctx context.Context, _, exchange int) ([]byte, error) {
-	all, err := p.ask(ctx, request{exchange, false})
+	all, err := p.ask(ctx, sumsRequest{exchange, false})
 	if err != nil {
 		return nil, err
 	}
@@ -69,17 +69,17 @@ func (p *phone) Sums(ctx context.Context, _, exchange int) ([]byte, error) {
 
 // Parts implements leaf.Uplink.
 func (p *phone) Parts(ctx context.Context, exchange int) ([][]byte, error) {
-	return p.ask(ctx, request{exchange, true})
+	return p.ask(ctx, sumsRequest{exchange, true})
 }
 
-// request is for the sums of an exchange.
-type request struct {
+// sumsRequest is for the sums of an exchange.
+type sumsRequest struct {
 	exchange int
 	parts    bool
 }
 
 // ask waits until the simulation answers.
-func (p *phone) ask(ctx context.Context, r request) ([][]byte, error) {
+func (p *phone) ask(ctx context.Context, r sumsRequest) ([][]byte, error) {
 	select {
 	case p.asked <- r:
 	case <-ctx.Done():
@@ -122,7 +122,7 @@ func (p *phone) step(ctx context.Context, w *world, b [][]byte) error {
 			return err
 		}
 		trainer.Leaves, trainer.AllRounds = true, w.allRounds
-		p.trainer, p.asked, p.answer, p.ended = trainer, make(chan request), make(chan [][]byte), make(chan error, 1)
+		p.trainer, p.asked, p.answer, p.ended = trainer, make(chan sumsRequest), make(chan [][]byte), make(chan error, 1)
 		one := &leaf.Contributor{Agreement: w.agreed, Token: p.token, Uplink: p, Known: p.known}
 		if w.agreed.Edges {
 			trainer.Beyond = one

@@ -1,4 +1,4 @@
-package simulate
+package runs
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ import (
 func simulated(t *testing.T, args ...string) Result {
 	t.Helper()
 	var out bytes.Buffer
-	c := Command()
+	c := newSimulate()
 	c.SetArgs(append(args, "--json"))
 	c.SetOut(&out)
 	if err := c.ExecuteContext(t.Context()); err != nil {
@@ -260,7 +260,7 @@ func TestRefuses(t *testing.T) {
 		"--single without --phones":                              {"--phones", "30", "--data", "nowhere", "--single"},
 		"stat nowhere":                                           {"--data", "nowhere"},
 	} {
-		c := Command()
+		c := newSimulate()
 		c.SetArgs(args)
 		c.SetOut(io.Discard)
 		silence(c)
@@ -277,7 +277,7 @@ func silence(c *cobra.Command) { c.SilenceErrors, c.SilenceUsage = true, true }
 // The table has a column for each run.
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
-	c := Command()
+	c := newSimulate()
 	c.SetArgs([]string{"--phones", "30", "--participation", "1,0.8", "--rounds", "1"})
 	c.SetOut(&out)
 	if err := c.ExecuteContext(t.Context()); err != nil {
