@@ -33,7 +33,7 @@ type peer struct {
 	at      *session.Session
 	shard   *shard.Shard
 	edges   *dp.Edges // of private edges; nil until a trainer needs it: all trainers of this process share what it released
-	init    *Initial  // nil: parameters are drawn
+	init    *Initial  // (nil = random parameters)
 	embed   bool      // hidden rows are kept
 	publish int       // figures.Exchange's
 	members []string  // names of all sites by rank; nil: they have none
