@@ -111,7 +111,7 @@ func installed(t *testing.T, python, wheel string) {
 	if got := run("-m", "pip", "show", "heddle-gnn"); !strings.Contains(got, "Version: 1.2.3") || !strings.Contains(got, "Requires: numpy\n") {
 		t.Errorf("pip says\n%s", got)
 	}
-	if got := run("-m", "heddle", "--version"); !strings.HasPrefix(got, "peer version") {
+	if got := run("-m", "heddle", "--version"); !strings.HasPrefix(got, "heddle version") {
 		t.Errorf("python -m heddle must be peer (got %q)", got)
 	}
 	lines, want := readme(t)

@@ -112,7 +112,7 @@ class Training(unittest.TestCase):
 
     def test_compare(self):
         done = heddle.compare(self.graph, seeds=1, progress=False, **QUICK)
-        self.assertEqual([w["way"] for w in done.metrics["ways"]], ["alone", "features", "together", "pooled"])
+        self.assertEqual([w["way"] for w in done.metrics["ways"]], ["alone", "features", "together", "pooled", "pooled-sage"])
         with np.load(done.out / "compare.npz") as z:
             for way in done.metrics["ways"]:
                 of = z["way"] == way["way"]
@@ -655,7 +655,7 @@ class Sources(unittest.TestCase):
 class Installed(unittest.TestCase):
     def test_program(self):
         said = subprocess.run([sys.executable, "-m", "heddle", "--version"], capture_output=True, text=True, check=True).stdout
-        self.assertTrue(said.startswith("peer version"))
+        self.assertTrue(said.startswith("heddle version"))
 
     def test_demo_graph(self):
         g = heddle.demo_graph()
