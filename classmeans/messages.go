@@ -3,7 +3,6 @@ package classmeans
 import (
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
@@ -85,7 +84,7 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 		}
 		l.AddClassRows(spec, r, views, c.Classes, c.Rows)
 		if spec.Sums(r) {
-			l.Send(fmt.Sprintf("class rows of round %d", r+1), "soft labels of the node, of which readers use sums with noise", 1, c.Classes, true, wire.Coding{})
+			l.SendExact(fmt.Sprintf("class rows of round %d", r+1), "soft labels of the node, of which readers use sums with noise", 1, c.Classes, true)
 		}
 		added := spec.Columns(r, c.Classes)
 		if columns += added; r == 0 {

@@ -3,7 +3,6 @@ package fullbatch
 import (
 	"slices"
 
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -55,32 +54,21 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 	params := int64(0)
 	if c.Links != nil {
 		links.AddMessages(l, c.Config, steps, validations)
-		if m.Decoder != nil {
-			for _, p := range m.Decoder.Params() {
-				params += int64(len(p.Value.Data))
-			}
-		}
+		params = train.NumbersOf(m.Decoder.Params())
 	}
 	for k, layer := range layersOf(m) {
-		for _, p := range layer.Params() {
-			params += int64(len(p.Value.Data))
-		}
-		for _, p := range layer.Running() {
-			params += int64(len(p.Value.Data))
-		}
+		params += train.NumbersOf(layer.Params()) + train.NumbersOf(layer.Running())
 		if layer.Head != nil {
-			for _, p := range layer.Head.Params() {
-				params += int64(len(p.Value.Data))
-			}
+			params += train.NumbersOf(layer.Head.Params())
 		}
 		if layer.Spec.BatchNorm {
-			l.Sum(ofStatistics, "mean and variance of each hidden column, of each peer apart", steps, int64(l.Peers)*(4*int64(layer.Spec.Out)+2), 0)
+			l.Sum(ofStatistics, "mean and variance of each hidden column, of each peer apart", steps,
+				int64(l.Peers)*(4*int64(layer.Spec.Out)+2), 0)
 			l.Sum(ofStatistics, "sums for the gradient of each hidden column", steps, 4*int64(layer.Spec.Out), 0)
 		}
-		if layer.Conv.Agg == nil {
-			continue
+		if layer.Conv.Agg != nil {
+			c.addHops(l, layer, k == 0, width, steps, validations, views)
 		}
-		c.addHops(l, layer, k == 0, width, steps, validations, views)
 	}
 	l.SumInParts(ofGradient, "gradients of all layers", steps, int64(len(c.Spec.Layers))+1, params, eval.RealLen)
 	if c.Links != nil {
@@ -91,7 +79,7 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 	l.Count(ofValidation, "losses and validation counts", validations, metric, wide)
 	l.Count(ofResult, "validation and test metrics", 2, final, wide)
 	if s := c.Spec.CorrectSmooth; s != nil {
-		l.Send("logits to smooth", "errors of the training nodes, and logits, to be smoothed", 2*int64(s.Steps)+2, c.Spec.Classes, false, wire.Coding{})
+		l.SendExact("logits to smooth", "errors of the training nodes, and logits, to be smoothed", 2*int64(s.Steps)+2, c.Spec.Classes, false)
 		l.Sum(ofSmoothing, "scale of the errors", 2, 4, 0)
 	}
 	figures.AddMessages(l, c.Spec.Kind(), c.Spec.Classes)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
@@ -29,7 +28,7 @@ func (c Config) Messages(m *nn.Model, sparse bool, members train.Members) *train
 	}
 	if k := s.CorrectSmooth; k != nil {
 		l.AddDegrees(1)
-		l.Send("logits to smooth", "errors of the training nodes, and logits, to be smoothed", 2*int64(k.Steps), s.Classes, false, wire.Coding{})
+		l.SendExact("logits to smooth", "errors of the training nodes, and logits, to be smoothed", 2*int64(k.Steps), s.Classes, false)
 		l.Sum("scale of the errors", "scale of the errors", 2, 4, 0)
 	}
 	if m.Decoder != nil {

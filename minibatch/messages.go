@@ -35,19 +35,13 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 		l.AddOwners()
 	} else {
 		links.AddMessages(l, c.Config, 0, validations)
-		for _, p := range m.Decoder.Params() {
-			params += int64(len(p.Value.Data))
-		}
+		params += train.NumbersOf(m.Decoder.Params())
 	}
 	l.AddView(c.Inductive)
 	for k, layer := range m.Layers {
-		for _, p := range layer.Params() {
-			params += int64(len(p.Value.Data))
-		}
+		params += train.NumbersOf(layer.Params())
 		if layer.Head != nil {
-			for _, p := range layer.Head.Params() {
-				params += int64(len(p.Value.Data))
-			}
+			params += train.NumbersOf(layer.Head.Params())
 		}
 		width := infer.Config{Rows: c.Rows}.SentWidth(m, k, false)
 		l.Send(infer.RowsName(m, k, 0), "rows of "+layer.Name+", to validate", validations, width, true, c.Rows)

@@ -3,7 +3,6 @@ package retexo
 import (
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -34,7 +33,7 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 			of.AddRounds(l, of.ClassRounds)
 		}
 		if c.Init == "" {
-			linear.AddMessages(l, ofProducts, int64(c.PCAPasses), int64(c.Spec.Features), int64(enc.Components(c.Spec.Classes)), c.Sums)
+			l.AddComponents(ofProducts, c.PCAPasses, c.Spec.Features, linear.SumColumns(c.Spec.Features, enc.Components(c.Spec.Classes)), c.Sums)
 			l.Sum(ofComponents, "agreement on the components", 1, 0, 0)
 		}
 	case "mlp":
@@ -64,7 +63,7 @@ func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int
 		// Sparse rows cross as they are, and the degrees of both views beside them.
 		degrees := spec.Conv == "gcn" && k == 1 && c.Spec.Encoder.Kind == "raw"
 		if c.Inductive && k == 1 && spec.Conv == "gcn" && !degrees {
-			l.Send("degrees of other edges", "degrees of the nodes without those that are held out", 1, 1, false, wire.Coding{})
+			l.SendExact("degrees of other edges", "degrees of the nodes without those that are held out", 1, 1, false)
 		}
 		for hop := range max(spec.Hops, 1) {
 			if degrees {
@@ -86,9 +85,7 @@ func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int
 	} else if k < len(c.Spec.Layers) { // a head of its own while it trains
 		params = int64(layer.Spec.Out+1) * classes
 	}
-	for _, p := range trained {
-		params += int64(len(p.Value.Data))
-	}
+	params += train.NumbersOf(trained)
 	what := "gradients of " + name
 	if c.LocalSteps > 1 {
 		what = fmt.Sprintf("changes of %s over %d steps", name, c.LocalSteps)
@@ -108,24 +105,20 @@ func (c LinkConfig) Messages(members train.Members) (*train.Messages, error) {
 	l.Sum(ofLinks, "counts of links", 1, 0, 3)
 	links.AddTypes(l)
 	if enc := c.Spec.Encoder; enc.Kind == "pca" && c.Init == "" {
-		linear.AddMessages(l, ofProducts, int64(c.PCAPasses), int64(c.Spec.Features), int64(enc.Out), c.Sums)
+		l.AddComponents(ofProducts, c.PCAPasses, c.Spec.Features, linear.SumColumns(c.Spec.Features, enc.Out), c.Sums)
 	}
 	if m.Layers[0].Edges == graph.GCN {
 		l.AddDegrees(1)
 	}
 	decoder := int64(0)
-	for _, p := range m.Decoder.Params() {
-		decoder += int64(len(p.Value.Data))
-	}
+	decoder += train.NumbersOf(m.Decoder.Params())
 	for k, layer := range m.Layers {
 		name, params := train.StageName(k+1), decoder
 		l.Send(fmt.Sprintf("rows of layer %d", k+1), "input of "+name, 1, layer.Spec.In, true, c.Rows)
 		for hop := range max(layer.Spec.Hops, 1) {
 			l.Send(fmt.Sprintf("aggregates of layer %d, hop %d", k+1, hop+1), "aggregates "+train.OverHops(hop+1)+" for "+name, 1, layer.Spec.In, true, c.Rows)
 		}
-		for _, p := range layer.Params() {
-			params += int64(len(p.Value.Data))
-		}
+		params += train.NumbersOf(layer.Params())
 		if k < len(m.Layers)-1 { // a head of its own while it trains
 			params += int64((layer.Spec.Out + 1) * c.Spec.Classes)
 		}

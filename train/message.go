@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
 // Content is what the numbers of a message are of.
@@ -79,8 +80,11 @@ func NewMessages(m Members) *Messages {
 	return l
 }
 
-// add appends m, or adds its times to those of an equal message.
+// add appends m unless it is never sent, or adds its times to those of an equal message.
 func (l *Messages) add(m Message) {
+	if m.Times == 0 {
+		return
+	}
 	for k, held := range l.List {
 		held.Times = m.Times
 		if held == m {
@@ -180,6 +184,11 @@ func (l *Messages) Publish(name, what string, bytes int64) {
 	l.add(Message{Name: name, What: what, Kind: Sums, Times: 1, head: comm.HeaderLen + bytes})
 }
 
+// SendExact is Send of rows that are not rounded.
+func (l *Messages) SendExact(name, what string, times int64, width int, fresh bool) {
+	l.Send(name, what, times, width, fresh, wire.Coding{})
+}
+
 // SendMost is Send of rows of which the peers read at most some each time, all of them together.
 func (l *Messages) SendMost(name, what string, times, most int64, width int, c wire.Coding) {
 	l.add(Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c), Fresh: true,
@@ -191,6 +200,20 @@ func (l *Messages) SendMost(name, what string, times, most int64, width int, c w
 func (l *Messages) SendSamples(name, what string, times, most, k, relations, columns int64) {
 	l.add(Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: (2+columns)*k + 1, Format: "float32", Fresh: true,
 		most: most, payload: 4 + 10*relations + (8+4*columns)*k + 4, head: 4*comm.HeaderLen + 16})
+}
+
+// AddComponents adds the sums that find components of some features in some passes (linear.Components); columns is
+// linear.SumColumns, format that of fixed point, "auto", or "" for none.
+func (l *Messages) AddComponents(name string, passes, features, columns int, format string) {
+	switch format {
+	case "":
+		format = "float32"
+	case "auto":
+		format = "int16"
+	}
+	w := int64(columns)
+	l.Fixed(name, "XᵀXQ, from which components are found", int64(passes), int64(features)*w, w, 0, 0, format)
+	l.Fixed("projected Gram matrix", "second moments of the components", 1, w*w, w, 0, 0, format)
 }
 
 // AddLabels adds the sum that counts labels (CountLabels).
@@ -205,13 +228,13 @@ func (l *Messages) AddLabels(k target.Kind, classes int) {
 // AddView adds what the peers send to know the graph without its validation and test nodes (Sender.InductiveView).
 func (l *Messages) AddView(inductive bool) {
 	if inductive {
-		l.Send("which halo nodes are held out", "whether a node is held out", 1, 1, false, wire.Coding{})
+		l.SendExact("which halo nodes are held out", "whether a node is held out", 1, 1, false)
 	}
 }
 
 // AddDegrees adds the degrees of boundary nodes (Sender.WithDegrees).
 func (l *Messages) AddDegrees(times int64) {
-	l.Send("degrees", "degrees of the nodes", times, 1, false, wire.Coding{})
+	l.SendExact("degrees", "degrees of the nodes", times, 1, false)
 }
 
 // AddCovers adds how peers agree on sums that are sent instead of rows.
@@ -263,6 +286,14 @@ func (m Message) rowsOf(read int64) int64 {
 
 // framed returns so many bytes with a header in each frame of 256 KiB.
 func framed(n int64) int64 { return n + n/(1<<14) }
+
+// NumbersOf returns how many numbers some parameters have.
+func NumbersOf(params []*tape.Param) (n int64) {
+	for _, p := range params {
+		n += int64(len(p.Value.Data))
+	}
+	return n
+}
 
 // OverHops writes a number of hops.
 func OverHops(hops int) string {

@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	hmat "github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // oversample is how many directions more than asked for the range finder carries (Halko et al. suggest 5 to 10).
@@ -40,7 +39,7 @@ func Components(
 	if k > f {
 		return hmat.Dense{}, fmt.Errorf("encoder: pca must have at most as many components as there are features, %d (got %d)", f, k)
 	}
-	w := min(k+oversample, f)
+	w := SumColumns(f, k)
 	sums := componentSums{
 		products: func(pass int, q, y hmat.Dense) error {
 			id.Step = pass
@@ -78,7 +77,7 @@ type componentSums struct {
 // components is Components of rows of length 1.
 func (s componentSums) components(ctx context.Context, p products, k, passes int, key rng.Key) (hmat.Dense, error) {
 	f := p.x.Cols()
-	w := min(k+oversample, f)
+	w := SumColumns(f, k)
 	q := hmat.New(f, w)
 	for i := range q.Data {
 		q.Data[i] = float32(key.Normal(uint64(i)))
@@ -271,15 +270,5 @@ func unitRows(x graph.Features) graph.Features {
 	return graph.Features{Dense: y}
 }
 
-// AddMessages adds the sums of Components of some features, in a format of fixed point or Auto.
-func AddMessages(l *train.Messages, name string, passes, features, k int64, format string) {
-	switch format {
-	case "":
-		format = "float32"
-	case "auto":
-		format = "int16"
-	}
-	w := min(k+oversample, features)
-	l.Fixed(name, "XᵀXQ, from which components are found", passes, features*w, w, 0, 0, format)
-	l.Fixed("projected Gram matrix", "second moments of the components", 1, w*w, w, 0, 0, format)
-}
+// SumColumns returns how many columns the sums of Components have, of some features and k components.
+func SumColumns(features, k int) int { return min(k+oversample, features) }

@@ -1,7 +1,6 @@
 package links
 
 import (
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
@@ -38,6 +37,6 @@ func AddRanks(l *train.Messages, m *nn.Model, validations int64) {
 // AddTypes adds the types of boundary nodes, if there are several.
 func AddTypes(l *train.Messages) {
 	if l.Types > 1 {
-		l.Send("types of nodes", "type of the node", 1, 1, false, wire.Coding{})
+		l.SendExact("types of nodes", "type of the node", 1, 1, false)
 	}
 }

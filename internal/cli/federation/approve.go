@@ -31,7 +31,7 @@ func newApprove() *cobra.Command {
 		Short: "Approve a plan for this site",
 		Long: `Show what a plan sends from this site (heddle check-plan), check it against this site's policy and the roster in force,
 ask for a yes, and sign this site's approval, which heddle join --approval requires. The approval covers exactly this
-file: any change needs a new approval. Of a plan with several runs (heddle plan --seeds) it covers all of them.
+file: any change needs a new approval. With several runs (heddle plan --seeds) it covers all of them.
 
 If the policy names approvers, each of them runs this command with their own key and --site. One file collects
 their signatures.`,
