@@ -33,8 +33,6 @@ type Reducer struct {
 	group   *comm.Group
 	pairs   []pair
 	counter uint64 // of masked vectors: no two masks of a generation have the same
-
-	unmasked bool // tests: the same sums in the clear
 }
 
 // MostMembers is how many members a secure sum may have: keys and their confirmation grow with the square.
@@ -127,7 +125,7 @@ func (r *Reducer) sum(ctx context.Context, c *comm.Contribution, part string, me
 	r.counter++
 	masks := make([][]mask, len(vectors))
 	for k, v := range vectors {
-		if len(v.B) > 0 && !r.unmasked {
+		if len(v.B) > 0 {
 			masks[k] = pairMasks(r.pairs, label(c.ID, part, r.counter, c.Meta[:c.Common], k, v))
 		}
 	}

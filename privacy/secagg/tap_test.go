@@ -44,7 +44,9 @@ func tapped(t *testing.T, x []float32, bits, how int, secret []byte) []byte {
 		if err != nil {
 			return err
 		}
-		r.unmasked = how == unmasked
+		if how == unmasked {
+			r.pairs = nil
+		}
 		for k := range r.pairs {
 			if secret != nil {
 				r.pairs[k].secret = secret
