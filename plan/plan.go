@@ -214,7 +214,7 @@ type Plan struct {
 	LeaveOneOut string `yaml:"leave_one_out" when:"method=class-means" experimental:"true" to:"LeaveOut" default:"auto" choices:"auto, true, false" rule:"policy.leave_one_out" help:"own part of the means left out of a row"`
 	// Random Fourier features that each round adds; nothing travels for them but their part of the sums
 	// of the closed form. At most 32 for each column that the round reads. -1: 256 with class_target
-	// residual, else 0.
+	// residual, else 64 (0 with epsilon).
 	RandomFeatures int `yaml:"random_features" when:"method=class-means" experimental:"true" to:"Random" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round; -1: auto"`
 	// What is added to the variance of each feature, in units of their mean, before class means are
 	// divided by it.
