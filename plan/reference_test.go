@@ -94,7 +94,7 @@ They may change in any version and are not listed here; the comments of ` + "`pl
 			fmt.Fprintf(&b, "- applies %s\n", applies)
 		}
 		if s.Only != "" {
-			fmt.Fprintf(&b, "- only in `peer %s`\n", s.Only)
+			fmt.Fprintf(&b, "- only in `%s %s`\n", map[string]string{"train": "heddle", "join": "peer"}[s.Only], s.Only)
 		}
 		if s.Local {
 			b.WriteString("- set at each site, not in a plan with members\n")
