@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Approval keeps a peer to the messages that it may send in one session: what is not among them, is wider, in another format
-// or comes more often is refused here, by name, before it is sent. If the labels or the first rounds of a run decide what is
+// Approval keeps a peer to the messages that it may send in one session: what is not among them, is wider, in a format of other
+// or more bits, or comes more often is refused here, by name, before it is sent. If the labels or the first rounds of a run decide what is
 // sent, there are several lists, and all that the peer sends must be on one of them.
 type Approval struct {
 	gives, takes []int // rows of this peer that each other one reads, and rows of each that this one reads
@@ -113,7 +113,8 @@ func (a *Approval) Rows(door comm.Door, name string, bytes func(q int) int) erro
 func (a *Approval) Sum(c *comm.Contribution) error {
 	n := int64(len(c.Update))
 	ok := a.take(c.ID.Kind, func(one *allowance) bool {
-		return one.Kind == Sums && one.bits == c.Bits && n <= min(one.Numbers, one.numbers) && int64(len(c.Counts)) <= one.Counts
+		format := one.bits == c.Bits || 0 < c.Bits && c.Bits < one.bits
+		return one.Kind == Sums && format && n <= min(one.Numbers, one.numbers) && int64(len(c.Counts)) <= one.Counts
 	}, func(one *allowance) { one.sums, one.numbers = one.sums-1, one.numbers-n })
 	if !ok {
 		return a.fault("sum", c.ID.Kind, fmt.Sprintf("%d numbers of %s and %d whole numbers", n, FormatOf(c.Bits), len(c.Counts)))

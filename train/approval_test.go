@@ -25,7 +25,7 @@ func listed(t *testing.T) *comm.Group {
 	return g
 }
 
-// TestRefusedBeforeSent: what is not on the list, is wider, in another format or comes too often is refused by name, and
+// TestRefusedBeforeSent: what is not on the list, is wider, in a wider format or comes too often is refused by name, and
 // nothing of it is sent.
 func TestRefusedBeforeSent(t *testing.T) {
 	sum := func(kind string, numbers, counts, bits int) *comm.Contribution {
@@ -58,7 +58,7 @@ func TestRefusedBeforeSent(t *testing.T) {
 			_, err := g.Reduce(t.Context(), sum("gradient", 4, 3, 0))
 			return err
 		}, `(got 4 numbers of float32 and 3 whole numbers)`},
-		"another format": {func(g *comm.Group) error {
+		"a wider format": {func(g *comm.Group) error {
 			_, err := g.Reduce(t.Context(), sum("means", 6, 0, 0))
 			return err
 		}, `sum "means" must be as on the list`},
@@ -71,6 +71,19 @@ func TestRefusedBeforeSent(t *testing.T) {
 		err := test.send(g)
 		if !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), test.want) || g.Bytes().Total() > 0 {
 			t.Errorf("%s: %v, %d bytes sent; must be refused with %q", name, err, g.Bytes().Total(), test.want)
+		}
+	}
+}
+
+// TestFewerBits: labels of all sites may show that fewer bits are enough.
+func TestFewerBits(t *testing.T) {
+	l := train.NewMessages(train.Members{Peers: 2})
+	l.Fixed("means", "means", 1, 6, 2, 0, 0, "int16")
+	for bits, fits := range map[int]bool{0: false, 8: true, 16: true, 32: false} {
+		a := train.NewApproval([]int{0, 0}, []int{0, 0}, l)
+		c := &comm.Contribution{ID: comm.ReduceID{Kind: "means"}, Update: make([]float32, 6), Bits: bits}
+		if err := a.Sum(c); (err == nil) != fits {
+			t.Errorf("%d bits (0 = float32) of 16: %v", bits, err)
 		}
 	}
 }
