@@ -62,7 +62,7 @@ func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int
 		layer = m.Layers[k-1]
 		// Sparse rows cross as they are, and the degrees of both views beside them.
 		degrees := spec.Conv == "gcn" && k == 1 && c.Spec.Encoder.Kind == "raw"
-		if c.Inductive && k == 1 && spec.Conv == "gcn" && !degrees {
+		if c.Inductive && k == 1 && spec.Conv == "gcn" { // of rows that are not sparse
 			l.SendExact("degrees of other edges", "degrees of the nodes without those that are held out", 1, 1, false)
 		}
 		for hop := range max(spec.Hops, 1) {
