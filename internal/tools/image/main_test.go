@@ -138,13 +138,13 @@ func inside(t *testing.T, root, program string) {
 	if text, err := run("--version"); err != nil || !strings.HasPrefix(text, "peer version") {
 		t.Errorf("%v: %s", err, text)
 	}
-	if text, err := run("demo", "--seeds", "1", "--out", "/data/demo", "-q"); err != nil || !strings.Contains(text, "Joining paid") {
+	if text, err := run("init", "--identity", "/data/site.key"); err != nil || !strings.Contains(text, "12D3Koo") {
 		t.Errorf("%v: %s", err, text)
 	}
-	if info, err := os.Stat(filepath.Join(root, "data/demo/compare.html")); err != nil || info.Size() == 0 {
+	if info, err := os.Stat(filepath.Join(root, "data/site.key")); err != nil || info.Size() == 0 {
 		t.Errorf("nothing is written to the volume: %v", err)
 	}
-	if text, err := run("demo", "--seeds", "1", "--out", "/tmp/demo"); err == nil || !strings.Contains(text, "read-only") {
+	if text, err := run("init", "--identity", "/site.key"); err == nil || !strings.Contains(text, "read-only") {
 		t.Errorf("the root must be read-only: %v, %s", err, text)
 	}
 }
