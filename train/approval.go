@@ -64,6 +64,8 @@ func (a *Approval) take(name string, fits func(*allowance) bool, spend func(*all
 
 // fault returns why a message is refused: what is on the list by its name.
 func (a *Approval) fault(what, name, got string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	var known []string
 	for _, list := range a.lists {
 		for _, one := range list {
