@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/p2p/identity"
@@ -56,6 +58,18 @@ type request struct {
 	sends func() (*disclosure.Disclosure, error) // what leaves the site; nil: no row of a shard
 }
 
+// Approval implements session.Request. Sums with phones are of shares: nothing is asked about them.
+func (r request) Approval() (comm.Approval, error) {
+	if r.sends == nil || r.Leaves > 0 {
+		return nil, nil
+	}
+	of, err := r.sends()
+	if err != nil {
+		return nil, input(err)
+	}
+	return of.Approval(), nil
+}
+
 // Allowed implements session.Request.
 func (r request) Allowed(policy admission.Policy) error {
 	if r.sends == nil {
@@ -80,6 +94,9 @@ func (r request) Releases() (runs int, numbers float64, err error) {
 // termsOf returns what the members of p, size peers, agree on about their sessions. This one has rank, and sends what
 // sends lists.
 func termsOf(p Plan, rank, size int, sends func() (*disclosure.Disclosure, error)) session.Terms {
+	if sends != nil {
+		sends = sync.OnceValues(sends)
+	}
 	t := session.Terms{Rank: rank, Members: Roster(p), Relays: p.Relays, Carrier: p.Carrier, PeerTimeout: p.PeerTimeout,
 		Progress: cmp.Or(p.ProgressTimeout, 5*time.Minute), Request: request{p, sends}, Seed: p.Seed}
 	if p.Secure(size) {

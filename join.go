@@ -182,13 +182,6 @@ func (s Site) meet(ctx context.Context, p Plan, what string, hello p2p.Hello,
 	t.Hello, t.Run, t.Phones, t.Seed = hello, sha256.Sum256([]byte(what+hello.PlanText)), nil, 1
 	s.State, s.Ledger, s.Phones = "", dp.Ledger{}, nil // of training only
 	return s.Attend(ctx, t, func(ctx context.Context, at *session.Session) error {
-		if sends != nil {
-			d, err := sends()
-			if err != nil {
-				return input(err)
-			}
-			at.Approved = d.Approval
-		}
 		return at.Once(ctx, func(ctx context.Context) error { return do(ctx, at) })
 	})
 }

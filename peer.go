@@ -235,13 +235,6 @@ func (p *peer) train(ctx context.Context, at *session.Session, state string, fin
 	if p.at, at.New = at, p.trainer; state != "" {
 		at.Checkpoints = &checkpoint.Store{Dir: state}
 	}
-	if p.plan.Leaves == 0 { // sums with phones are of shares
-		sends, err := disclosure.Of(p.plan, p.shard)
-		if err != nil {
-			return nil, input(err)
-		}
-		at.Approved = sends.Approval
-	}
 	if final != nil {
 		at.Final = func(t session.Trainer, u session.Usage) error {
 			r, err := p.result(t, u)

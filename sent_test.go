@@ -1,10 +1,14 @@
 package heddle
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -87,5 +91,43 @@ func TestSentAsDisclosed(t *testing.T) {
 			}
 			t.Logf("sent %d (%+v), bound %d", sent.Total(), sent.Counts, bound)
 		})
+	}
+}
+
+// TestHeldToTheList: sessions of a run ask its list, in one process and over the network: a sum and rows that are not on it
+// are refused by name, and nothing of them is sent.
+func TestHeldToTheList(t *testing.T) {
+	l := ofSites(t, 2, "")
+	l.Plan = read(t, "")
+	terms := make([]session.Terms, 2)
+	var err error
+	for r, own := range l.Shards {
+		if terms[r], err = training(l.Plan, r, own); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, send := range map[string]func(context.Context, *session.Session) error{
+		`sum "components" must be on the list`: func(ctx context.Context, s *session.Session) error {
+			_, err := s.Sums.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Kind: "components"}, Update: []float32{1}})
+			return err
+		},
+		`rows "components" must be on the list`: func(ctx context.Context, s *session.Session) error {
+			_, err := s.Group.SendRecv(ctx, comm.Halo, "components", [][]byte{{1}, {1}}, 10)
+			return err
+		},
+	} {
+		for _, listen := range [][]string{nil, {"/ip4/127.0.0.1/udp/0/quic-v1"}} {
+			sent := make([]int64, 2)
+			err := session.Local(t.Context(), nil, listen, terms, func(ctx context.Context, s *session.Session) error {
+				return s.Once(ctx, func(ctx context.Context) error {
+					err := send(ctx, s)
+					sent[s.Rank] = s.Group.Bytes().Total()
+					return err
+				})
+			})
+			if !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), name) || sent[0]+sent[1] > 0 {
+				t.Errorf("listening at %v: %v, %d bytes sent; must be refused with %s", listen, err, sent, name)
+			}
+		}
 	}
 }

@@ -53,7 +53,7 @@ func Local(
 	for r, t := range all {
 		t.Rank, t.Members = r, members
 		s := &Session{Rank: r, Names: make([]string, size), Wait: time.Minute, Link: link, Seed: t.Seed,
-			Reducer: t.secure(keys[r]), Event: func(train.Event) {}}
+			Request: t.Request, Reducer: t.secure(keys[r]), Event: func(train.Event) {}}
 		sessions[r] = s
 		met.Go(func() error {
 			over := memory.Transport(r)

@@ -64,8 +64,7 @@ type Session struct {
 	// Reducer makes what sums over the members who are present; nil: the group does, in the clear.
 	Reducer func(ctx context.Context, g *comm.Group) (comm.Reducer, error)
 
-	// Approved returns what this member may send in one connection; nil: it may send anything.
-	Approved func() comm.Approval
+	Request Request // of the run (nil = this member may send anything)
 
 	Event func(train.Event)
 
@@ -218,7 +217,13 @@ func (s *Session) note(kind train.Kind, format string, args ...any) {
 }
 
 // connect meets the other members, and makes the group of those who are present.
-func (s *Session) connect(ctx context.Context) error {
+func (s *Session) connect(ctx context.Context) (err error) {
+	var approval comm.Approval
+	if s.Request != nil {
+		if approval, err = s.Request.Approval(); err != nil {
+			return err
+		}
+	}
 	over, err := s.Meet(ctx)
 	if err != nil {
 		return err
@@ -239,8 +244,8 @@ func (s *Session) connect(ctx context.Context) error {
 	}
 	s.Group = comm.NewGroup(over, s.Rank, size)
 	s.Group.LimitSilence(s.Progress)
-	if s.Approved != nil {
-		s.Group.Under(s.Approved())
+	if approval != nil {
+		s.Group.Under(approval)
 	}
 	return nil
 }

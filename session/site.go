@@ -97,6 +97,7 @@ type Request interface {
 	Admitted(r admission.Roster, now time.Time) error // whether a roster has the members
 	Allowed(p admission.Policy) error
 	Releases() (runs int, numbers float64, err error) // of each node, for the ledger of runs
+	Approval() (comm.Approval, error)                 // of what one connection may send (nil = anything)
 }
 
 // names returns those of the members, by rank.
@@ -158,7 +159,7 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 	}
 	defer k.host.Close()
 	at := &Session{Rank: t.Rank, Names: t.names(), Progress: t.Progress, Wait: s.Wait, Rejoin: s.Rejoin, Spend: spend,
-		Link: s.Link, Seed: t.Seed, Meet: k.meet, Reducer: t.secure(s.Identity), Event: k.event, keeper: k}
+		Link: s.Link, Seed: t.Seed, Request: t.Request, Meet: k.meet, Reducer: t.secure(s.Identity), Event: k.event, keeper: k}
 	phones, err := s.collects(t, at)
 	if err != nil {
 		return err
