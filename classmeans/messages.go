@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
-// Messages returns what a run of m sends if all rounds are run and that share of all nodes has labels: a list for each
-// option that its first rounds may choose.
+// Messages returns what a run of these members sends if all rounds are run and that fraction of all nodes has labels: a
+// list for each option that its first rounds may choose.
 func (c Config) Messages(m train.Members, labelled float64) (lists []*train.Messages) {
 	kind, _ := target.Named(c.Task)
 	options := c.Options(labelled, 1)
@@ -47,7 +47,7 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 	means := train.FormatOf(c.MeansBits(l.Peers, float64(l.Train)))
 	statistics, asked := "sum and sum of squares of each feature, and number of nodes", int64(1)
 	if c.AsksForEdges(l.Peers) {
-		statistics, asked = "sum and sum of squares of each feature, and numbers of nodes and of peers with edges to others", 2
+		statistics, asked = statistics+" and of peers with edges to others", 2
 	}
 	if sums == "float32" || spec.OwnFeatures > 0 {
 		l.Sum("column statistics", statistics, 1, 2*features, asked)
@@ -55,7 +55,7 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 		l.Fixed("column statistics", statistics, 1, 2*features, 2, asked, asked, "int16")
 	}
 	if c.Exchange != "halo" && c.Hops > 0 {
-		// A cover is asked for only where the hops of the first two rounds repay it, in rows that are not sent.
+		// A cover is asked for only if it saves more bytes of rows in the hops of the first two rounds than it takes.
 		l.AddCovers("covers of rows", views)
 	}
 	columns := 1
@@ -74,8 +74,8 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 			l.Fixed("class means", what, 1, features*int64(width), int64(width), counts, counts, means)
 		}
 		if directions {
-			l.Sum("directions", "products of the means of features over neighbours at the same site, with one another and with residuals", 1,
-				int64(linear.PartLen(int(features)+1, int(features)+1, width)), 0)
+			what := "products of the means of features over neighbours at the same site, with one another and with residuals"
+			l.Sum("directions", what, 1, int64(linear.PartLen(int(features)+1, int(features)+1, width)), 0)
 			l.Sum("digests of directions", "agreement on the directions", 1, 0, 0)
 		}
 		l.Sum("deviations", "sum and sum of squares of each column", 1, 2*int64(wide), 0)
@@ -84,7 +84,8 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 		}
 		l.AddClassRows(spec, r, views, c.Classes, c.Rows)
 		if spec.Sums(r) {
-			l.SendExact(fmt.Sprintf("class rows of round %d", r+1), "soft labels of the node, of which readers use sums with noise", 1, c.Classes, true)
+			l.SendExact(fmt.Sprintf("class rows of round %d", r+1), "soft labels of the node; readers use sums of them with noise",
+				1, c.Classes, true)
 		}
 		added := spec.Columns(r, c.Classes)
 		if columns += added; r == 0 {

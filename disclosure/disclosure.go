@@ -168,8 +168,8 @@ func stored(x graph.Features, i int) (n int) {
 	return n
 }
 
-// sent returns what a run by p sends, of which own is one of the parts. Where the labels of all peers decide about it, there
-// are several lists, of which one will be it.
+// sent returns what a run by p sends, of which own is one of the parts. Where the labels of all peers decide about it,
+// there are several lists, of which one will be it.
 func sent(p plan.Plan, own *shard.Shard) ([]*train.Messages, error) {
 	members := train.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts), Cuts: p.Threshold != "",
 		Norm: p.NormByFeatures(own)}
@@ -221,8 +221,8 @@ func sent(p plan.Plan, own *shard.Shard) ([]*train.Messages, error) {
 	return []*train.Messages{l}, err
 }
 
-// linksLike returns how many links train if nodes have as many as those of own on average. Where sites are to know before a run
-// what leaves them, rounds must not depend on the links of others.
+// linksLike returns how many links train if nodes have as many as those of own on average. Where sites are to know
+// before a run what leaves them, rounds must not depend on the links of others.
 func linksLike(p plan.Plan, own *shard.Shard) (int64, error) {
 	if len(p.Members) > 0 {
 		return 0, errors.New("round_steps must be at least 1 for task links by method mini-batch with members (got 0): how many steps an epoch has depends on links of the other sites")

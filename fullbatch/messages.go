@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
-// Messages returns what a run of these members sends, if rows that the gradient reads are fetched again, and every node that
-// can be sampled is.
+// Messages returns what a run of these members sends, if rows that the gradient reads are fetched again, and every node
+// that can be sampled is.
 func (c Config) Messages(members train.Members) (*train.Messages, error) {
 	m, err := c.NewModel()
 	if err != nil {
@@ -79,7 +79,8 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 	l.Count(ofValidation, "losses and validation counts", validations, metric, wide)
 	l.Count(ofResult, "validation and test metrics", 2, final, wide)
 	if s := c.Spec.CorrectSmooth; s != nil {
-		l.SendExact("logits to smooth", "errors of the training nodes, and logits, to be smoothed", 2*int64(s.Steps)+2, c.Spec.Classes, false)
+		l.SendExact("logits to smooth", "errors of the training nodes, and logits, to be smoothed", 2*int64(s.Steps)+2,
+			c.Spec.Classes, false)
 		l.Sum(ofSmoothing, "scale of the errors", 2, 4, 0)
 	}
 	figures.AddMessages(l, c.Spec.Kind(), c.Spec.Classes)
@@ -103,15 +104,15 @@ func layersOf(m *nn.Model) (all []*nn.Layer) {
 // featureRows is what the exchanges of features are called.
 const featureRows = "features of the halo"
 
-// addHops adds the rows that a layer aggregates, and the gradients of others' rows. The first layer's are features, of that
-// width, which never change: they are sent once if memory holds them and one hop reads them.
+// addHops adds the rows that a layer aggregates, and the gradients of others' rows. The first layer's are features, of
+// that width, which never change: they are sent once if memory holds them and one hop reads them.
 func (c Config) addHops(l *train.Messages, layer *nn.Layer, first bool, width int, steps, validations, views int64) {
 	hops := int64(max(layer.Spec.Hops, 1))
 	if first {
 		once, name := views, featureRows
 		if c.Memory > 0 || hops > 1 {
 			once, name = hops*(steps+validations+views), layer.Name
-			l.Send(featureRows, "features", hops*views, width, true, c.Rows)
+			l.Send(featureRows, "features", hops*views, width, false, c.Rows) // if they are aggregated once, not in each step
 		}
 		l.Send(name, "features", once, width, true, c.Rows)
 		if c.Memory == 0 && hops == 1 {

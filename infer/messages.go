@@ -28,14 +28,16 @@ func (c Config) Messages(m *nn.Model, sparse bool, members train.Members) *train
 	}
 	if k := s.CorrectSmooth; k != nil {
 		l.AddDegrees(1)
-		l.SendExact("logits to smooth", "errors of the training nodes, and logits, to be smoothed", 2*int64(k.Steps), s.Classes, false)
+		l.SendExact("logits to smooth", "errors of the training nodes, and logits, to be smoothed", 2*int64(k.Steps),
+			s.Classes, false)
 		l.Sum("scale of the errors", "scale of the errors", 2, 4, 0)
 	}
 	if m.Decoder != nil {
 		l.AddOwners()
 		l.Ask("nodes of ends of new links", "which ends of links are wanted", 1)
 		l.Send("ends of new links", "rows of ends of links", 1, s.Classes, true, c.Rows)
-		l.Sum("types of ends", "types of the ends of links", 1, 0, int64(len(m.Decoder.Spec.Relations)*max(members.Types, 1)*max(members.Types, 1)))
+		types := max(members.Types, 1)
+		l.Sum("types of ends", "types of the ends of links", 1, 0, int64(len(m.Decoder.Spec.Relations)*types*types))
 		return l
 	}
 	none := graph.Labels{Classes: s.Classes}.None(s.Kind(), 0)

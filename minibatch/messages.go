@@ -12,9 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
-// Messages returns what a run of these members sends at most: if no two samples have a node in common, and all that a batch
-// reads belongs to other peers than its seeds. Any node may be sampled, not only nodes that have edges to other peers. A
-// batch of links has twice as many as on average at most.
+// Messages returns what a run of these members sends at most: if no two samples have a node in common, and all that a
+// batch reads belongs to other peers than its seeds. Any node may be sampled, not only nodes that have edges to other
+// peers. A batch of links has twice as many as on average at most.
 func (c Config) Messages(members train.Members) (*train.Messages, error) {
 	m, err := c.NewModel()
 	if err != nil {
@@ -71,18 +71,19 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 	return l, nil
 }
 
-// addSamples adds what the samples of some steps take, and returns how many nodes of other peers a batch has, at all peers
-// together.
+// addSamples adds what the samples of some steps take, and returns how many nodes of other peers a batch has, at all
+// peers together.
 func (c Config) addSamples(l *train.Messages, steps, relations, columns int64) (read int64) {
 	seeds := int64(c.BatchSize)
-	read = seeds        // nodes whose edges a batch draws in a hop, its seeds among them
-	if c.Links != nil { // of which all may be other peers'
+	read = seeds        // nodes whose edges a batch samples in a hop, its seeds among them
+	if c.Links != nil { // all of these may be other peers'
 		seeds, read = 0, min(2*read*int64(2+c.Links.Negatives), l.Nodes*int64(l.Peers))
 	}
 	for hop := range c.Sample.Fanouts {
 		k := relations * mostDrawn(c.Sample, hop, l.Nodes)
 		if hop > 0 || c.Links != nil { // seeds that are labels are sampled by their owners
-			l.SendSamples(fmt.Sprintf("sampled edges of hop %d", hop), "sampled neighbours of the node, "+train.OverHops(hop+1), steps, read-seeds, k, relations, columns)
+			l.SendSamples(fmt.Sprintf("sampled edges of hop %d", hop), "sampled neighbours of the node, "+train.OverHops(hop+1),
+				steps, read-seeds, k, relations, columns)
 		}
 		read = min(read+read*k, l.Nodes*int64(l.Peers))
 	}

@@ -33,7 +33,8 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 			of.AddRounds(l, of.ClassRounds)
 		}
 		if c.Init == "" {
-			l.AddComponents(ofProducts, c.PCAPasses, c.Spec.Features, linear.SumColumns(c.Spec.Features, enc.Components(c.Spec.Classes)), c.Sums)
+			columns := linear.SumColumns(c.Spec.Features, enc.Components(c.Spec.Classes))
+			l.AddComponents(ofProducts, c.PCAPasses, c.Spec.Features, columns, c.Sums)
 			l.Sum(ofComponents, "agreement on the components", 1, 0, 0)
 		}
 	case "mlp":
@@ -52,8 +53,8 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 	return l, nil
 }
 
-// addStage adds what stage k sends while it is trained, its updates in that format; a validation of it has some counts, wide
-// ones among them.
+// addStage adds what stage k sends while it is trained, its updates in that format; a validation of it has some counts,
+// wide ones among them.
 func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int64, updates string) {
 	layer, classes := m.Encoder.Layer, int64(c.Spec.Classes)
 	name := train.StageName(k)
@@ -90,8 +91,8 @@ func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int
 	if c.LocalSteps > 1 {
 		what = fmt.Sprintf("changes of %s over %d steps", name, c.LocalSteps)
 	}
-	l.Fixed(ofRound, what+", losses and validation counts", int64(c.Rounds), params, int64(len(trained)+2), 2*eval.RealLen+metric,
-		2*eval.RealLen+wide, updates)
+	l.Fixed(ofRound, what+", losses and validation counts", int64(c.Rounds), params, int64(len(trained)+2),
+		2*eval.RealLen+metric, 2*eval.RealLen+wide, updates)
 	l.Count(ofValidation, "losses and validation counts", 1, metric, wide)
 }
 
@@ -110,13 +111,13 @@ func (c LinkConfig) Messages(members train.Members) (*train.Messages, error) {
 	if m.Layers[0].Edges == graph.GCN {
 		l.AddDegrees(1)
 	}
-	decoder := int64(0)
-	decoder += train.NumbersOf(m.Decoder.Params())
+	decoder := train.NumbersOf(m.Decoder.Params())
 	for k, layer := range m.Layers {
 		name, params := train.StageName(k+1), decoder
 		l.Send(fmt.Sprintf("rows of layer %d", k+1), "input of "+name, 1, layer.Spec.In, true, c.Rows)
 		for hop := range max(layer.Spec.Hops, 1) {
-			l.Send(fmt.Sprintf("aggregates of layer %d, hop %d", k+1, hop+1), "aggregates "+train.OverHops(hop+1)+" for "+name, 1, layer.Spec.In, true, c.Rows)
+			l.Send(fmt.Sprintf("aggregates of layer %d, hop %d", k+1, hop+1), "aggregates "+train.OverHops(hop+1)+" for "+name, 1,
+				layer.Spec.In, true, c.Rows)
 		}
 		params += train.NumbersOf(layer.Params())
 		if k < len(m.Layers)-1 { // a head of its own while it trains

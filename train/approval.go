@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Approval keeps a peer to the messages that it may send in one session: what is not among them, is wider, in a format of other
-// or more bits, or comes more often is refused here, by name, before it is sent. If the labels or the first rounds of a run decide what is
-// sent, there are several lists, and all that the peer sends must be on one of them.
+// Approval keeps a peer to the messages that it may send in one session. It refuses, by name and before anything is
+// sent, what is not among them, is wider, has a format of more bits, or comes more often. If the labels or the first
+// rounds of a run decide what is sent, there are several lists, and all that the peer sends must be on one of them.
 type Approval struct {
 	gives, takes []int // rows of this peer that each other one reads, and rows of each that this one reads
 
@@ -21,11 +21,12 @@ type Approval struct {
 // allowance is what is left of a message.
 type allowance struct {
 	Message
-	sums    int64 // how often
+	left    int64 // how often
 	numbers int64 // of a sum, over all times
 }
 
-// NewApproval approves of messages by these lists. Member q reads gives[q] rows of this peer, which reads takes[q] of its rows.
+// NewApproval approves of messages by these lists. Member q reads gives[q] rows of this peer, which reads takes[q] of
+// its rows.
 func NewApproval(gives, takes []int, lists ...*Messages) *Approval {
 	a := &Approval{gives: gives, takes: takes}
 	for _, l := range lists {
@@ -47,7 +48,8 @@ func (a *Approval) take(name string, fits func(*allowance) bool, spend func(*all
 		best := -1
 		for i := range list { // the narrowest that is wide enough
 			one := &list[i]
-			if one.Name == name && one.sums > 0 && fits(one) && (best < 0 || one.Numbers+one.Counts < list[best].Numbers+list[best].Counts) {
+			narrower := best < 0 || one.Numbers+one.Counts < list[best].Numbers+list[best].Counts
+			if one.Name == name && one.left > 0 && narrower && fits(one) {
 				best = i
 			}
 		}
@@ -70,7 +72,8 @@ func (a *Approval) fault(what, name, got string) error {
 	for _, list := range a.lists {
 		for _, one := range list {
 			if one.Name == name {
-				known = append(known, fmt.Sprintf("%d times %d numbers and %d whole numbers as %s", one.Times, one.Numbers, one.Counts, one.Format))
+				known = append(known, fmt.Sprintf("%d times %d numbers and %d whole numbers as %s",
+					one.Times, one.Numbers, one.Counts, one.Format))
 			}
 		}
 	}
@@ -78,7 +81,8 @@ func (a *Approval) fault(what, name, got string) error {
 	if known = slices.Compact(known); len(known) == 0 {
 		return comm.Refused("%s %q must be on the list of what this site sends (got %s): it was not sent", what, name, got)
 	}
-	return comm.Refused("%s %q must be as on the list of what this site sends, %q (got %s): it was not sent", what, name, known, got)
+	return comm.Refused("%s %q must be as on the list of what this site sends, %q (got %s): it was not sent",
+		what, name, known, got)
 }
 
 // Rows implements comm.Approval.
@@ -104,7 +108,7 @@ func (a *Approval) Rows(door comm.Door, name string, bytes func(q int) int) erro
 			}
 		}
 		return true
-	}, func(one *allowance) { one.sums-- })
+	}, func(one *allowance) { one.left-- })
 	if !ok {
 		return a.fault("rows", name, fmt.Sprintf("up to %d bytes to a peer", most))
 	}
@@ -117,9 +121,10 @@ func (a *Approval) Sum(c *comm.Contribution) error {
 	ok := a.take(c.ID.Kind, func(one *allowance) bool {
 		format := one.bits == c.Bits || 0 < c.Bits && c.Bits < one.bits
 		return one.Kind == Sums && format && n <= min(one.Numbers, one.numbers) && int64(len(c.Counts)) <= one.Counts
-	}, func(one *allowance) { one.sums, one.numbers = one.sums-1, one.numbers-n })
+	}, func(one *allowance) { one.left, one.numbers = one.left-1, one.numbers-n })
 	if !ok {
-		return a.fault("sum", c.ID.Kind, fmt.Sprintf("%d numbers of %s and %d whole numbers", n, FormatOf(c.Bits), len(c.Counts)))
+		got := fmt.Sprintf("%d numbers of %s and %d whole numbers", n, FormatOf(c.Bits), len(c.Counts))
+		return a.fault("sum", c.ID.Kind, got)
 	}
 	return nil
 }

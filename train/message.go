@@ -38,8 +38,8 @@ type Message struct {
 	head    int64 // bytes to each other peer beside them, each time
 }
 
-// Messages are all that a peer of a run may send, in order, if no patience ends a stage early and no peer fails. Times of
-// equal messages are added up.
+// Messages are all that a peer of a run may send, in order, if no patience ends a stage early and no peer fails. Times
+// of equal messages are added up.
 type Messages struct {
 	Members
 	List []Message
@@ -49,8 +49,8 @@ const (
 	// framesOfSum is the most frames that a reduction sends from one peer to another: meta, floats and counts to their
 	// owner, and the sums of both.
 	framesOfSum = 5
-	// statement is the meta of a reduction of layer-wise training (wire.md), and greeting what a peer greets another with
-	// and the rest that is sent once a run, at most.
+	// statement is the meta of a reduction of layer-wise training (wire.md), and greeting what a peer greets another
+	// with and the rest that is sent once a run, at most.
 	statement, greeting = 9, 4096
 	// keysOfSums is what a peer sends to another to agree on the keys of secure sums at most, and gridBytes
 	// the bytes of a step's sum (package secagg).
@@ -97,8 +97,13 @@ func (l *Messages) add(m Message) {
 
 // Sum adds sums of that name, each of some float32 and of some whole numbers of 8 bytes.
 func (l *Messages) Sum(name, what string, times, floats, counts int64) {
-	m := Message{Name: name, What: what, Kind: Sums, Times: times, Numbers: floats, Counts: counts, Format: "float32", payload: 4*floats + 8*counts,
-		head: framesOfSum*comm.HeaderLen + statement}
+	l.SumInParts(name, what, times, 1, floats, counts)
+}
+
+// SumInParts is Sum of sums that may each come in some parts.
+func (l *Messages) SumInParts(name, what string, times, parts, floats, counts int64) {
+	m := Message{Name: name, What: what, Kind: Sums, Times: times, Numbers: floats, Counts: counts, Format: "float32",
+		parts: parts, payload: 4*floats + 8*counts, head: framesOfSum*comm.HeaderLen + statement}
 	if floats == 0 {
 		m.Format = "int64"
 	} else if l.Secure { // in 64 bits, after a sum that finds the grid
@@ -106,17 +111,20 @@ func (l *Messages) Sum(name, what string, times, floats, counts int64) {
 		m.Format, m.payload = "int64", 8*(floats+counts)
 	}
 	l.add(m)
+	l.add(Message{What: what, Kind: Sums, Times: times * (parts - 1), Format: "float32",
+		head: framesOfSum * comm.HeaderLen})
 }
 
 // Count adds sums of whole numbers up to the number of nodes; some of them are wide (comm.Contribution).
 func (l *Messages) Count(name, what string, times, counts, wide int64) {
 	bits := comm.CountBits(l.Nodes)
-	l.add(Message{Name: name, What: what, Kind: Sums, Times: times, Counts: counts, Format: map[int]string{0: "int64", 16: "uint16", 32: "uint32"}[bits],
+	l.add(Message{Name: name, What: what, Kind: Sums, Times: times, Counts: counts,
+		Format:  map[int]string{0: "int64", 16: "uint16", 32: "uint32"}[bits],
 		payload: comm.CountBytes(counts, wide, bits, l.Peers), head: framesOfSum*comm.HeaderLen + statement})
 }
 
-// Fixed adds sums of numbers in columns, or parts, that have a grid each, in a format of fixed point (float32: of none), and of
-// whole numbers beside them, some of them wide.
+// Fixed adds sums of numbers in columns, or parts, that have a grid each, in a format of fixed point (float32: of
+// none), and of whole numbers beside them, some of them wide.
 func (l *Messages) Fixed(name, what string, times, numbers, columns, counts, wide int64, format string) {
 	bits, whole := bitsOf[format], comm.CountBytes(counts, wide, comm.CountBits(l.Nodes), l.Peers)
 	if format == "float32" && !l.Secure {
@@ -130,8 +138,8 @@ func (l *Messages) Fixed(name, what string, times, numbers, columns, counts, wid
 	if l.Secure {
 		l.grid(times, columns)
 	}
-	l.add(Message{Name: name, What: what, Kind: Sums, Times: times, Numbers: numbers, Counts: counts, Format: format, bits: bits,
-		payload: int64(bitsOf[format])*numbers/8 + 4 + whole, head: 2*framesOfSum*comm.HeaderLen + statement + 4*columns})
+	l.add(Message{Name: name, What: what, Kind: Sums, Times: times, Numbers: numbers, Counts: counts, Format: format,
+		bits: bits, payload: int64(bitsOf[format])*numbers/8 + 4 + whole, head: 2*framesOfSum*comm.HeaderLen + statement + 4*columns})
 }
 
 // bitsOf has the bits of a number of a sum in fixed point, by its format.
@@ -147,13 +155,14 @@ func FormatOf(bits int) string {
 
 // grid adds the sums that find the steps of so many columns of secure sums.
 func (l *Messages) grid(times, columns int64) {
-	l.add(Message{What: "largest magnitudes, for the grid of secure sums", Kind: Sums, Times: times, Numbers: columns, Format: "int64", payload: gridBytes * columns,
-		head: framesOfSum * comm.HeaderLen})
+	l.add(Message{What: "largest magnitudes, for the grid of secure sums", Kind: Sums, Times: times, Numbers: columns,
+		Format: "int64", payload: gridBytes * columns, head: framesOfSum * comm.HeaderLen})
 }
 
 // Send adds exchanges of that name of rows of some columns.
 func (l *Messages) Send(name, what string, times int64, width int, fresh bool, c wire.Coding) {
-	m := Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c), Fresh: fresh, payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8}
+	m := Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c),
+		Fresh: fresh, payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8}
 	if c.Columns {
 		m.head += 4 * int64(width) // a scale for each
 	}
@@ -168,15 +177,8 @@ func (l *Messages) Return(name, what string, times int64, width int, c wire.Codi
 
 // AddOwners adds how peers learn who owns which node (LearnOwners).
 func (l *Messages) AddOwners() {
-	l.add(Message{Name: "owners", What: "ID and type of each node", Kind: Rows, Times: 1, Numbers: 2, Format: "int64", payload: 11,
-		head: 2*comm.HeaderLen + 8})
-}
-
-// SumInParts adds sums of that name, each of which may come in some parts.
-func (l *Messages) SumInParts(name, what string, times, parts, floats, counts int64) {
-	l.Sum(name, what, times, floats, counts)
-	l.List[len(l.List)-1].parts = parts
-	l.add(Message{What: what, Kind: Sums, Times: times * (parts - 1), Format: "float32", head: framesOfSum * comm.HeaderLen})
+	l.add(Message{Name: "owners", What: "ID and type of each node", Kind: Rows, Times: 1, Numbers: 2, Format: "int64",
+		payload: 11, head: 2*comm.HeaderLen + 8})
 }
 
 // Publish adds bytes that a peer may send of itself, beside a sum.
@@ -191,15 +193,15 @@ func (l *Messages) SendExact(name, what string, times int64, width int, fresh bo
 
 // SendMost is Send of rows of which the peers read at most some each time, all of them together.
 func (l *Messages) SendMost(name, what string, times, most int64, width int, c wire.Coding) {
-	l.add(Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c), Fresh: true,
-		most: most, payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8})
+	l.add(Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c),
+		Fresh: true, most: most, payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8})
 }
 
-// SendSamples adds answers with the in-edges that were sampled of at most some nodes each time: k edges of a node in some
-// relations, with columns.
+// SendSamples adds answers with the in-edges that were sampled of at most some nodes each time: k edges of a node in
+// some relations, with columns.
 func (l *Messages) SendSamples(name, what string, times, most, k, relations, columns int64) {
-	l.add(Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: (2+columns)*k + 1, Format: "float32", Fresh: true,
-		most: most, payload: 4 + 10*relations + (8+4*columns)*k + 4, head: 4*comm.HeaderLen + 16})
+	l.add(Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: (2+columns)*k + 1, Format: "float32",
+		Fresh: true, most: most, payload: 4 + 10*relations + (8+4*columns)*k + 4, head: 4*comm.HeaderLen + 16})
 }
 
 // AddComponents adds the sums that find components of some features in some passes (linear.Components); columns is
@@ -248,8 +250,8 @@ func (l *Messages) Ask(name, what string, times int64) {
 		head: 8 * comm.HeaderLen})
 }
 
-// SiteBytes returns the bytes that the peer of that rank sends at most. gives is the sum over the other peers of its rows
-// that they read, takes of theirs that it reads.
+// SiteBytes returns the bytes that the peer of that rank sends at most. gives is the sum over the other peers of its
+// rows that they read, takes the sum of their rows that it reads.
 func (l *Messages) SiteBytes(rank int, gives, takes int64) int64 {
 	peers := int64(l.Peers)
 	if peers < 2 {
@@ -304,8 +306,8 @@ func OverHops(hops int) string {
 }
 
 // OfNode returns how many numbers are sent of a node to each peer with an edge from it, and how many of them are fresh:
-// the others add nothing about a row to what these say of it and of its neighbours. Of an average over k nodes, each has
-// its share of the numbers.
+// the others add nothing about a row to what these say of it and of its neighbours. Of an average over k nodes, each
+// has its share of the numbers.
 func (l *Messages) OfNode() (all, fresh float64) {
 	for _, m := range l.List {
 		if m.Kind == Rows {
@@ -327,8 +329,8 @@ func formatOf(c wire.Coding) string {
 	return c.Values
 }
 
-// AddClassRows adds the rows that class means send before each hop of round r, from 0: columns, and logits of the round before. Beside the
-// columns that they are made of logits reveal nothing new.
+// AddClassRows adds the rows that class means send before each hop of round r, from 0: columns, and logits of the round
+// before. Logits reveal nothing that the columns they are made of do not.
 func (l *Messages) AddClassRows(spec closed.Layout, r int, views int64, classes int, rows wire.Coding) {
 	for hop := range spec.HopsOf(r) {
 		what := "columns of the node"

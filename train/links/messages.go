@@ -12,8 +12,8 @@ const (
 	ofHeld = "links that are held out"
 )
 
-// AddMessages adds what the two ends of links take, if each node is read at each step by each peer that may read it: those
-// with edges from it or, if pairs are drawn from all nodes, all.
+// AddMessages adds what the two ends of links take, if each node is read at each step by each peer that may read it:
+// those with edges from it or, if pairs are drawn from all nodes, all.
 func AddMessages(l *train.Messages, c train.Config, steps, validations int64) {
 	l.Sum("counts of links", "counts of links", 1, 0, 3)
 	l.AddOwners()
@@ -29,7 +29,8 @@ func AddMessages(l *train.Messages, c train.Config, steps, validations int64) {
 
 // AddRanks adds the sums that rank held-out links, and those of the result.
 func AddRanks(l *train.Messages, m *nn.Model, validations int64) {
-	l.Sum("validation", "ranks of links that are held out", validations-1, 0, int64(len(eval.NewRanking(train.SelectionBins).Vector())))
+	l.Sum("validation", "ranks of links that are held out", validations-1, 0,
+		int64(len(eval.NewRanking(train.SelectionBins).Vector())))
 	l.Sum("result", "ranks of links that are held out, at last", 2, 0,
 		int64(len(m.Decoder.Spec.Relations)*len(eval.NewRanking(eval.DefaultBins).Vector())))
 }
