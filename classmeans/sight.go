@@ -26,7 +26,7 @@ type seenRound struct {
 // Features returns what class means are made of, of own nodes.
 func (v *seenRound) Features() graph.Features { return v.trainer.x }
 
-// Degrees returns those of own nodes.
+// Degrees returns the degrees of own nodes.
 func (v *seenRound) Degrees() []float32 { return v.sight.Degree[:v.trainer.shard.Owned] }
 
 // Aggregate returns the aggregate of x over the edges that the sight has. Before the first hop all peers agree on what

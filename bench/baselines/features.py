@@ -5,7 +5,7 @@
 A NAME is a data set's directory or a made table: thresholds, interactions, amounts, binary, rare (2 % positives) or numeric.
 It prints the metric of validation and test nodes, first split, of LogisticRegression (or Ridge) over scalings and penalties and
 of HistGradientBoosting over rates, leaves and trees; validation nodes choose. --write writes made tables as DIR/NAME-raw,
-each with one edge, for heddle compare. Of more than 200 columns boosting gets the 200 that most training nodes have.
+each with one edge, for heddle compare. If there are more than 200 columns, boosting gets the 200 that most training nodes have.
 """
 import argparse
 import pathlib

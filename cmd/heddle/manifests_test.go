@@ -234,7 +234,7 @@ func TestManifests(t *testing.T) {
 		root, _ := program.Root(nil)
 		join, _, _ := root.Find([]string{"join"})
 		if err := join.ParseFlags(c.Args[1:]); err != nil || c.Args[0] != "join" {
-			t.Errorf("%s: the arguments must be those of heddle join (%v)", file, err)
+			t.Errorf("%s: heddle join must take the arguments (%v)", file, err)
 		}
 		equal(t, file+": --ranks", arg("--ranks"), fmt.Sprint(j.Completions))
 		equal(t, file+": --hosts", arg("--hosts"), of.hosts)

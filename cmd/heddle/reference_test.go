@@ -60,7 +60,7 @@ func writeReference(b *bytes.Buffer, c *cobra.Command) {
 	var lines bytes.Buffer
 	settings := false
 	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if cli.IsSetting(f) && c.Name() != "join" { // which has a few, those of one site
+		if cli.IsSetting(f) && c.Name() != "join" { // join has a few settings, which each site chooses
 			settings = true
 			return
 		}

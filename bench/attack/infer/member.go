@@ -161,7 +161,7 @@ func (run *Run) ratios(ctx context.Context, g *graph.Graph, with, pool []int32, 
 	return score, nil
 }
 
-// shadow trains a model of one site on those of the nodes that trains accepts, and returns the margins of all nodes.
+// shadow trains a model of one site on the nodes that trains accepts, and returns the margins of all nodes.
 func (run *Run) shadow(ctx context.Context, g *graph.Graph, nodes []int32, trains func(int32) bool) ([]float64, error) {
 	one := *g
 	one.Split = slices.Clone(g.Split)
