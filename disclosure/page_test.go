@@ -1,0 +1,293 @@
+package disclosure
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// pageHead is the page before its tables, pageTail after them; ~ stands for a backquote.
+const (
+	pageHead = `# What leaves a site
+
+<!-- generated: HEDDLE_WRITE=1 go test -run TestWhatLeavesPage ./disclosure -->
+
+The tables come from the lists that ~heddle check-plan~ and ~peer approve~ show. A site refuses to send a sum or row that
+its list does not have, or that is wider, in another format or more frequent. With phones, and for links by
+mini-batch without ~round_steps~, the list is shown and not enforced.
+
+## Who receives what
+
+- **Rows** of a node go to each site with an edge from it. With mini-batch, and for links with ~negatives_from: all~, any
+  site can read any row. A site may request sums of several rows instead; two sums that differ by a node reveal its row.
+- **Sums** go to every site as a total. Secure sums, the default for 3 to 64 sites, hide each site's part unless all
+  others pool what they know. In clear sums the first site sees each part, or each site a chunk of long ones. With two
+  sites the total less one part is the other part.
+- **Control** messages have fingerprints, positions, digests and timings. Parameters follow if digests differ, and the
+  texts of both plans if plans differ.
+
+Names are not sent in a run. Labels are sent only by ~label_inputs~ and ~correct_smooth~. Predictions stay, except with
+~correct_smooth~. After a failure the same numbers may be sent twice.
+
+## Before a run
+
+~heddle partition~ shows one machine everything. With ~heddle meet~ each site makes its own part. Before it connects it
+prints what it sends (~--dry-run~ stops there):
+
+| what | to |
+|---|---|
+| names and kinds of columns, classes and relations; **texts of categories that 10 of its nodes have** (~min_text_count~) | all |
+| sums over each column; of a type that only one site has, **its own figures** | all |
+| numbers of nodes, edges, splits and halo rows; a digest | all |
+| for each edge to another site **the name of its end there**, later the edge | its owner |
+
+A site can learn whether a name is a node elsewhere. The audit log counts questions; above ten unknown names
+(~--max-unknown~) there is no answer. Remove sensitive columns (~--ignore~).
+
+## What messages reveal
+
+| word | what a receiver can conclude |
+|---|---|
+| – | nothing about a node |
+| counts | how many nodes of each class a site has, exactly with two sites |
+| fit | how well the model fits a site, class by class |
+| means | the mean of each class at a site; if it has one node, the node's features |
+| moments | second moments; **all columns of a node** that is the only one of its site |
+| row | how likely each class is, and features: a mix of up to 64, all with ~raw~, **often all** with ~pca:K~ |
+| neighbours | weighted sums of neighbours' rows. **Who knows all but one learns that one** |
+| update | rows and labels of few training nodes; ~encoder: mlp~: **also from secure sums** |
+| links | which nodes are linked |
+| self | what its name has, of that node |
+
+[Privacy](../explanation/privacy.md) has what our attacks recover.
+
+## The lists
+
+They are of one of three sites, with 5 classes and 100 features: numbers of a node (rows, in *italics*) or of a part
+(sums), × times at most. A numeric target has sums of targets instead of label counts.
+`
+	pageTail = `
+## Other messages
+
+- ~heddle predict --plan~ sends rows once more, label counts if the model reads labels, and counts of the test metric.
+  All sites must have the same model file, since a false one could reveal more.
+- With ~phones~ all totals go to the phones, too. With ~leaf_edges~ sites and phones get sums of the rows of their
+  nodes' neighbours. Only the site's own table ~edges~ bounds these.
+- With ~site_figures~ in its policy (20 or more) a site publishes its own rounded test metric.
+- The network sees addresses, times and sizes. Heddle connects only to addresses of plan and roster.
+
+## What stays
+
+Every site has the model file: parameters, components, class means, encodings, names of classes and columns. It can be
+queried. Nothing limits membership inference. Without features, means show how many training nodes of a class are near
+each node: with its edges, the label follows. Checkpoints have neighbours' rows; ~peer join~ keeps them.
+`
+)
+
+// listed are the runs that the page lists, by method. A message is listed for the first run that sends it.
+var listed = []struct {
+	title, intro string
+	runs         []listedRun
+}{
+	{"Class means", "Rows are rounded (`coarse_rows`). A node's own label is not in its row, unless a fifth of all nodes have labels.",
+		[]listedRun{
+			{"", "method: class-means", 100, 0.1},
+			{"a fifth labelled", "method: class-means", 100, 0.5},
+			{"to 64 features", "method: class-means", 40, 0.1},
+			{"`inductive`", "method: class-means\ninductive: true", 100, 0.1},
+			{"`epsilon`", "method: class-means\nepsilon: 4", 100, 0.1},
+		}},
+	{"Layer-wise", "By default the messages of class means come first (`encoder: pca:K+classes`). With gcn a row's size reveals the degree.",
+		[]listedRun{
+			{"", "method: layer-wise\nencoder: pca:16", 100, 0.1},
+			{"`encoder: mlp`", "method: layer-wise\nencoder: mlp", 100, 0.1},
+			{"`encoder: raw`", "method: layer-wise\nencoder: raw\nmodel: gcn", 100, 0.1},
+			{"`hops: 2`", "method: layer-wise\nencoder: pca:16\nhops: 2", 100, 0.1},
+			{"`local_steps: 4`", "method: layer-wise\nencoder: pca:16\nlocal_steps: 4", 100, 0.1},
+			{"`inductive`", "method: layer-wise\nencoder: pca:16\ninductive: true", 100, 0.1},
+			{"links", "method: layer-wise\ntask: links\nmodel: sage", 100, 0.1},
+		}},
+	{"Full batch", "For data of one owner: features are sent, sums are in the clear.",
+		[]listedRun{
+			{"", "method: full-batch", 100, 0.1},
+			{"`memory`", "method: full-batch\nmodel: gat\nmemory: 1MiB", 100, 0.1},
+			{"`norm: batch`", "method: full-batch\nmodel: gin", 100, 0.1},
+			{"sign", "method: full-batch\nmodel: sign", 100, 0.1},
+			{"`correct_smooth`", "method: full-batch\ncorrect_smooth: 5", 100, 0.1},
+			{"`inductive`", "method: full-batch\ninductive: true", 100, 0.1},
+			{"links", "method: full-batch\ntask: links", 100, 0.1},
+		}},
+	{"Mini-batch", "For data of one owner: any site can learn any node's features and edges. The list can be a hundred times what is sent.",
+		[]listedRun{
+			{"", "method: mini-batch", 100, 0.1},
+			{"`inductive`", "method: mini-batch\ninductive: true", 100, 0.1},
+			{"links", "method: mini-batch\ntask: links\nexperimental: {round_steps: 3}", 100, 0.1},
+		}},
+}
+
+type listedRun struct {
+	when, plan string
+	columns    int
+	labelled   float64
+}
+
+// revealed has what messages reveal: a word of the page for the first expression that matches their names. One that none
+// matches has no place on the page yet.
+var revealed = []struct {
+	word string
+	name *regexp.Regexp
+}{
+	{"–", regexp.MustCompile(`^(keys|agreement|largest magnitudes|workers|edges of the rows|latency|sums that a site)`)},
+	{"neighbours", regexp.MustCompile(`aggregate|sums of features over hops|with noise|smoothed`)},
+	{"counts", regexp.MustCompile(`^label counts$|counts of links|^nodes with|classes that the model gives`)},
+	{"means", regexp.MustCompile(`of each feature|over each class|weighted by|each hidden column`)},
+	{"moments", regexp.MustCompile(`^products|Zᵀ|Xᵀ|second moments`)},
+	{"update", regexp.MustCompile(`^gradients of (a layer|all layers|encoder)|^changes of`)},
+	{"links", regexp.MustCompile(`ends of links|sampled neighbours|are wanted`)},
+	{"neighbours", regexp.MustCompile(`^gradients of others`)},
+	{"self", regexp.MustCompile(`degrees|is held out|ID and type|^type`)},
+	{"fit", regexp.MustCompile(`validation|sum and sum of squares of each column|scale of the errors|held out|losses|bytes sent|figures of`)},
+	{"row", regexp.MustCompile(`^(columns of the node|logits|features|input of|rows of)`)},
+}
+
+// listedMessage is a row of a table.
+type listedMessage struct {
+	train.Message
+	least, most int64
+	when        string
+}
+
+var hops, layers = regexp.MustCompile(`over \d+ (hop|step)s?`), regexp.MustCompile(`\blayer ?\d+`)
+
+// messagesOf returns what a run sends, in order; messages that differ only by layer or hop are one.
+func messagesOf(t *testing.T, run listedRun) (all []listedMessage) {
+	t.Helper()
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 3000, Sites: 3, Classes: 5, Words: 8, Columns: run.columns, Train: run.labelled, Val: 0.1}, rng.New(2))
+	policy, err := partition.ParsePolicy("by-column")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards, err := partition.Partition(g, policy, 3, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := sent(read(t, run.plan), shards[1])
+	if err != nil {
+		t.Fatalf("%s: %v", run.plan, err)
+	}
+	for k, l := range lists {
+		before := len(all)
+		for _, m := range l.List {
+			m.What = layers.ReplaceAllString(hops.ReplaceAllString(m.What, "over ${1}s"), "a layer")
+			n := m.Numbers + m.Counts
+			j := slices.IndexFunc(all, listedMessage{Message: m}.alike)
+			switch {
+			case j < 0:
+				all = append(all, listedMessage{m, n, n, run.when})
+			case k == 0 || j >= before: // lists are alternatives
+				h := &all[j]
+				h.Times, h.least, h.most = h.Times+m.Times, min(h.least, n), max(h.most, n)
+				if n == 0 { // a part of it
+					h.least = h.most
+				}
+			}
+		}
+	}
+	return all
+}
+
+// TestWhatLeavesPage keeps docs/reference/what-leaves.md what the lists of messages have. HEDDLE_WRITE=1 writes it.
+func TestWhatLeavesPage(t *testing.T) {
+	tables, senders := make([][]listedMessage, len(listed)), map[string]int{}
+	for k, section := range listed {
+		for _, run := range section.runs {
+			for _, m := range messagesOf(t, run) {
+				if !slices.ContainsFunc(tables[k], m.alike) {
+					tables[k] = append(tables[k], m)
+					senders[m.key()]++
+				}
+			}
+		}
+	}
+	b := bytes.NewBufferString(strings.ReplaceAll(pageHead, "~", "`"))
+	known := map[string]bool{}
+	table := func(title, intro string, messages []listedMessage, common bool) {
+		fmt.Fprintf(b, "\n### %s\n\n%s\n\n| message | numbers | reveals |\n|---|---|---|\n", title, intro)
+		var above []string
+		for _, m := range messages {
+			switch {
+			case (senders[m.key()] == len(listed)) != common:
+			case known[m.key()]:
+				above = append(above, fmt.Sprintf("%s × %d", m.name(), m.Times))
+			default:
+				known[m.key()] = true
+				fmt.Fprintf(b, "| %s | %s× %d | %s |\n", m.name(), m.size(), m.Times, m.reveals(t))
+			}
+		}
+		if len(above) > 0 {
+			fmt.Fprintf(b, "\nAlso, as above: %s.\n", strings.Join(above, "; "))
+		}
+	}
+	table("Every method", "Before training and of the final model.", tables[0], true)
+	for k, section := range listed {
+		table(section.title, section.intro, tables[k], false)
+	}
+	b.WriteString(strings.ReplaceAll(pageTail, "~", "`"))
+	const page = "../docs/reference/what-leaves.md"
+	if os.Getenv("HEDDLE_WRITE") != "" {
+		if err := os.WriteFile(page, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held, err := os.ReadFile(page); err != nil || !bytes.Equal(held, b.Bytes()) {
+		t.Errorf("%s must be what the lists have: HEDDLE_WRITE=1 go test -run TestWhatLeavesPage ./disclosure (%v)", page, err)
+	}
+}
+
+// key is what m has in common with those that differ only by run.
+func (m listedMessage) key() string { return string(m.Kind) + m.What }
+
+func (m listedMessage) alike(other listedMessage) bool { return m.key() == other.key() }
+
+// name is that of the page, with the run that sends m.
+func (m listedMessage) name() string {
+	name := m.What
+	if m.when != "" {
+		name += " (" + m.when + ")"
+	}
+	if m.Kind != train.Sums {
+		return "*" + name + "*"
+	}
+	return name
+}
+
+// size is how many numbers are sent each time, and in which format.
+func (m listedMessage) size() string {
+	switch {
+	case m.most == 0:
+		return ""
+	case m.least < m.most:
+		return fmt.Sprintf("%d–%d %s ", m.least, m.most, m.Format)
+	}
+	return fmt.Sprintf("%d %s ", m.most, m.Format)
+}
+
+// reveals returns the page's word for what m reveals.
+func (m listedMessage) reveals(t *testing.T) string {
+	for _, r := range revealed {
+		if r.name.MatchString(m.What) {
+			return r.word
+		}
+	}
+	t.Errorf("revealed must have an expression for the message %q", m.What)
+	return ""
+}
