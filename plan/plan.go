@@ -301,7 +301,7 @@ type Plan struct {
 	PhoneWhen string `yaml:"phone_when" group:"phones" only:"join" default:"charging+unmetered" choices:"always, charging, unmetered, charging+unmetered, charging+unmetered+idle" help:"what a phone waits for before it takes part"`
 
 	// Phones that may take part as leaves: members without a place in the list, with a graph of their own each, which
-	// send shares of their numbers to the members with leaf_addresses (docs/explanation/leaves.md). Other settings that
+	// send shares of their numbers to the members with leaf_addresses (docs/explanation/phones.md). Other settings that
 	// are auto then take what a phone can send. 0: none.
 	Leaves int `yaml:"phones" when:"method=class-means" only:"join" default:"0" bounds:"[0, 4194304]" help:"phones that may take part as leaves; 0: none"`
 	// Leaves that a sum must have, or it goes without any. A sum over few tells something of each.

@@ -38,7 +38,7 @@ func newSimulate() *cobra.Command {
 	one := &cobra.Command{
 		Use:   "simulate [--data D] [--phones N]",
 		Short: "Simulate sites and thousands of phones",
-		Long: `Simulate a federation in which phones send shares of their numbers to sites (docs/explanation/leaves.md), and print time,
+		Long: `Simulate a federation in which phones send shares of their numbers to sites (docs/explanation/phones.md), and print time,
 bytes, wake-ups and accuracy beside that of pooled data. Sites and phones run the code that they would run apart; their
 messages take simulated time, by the kind of connection, and nobody sleeps.
 
