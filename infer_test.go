@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
-	"github.com/heddle-gnn/heddle/internal/long"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/train"
@@ -66,7 +66,7 @@ func apart(got, want mat.Dense) (most, rows float64) {
 // model on the pooled graph, send no more bytes than was disclosed, and find the run's test metric. The long form tries all
 // with 2, 3 and 4 peers.
 func TestInferenceRepeatsTraining(t *testing.T) {
-	g, every := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1)), long.Form(t)
+	g, every := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1)), testenv.LongForm(t)
 	for i, k := range g.Labels.Class { // with about as many training nodes of each class a move of the logits is rounded otherwise in the model file
 		if k == 0 && i%4 > 0 && g.Split[i] == graph.Train {
 			g.Split[i] = graph.None

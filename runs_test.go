@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/ports"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/session"
@@ -95,7 +95,7 @@ func newJoined(t *testing.T, l Local) *joined {
 		members = append(members, fmt.Sprintf("site-%d=%s@127.0.0.1", r, id.PeerID()))
 		j.sites = append(j.sites, Site{Site: session.Site{Identity: id, Shard: own, Wait: time.Minute, Rejoin: time.Minute, State: filepath.Join(t.TempDir(), fmt.Sprint(r))}})
 	}
-	if err := j.plan.AddMembers(members, ports.Free(t, len(members))); err != nil {
+	if err := j.plan.AddMembers(members, testenv.FreePorts(t, len(members))); err != nil {
 		t.Fatal(err)
 	}
 	return j

@@ -6,7 +6,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/realdata"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
@@ -29,7 +29,7 @@ func TestRealGraphs(t *testing.T) {
 		{"facebook-pages", func(*Config) {}, 0.94, 20},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g, err := dataset.Read(realdata.Dir(t, test.name), 0)
+			g, err := dataset.Read(testenv.DataDir(t, test.name), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestRealGraphs(t *testing.T) {
 // them.
 func TestRowsHideLabels(t *testing.T) {
 	for _, name := range []string{"cora", "citeseer"} {
-		g, err := dataset.Read(realdata.Dir(t, name), 0)
+		g, err := dataset.Read(testenv.DataDir(t, name), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

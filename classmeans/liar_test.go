@@ -11,8 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/long"
-	"github.com/heddle-gnn/heddle/internal/realdata"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // liar changes what one peer gives to reductions.
@@ -144,9 +143,9 @@ func TestNoFalseAlarm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
-	every := long.Form(t)
+	every := testenv.LongForm(t)
 	for k, name := range []string{"cora", "amazon-photo", "chameleon-filtered", "tolokers"} {
-		g, err := dataset.Read(realdata.Dir(t, name), 0)
+		g, err := dataset.Read(testenv.DataDir(t, name), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

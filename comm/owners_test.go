@@ -11,7 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/long"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestOwnersAndTrees: among many members short integers are summed by some of them in less time than over trees of
@@ -22,7 +22,7 @@ func TestOwnersAndTrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	sizes := []int{64, 128}
-	if long.Form(t) {
+	if testenv.LongForm(t) {
 		sizes = append(sizes, 256)
 	} else if testing.Short() {
 		sizes = sizes[:1]

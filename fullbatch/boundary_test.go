@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/long"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/tape"
@@ -21,7 +21,7 @@ import (
 // manyDraws is the number of draws of a statistic, by which its bounds are: four times as many see half the bias.
 func manyDraws(t *testing.T) int {
 	t.Helper()
-	if long.Form(t) {
+	if testenv.LongForm(t) {
 		return 2000
 	}
 	return 500

@@ -13,16 +13,15 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/leak"
-	"github.com/heddle-gnn/heddle/internal/long"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
 // toy returns a graph of n nodes, the last tenth of them isolated, with dense features, 3 classes and all splits.
 func toy(key rng.Key, n, features int) *graph.Graph {
@@ -340,7 +339,7 @@ func TestEveryLayerIsExact(t *testing.T) {
 
 // TestEveryLayerIsExactInAllWays lets each model meet all three.
 func TestEveryLayerIsExactInAllWays(t *testing.T) {
-	long.Only(t)
+	testenv.OnlyLong(t)
 	everyLayerIsExact(t, func(int, int, int, int) bool { return true })
 }
 

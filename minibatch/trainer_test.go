@@ -17,9 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/leak"
-	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
@@ -27,7 +26,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
 // toy returns a graph of n nodes, the last tenth of them isolated, with 9 features, 3 classes and all splits. Some edges
 // have one direction, and some nodes an edge from themselves.
@@ -503,7 +502,7 @@ func TestCora(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
-	g, err := dataset.Read(realdata.Dir(t, "cora"), 0)
+	g, err := dataset.Read(testenv.DataDir(t, "cora"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

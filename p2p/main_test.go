@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/leak"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // Every goroutine of a host has ended when Close returns, libp2p's included: there is no exception
@@ -12,5 +12,5 @@ import (
 func TestMain(m *testing.M) {
 	// Most of the tests that run side by side wait for each other's peers and limits.
 	flag.Set("test.parallel", "8")
-	leak.Main(m)
+	testenv.MainWithoutLeaks(m)
 }

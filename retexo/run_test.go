@@ -13,9 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/long"
-	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -46,7 +45,7 @@ func cut(t testing.TB, g *graph.Graph, policy string, parts int) []*shard.Shard 
 
 func cora(t testing.TB) *graph.Graph {
 	t.Helper()
-	g, err := dataset.Read(realdata.Dir(t, "cora"), 0)
+	g, err := dataset.Read(testenv.DataDir(t, "cora"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +84,7 @@ func TestCora(t *testing.T) {
 // TestSameForAnyPeers holds the loss curve to 1e-4 for 1, 2, 4 and 7 peers and unlike partitions, of which the long form tries
 // both with each number of peers.
 func TestSameForAnyPeers(t *testing.T) {
-	g, every := cora(t), long.Form(t)
+	g, every := cora(t), testenv.LongForm(t)
 	for _, p := range []Design{
 		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 32, Hops: 1, Dropout: 0.3},
 		{Model: "sage", Encoder: "pca", Components: 32, LayerOutput: "hidden", Layers: 2, Hidden: 32, Hops: 2, Dropout: 0.3},

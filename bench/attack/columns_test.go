@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/leak"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
 // TestColumns: rows of six independent columns have at most three numbers and reveal about as large a share of the variance, and
 // who knows five columns reads the sixth. Where rows have as many numbers as there are columns, the same attack reads nearly all.

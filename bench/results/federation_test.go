@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/realdata"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // The standard error is that of the differences run by run, not of the two spreads.
@@ -26,7 +26,7 @@ func TestDifference(t *testing.T) {
 // The same sites hold the data, whether they train together, alone or at one place: alone nothing is
 // sent, and pooled nothing either; few labels are few for all.
 func TestPayments(t *testing.T) {
-	b, err := openBook("", filepath.Dir(realdata.Dir(t, "cora")), 2)
+	b, err := openBook("", filepath.Dir(testenv.DataDir(t, "cora")), 2)
 	if err != nil {
 		t.Fatal(err)
 	}

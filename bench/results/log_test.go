@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/internal/realdata"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/plan"
 )
 
@@ -23,7 +23,7 @@ func quick() experiment {
 // A run that is in the log is not made again; a line that a killed program left behind is passed
 // over, and so is a run of another plan.
 func TestFinishedRunsAreKept(t *testing.T) {
-	root := filepath.Dir(realdata.Dir(t, "cora"))
+	root := filepath.Dir(testenv.DataDir(t, "cora"))
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
 	e := quick()
 	first, err := openBook(path, root, 1)
@@ -93,7 +93,7 @@ func TestLogsOfOtherPrograms(t *testing.T) {
 
 // A plan that does not fit the data is refused once, and the reason is kept.
 func TestRefused(t *testing.T) {
-	b, err := openBook("", filepath.Dir(realdata.Dir(t, "cora")), 1)
+	b, err := openBook("", filepath.Dir(testenv.DataDir(t, "cora")), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

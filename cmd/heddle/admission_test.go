@@ -17,7 +17,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/checkpoint"
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -53,7 +53,7 @@ func TestAdmissionGuide(t *testing.T) {
 	dir := t.TempDir()
 	share := filepath.Join(dir, "share")
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", filepath.Join(share, "parts"))
-	port := ports.Free(t, 2)
+	port := testenv.FreePorts(t, 2)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -513,7 +513,7 @@ func TestAuditCommands(t *testing.T) {
 func TestPolicyEndsARun(t *testing.T) {
 	t.Parallel()
 	f := found(t)
-	port := ports.Free(t, 2)
+	port := testenv.FreePorts(t, 2)
 	plan := []string{"plan", "--carrier", "tcp", "--port", fmt.Sprint(port), "--out", f.at("plan.yaml")}
 	all := []string{"north", "south", "west"}
 	for i, name := range all {

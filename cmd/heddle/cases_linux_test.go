@@ -16,8 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/long"
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // notYet lists cases that fail, with the reason. One that passes must be taken from the list.
@@ -41,7 +40,7 @@ func TestCases(t *testing.T) {
 			c := &trial{T: t, dir: t.TempDir()}
 			switch k.needs {
 			case "long":
-				long.Only(t)
+				testenv.OnlyLong(t)
 			case "root":
 				if os.Getuid() != 0 ||
 					exec.Command("unshare", "-n", "-m", "ip", "link", "add", "type", "veth").Run() != nil {
@@ -253,7 +252,7 @@ func (c *trial) plan(flags string) {
 	c.Helper()
 	c.run(0, fmt.Sprintf(`for x in north south; do [ -e $x.id ] || heddle init --identity $x.key > $x.id; done
 heddle plan %s --port %d --out plan.yaml {north=$(cat north.id),south=$(cat south.id)}@127.0.0.1`,
-		flags, ports.Free(c, 2)))
+		flags, testenv.FreePorts(c, 2)))
 }
 
 // An array is one of an .npz file: its type as NumPy names it, its shape and a slice of its values.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestJoinCompares: a site that joins by heddle compare --plan trains alone, too, and says whether joining paid by its own test nodes.
@@ -17,7 +17,7 @@ import (
 func TestJoinCompares(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	plan := c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)), "--rounds", "30")
+	plan := c.plan(t, c.members, "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--rounds", "30")
 	other := make(chan string, 1)
 	go func() {
 		exit, _, stderr := call(t.Context(), c.join(1, plan)...)

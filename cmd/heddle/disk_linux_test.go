@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // noSync names a file: once it is there, every fsync of a test's peer fails with an I/O error, as on a failing disk.
@@ -98,7 +98,7 @@ func TestDiskFailsInARun(t *testing.T) {
 				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "init", "--identity", f.key(r)))))
 			}
 			var port int
-			if _, err := fmt.Sscan(fmt.Sprint(ports.Free(t, 6)), &port); err != nil {
+			if _, err := fmt.Sscan(fmt.Sprint(testenv.FreePorts(t, 6)), &port); err != nil {
 				t.Fatal(err)
 			}
 			f.plan = f.crew.plan(t, f.members, "--rounds", "60", "--port", fmt.Sprint(port+3*i), "--peer-timeout", "1s")

@@ -18,8 +18,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/ports"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // write puts text into a new file.
@@ -284,7 +284,7 @@ func (c *crew) join(r int, plan string, more ...string) []string {
 func TestJoinRefuses(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	port := fmt.Sprint(ports.Free(t, 3))
+	port := fmt.Sprint(testenv.FreePorts(t, 3))
 	plan := c.plan(t, c.members, "--port", port)
 
 	t.Run("no member", func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestJoinRefuses(t *testing.T) {
 func TestPlansDiffer(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 3)
-	port := fmt.Sprint(ports.Free(t, 3))
+	port := fmt.Sprint(testenv.FreePorts(t, 3))
 	same, other := c.plan(t, c.members, "--port", port), c.plan(t, c.members, "--port", port, "--lr", "0.5", "--encoder", "mlp")
 	said := make([]string, 3)
 	var all sync.WaitGroup
@@ -410,7 +410,7 @@ func TestLostPeer(t *testing.T) {
 	c := newCrew(t, 2)
 	settings := []string{"--rounds", "1500"}
 	c.own = []string{"--checkpoint-every", "100"}
-	plan := c.plan(t, c.members, append(settings, "--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp")...) // over QUIC silence is noticed after 30 s
+	plan := c.plan(t, c.members, append(settings, "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--carrier", "tcp")...) // over QUIC silence is noticed after 30 s
 	state := func(r int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d", r)) }
 	lost := process(t, c.join(1, plan, "--state", state(1))...)
 	if err := lost.Start(); err != nil {
@@ -447,7 +447,7 @@ func TestLostPeer(t *testing.T) {
 			t.Errorf("peer %d: the resumed run made another model", r)
 		}
 	}
-	other := c.plan(t, c.members, append(settings, "--lr", "0.5", "--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp")...)
+	other := c.plan(t, c.members, append(settings, "--lr", "0.5", "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--carrier", "tcp")...)
 	refuse(t, 2, []string{"lr is 0.5, and was 0.01"}, append(c.join(0, other, "--state", state(0)), "--wait", "5s")...)
 	if said := must(t, "inspect", state(0)); !strings.Contains(said, "to continue: heddle join --plan "+plan) || !strings.Contains(said, "method layer-wise") {
 		t.Errorf("inspect says\n%s", said)
@@ -461,7 +461,7 @@ func TestStay(t *testing.T) {
 	c := newCrew(t, 2)
 	settings := []string{"--rounds", "1500"}
 	c.own = []string{"--checkpoint-every", "50"}
-	plan := c.plan(t, c.members, append(settings, "--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp")...)
+	plan := c.plan(t, c.members, append(settings, "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--carrier", "tcp")...)
 	state := func(r int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d", r)) }
 	type end struct {
 		exit   int

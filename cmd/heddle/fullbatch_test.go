@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // everyWay trains by settings over each transport and number of processes, with quic over QUIC only, and by alone at one
@@ -85,7 +85,7 @@ func stays(t *testing.T, parts int, every string, settings ...string) {
 	c.own = []string{"--checkpoint-every", every}
 	folder := filepath.Join(c.dir, "cut")
 	must(t, "partition", "--data", sites(t), "--parts", fmt.Sprint(parts), "-o", folder)
-	plan := c.plan(t, c.members, slices.Concat(settings, []string{"--port", fmt.Sprint(ports.Free(t, 2)), "--carrier", "tcp"})...)
+	plan := c.plan(t, c.members, slices.Concat(settings, []string{"--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--carrier", "tcp"})...)
 	state := func(r, life int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d-%d", r, life)) }
 	var of []string
 	for n := range parts {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // goneSettings are names that settings had and no longer have.
@@ -25,7 +25,7 @@ var aboutPrivacy = []string{"label_epsilon", "clip_means", "update_norm", "least
 func TestGoneSettings(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	plan := string(contents(t, c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)))))
+	plan := string(contents(t, c.plan(t, c.members, "--port", fmt.Sprint(testenv.FreePorts(t, 2)))))
 	for _, name := range goneSettings {
 		flag := "--" + strings.ReplaceAll(name, "_", "-")
 		for _, args := range [][]string{{"train", flag, "1"}, {"plan", flag, "1"}, {"train", flag}} {
@@ -55,7 +55,7 @@ func TestGoneSettings(t *testing.T) {
 func TestGonePolicyFields(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	plan := c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)))
+	plan := c.plan(t, c.members, "--port", fmt.Sprint(testenv.FreePorts(t, 2)))
 	const policy = "federation: f\nmethods: [layer-wise]\nencoders: [raw]\nlayer_outputs: [hidden]\nmin_members: 2\nmin_members_in_sum: 2\n"
 	check := func(text string) []string {
 		return []string{"check-plan", "--plan", plan, "--shard", filepath.Join(c.parts, "part-0"), "--policy", write(t, text)}
@@ -73,7 +73,7 @@ func TestGonePolicyFields(t *testing.T) {
 func TestSettingsOfOneSite(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	port := fmt.Sprint(ports.Free(t, 2))
+	port := fmt.Sprint(testenv.FreePorts(t, 2))
 	plans := map[string]string{}
 	for _, method := range []string{"full-batch", "mini-batch"} {
 		plans[method] = c.plan(t, c.members, "--port", port, "--method", method)

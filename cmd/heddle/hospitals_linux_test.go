@@ -16,7 +16,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestHospitals goes the whole way of three hospitals, from tables as each of them keeps them to reports and
@@ -102,7 +102,7 @@ func TestHospitals(t *testing.T) {
 	c.run(0,
 		`args=(); for x in munich cologne ulm; do args+=("$x=$(heddle init --identity $x.key)@127.0.0.1"); done
 		heddle plan --out plan.yaml --port `+
-			fmt.Sprint(ports.Free(t, 3))+` "${args[@]}"`)
+			fmt.Sprint(testenv.FreePorts(t, 3))+` "${args[@]}"`)
 	c.run(0, `declare -A own=([munich]='--decimal-comma --categorical notiz'
 			[cologne]='--decimal-comma --date aufnahme:mdy')
 		pids=()

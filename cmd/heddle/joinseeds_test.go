@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // together runs the command at site 0 of two, while site 1 joins, and returns what site 0 printed.
@@ -35,7 +35,7 @@ func (c *crew) together(t *testing.T, plan, command string) string {
 func TestJoinSeeds(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	settings := []string{"--port", fmt.Sprint(ports.Free(t, 2)), "--rounds", "12"}
+	settings := []string{"--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--rounds", "12"}
 	plan := c.plan(t, c.members, append(settings, "--seed", "4", "--seeds", "2")...)
 	text := c.together(t, plan, "compare")
 	all := figures(t, filepath.Join(c.dir, "out-0", "result.json"))

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestLaunch starts three processes as Open MPI would, with five parts, one secret and a plan
@@ -58,7 +58,7 @@ func TestLaunch(t *testing.T) {
 // launched starts a command in three processes as Open MPI would.
 func launched(t *testing.T, args ...string) (all []*exec.Cmd) {
 	t.Helper()
-	first := ports.Free(t, 3)
+	first := testenv.FreePorts(t, 3)
 	for r := range 3 {
 		p := process(t, append(args, "--port", fmt.Sprint(first), "--wait", "20s", "--listen", fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", first+r))...)
 		p.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "SLURM_") || strings.HasPrefix(s, "JOB_") }),

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // fetched returns the status and the body at url; 0: nobody answers.
@@ -45,7 +45,7 @@ func until(t *testing.T, url string, wanted func(status int, body string) bool) 
 func watched(t *testing.T, settings ...string) (url string, last func(), wait func() error) {
 	t.Helper()
 	c := newCrew(t, 3)
-	plan, at := c.plan(t, c.members, append([]string{"--port", fmt.Sprint(ports.Free(t, 3))}, settings...)...), "127.0.0.1:"+fmt.Sprint(ports.Free(t, 1))
+	plan, at := c.plan(t, c.members, append([]string{"--port", fmt.Sprint(testenv.FreePorts(t, 3))}, settings...)...), "127.0.0.1:"+fmt.Sprint(testenv.FreePorts(t, 1))
 	c.own = []string{"--checkpoint-every", "5"}
 	ctx, cancel := context.WithCancel(t.Context())
 	ends := make(chan error, 3)

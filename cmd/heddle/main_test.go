@@ -13,8 +13,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/leak"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // asPeer makes this test binary the program, for tests that start several processes.
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "heddle-tests")) // not the user's ledgers
 	// The tests run side by side: most wait for each other's peers, links and time limits.
 	flag.Set("test.parallel", "8")
-	leak.Main(m)
+	testenv.MainWithoutLeaks(m)
 }
 
 // call runs the program in this process.

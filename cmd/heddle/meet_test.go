@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 const hospitalTables = "../../examples/hospitals/sites"
@@ -20,7 +20,7 @@ const hospitalTables = "../../examples/hospitals/sites"
 func threeSites(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	names = []string{"north", "south", "west"}
-	args := []string{"plan", "--method", "layer-wise", "--encoder", "pca:3", "-o", filepath.Join(dir, "plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 2))}
+	args := []string{"plan", "--method", "layer-wise", "--encoder", "pca:3", "-o", filepath.Join(dir, "plan.yaml"), "--port", fmt.Sprint(testenv.FreePorts(t, 2))}
 	for k, name := range names {
 		id := strings.TrimSpace(must(t, "init", "--identity", filepath.Join(dir, name+".key")))
 		if k < 2 { // the third dials out only

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestRevokedWhileRunning: while another peer waits for it, a peer is removed from the roster. The
@@ -51,7 +51,7 @@ func TestRelayedRun(t *testing.T) {
 	c := newCrew(t, 2)
 	at := func(name string) string { return filepath.Join(c.dir, name) }
 	post := strings.TrimSpace(must(t, "init", "--identity", at("post.key")))
-	address := fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/wss", ports.Free(t, 2))
+	address := fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/wss", testenv.FreePorts(t, 2))
 	must(t, append([]string{"roster", "new", "pair", "-o", at("roster.json")}, c.members...)...)
 	must(t, "roster", "add", at("roster.json"), "post="+post, "--role", "relay", "--address", address)
 	for r := range 2 {

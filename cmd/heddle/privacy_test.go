@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestPrivateEdges: a run with epsilon says what it kept private, on screen, in result and model, and spends
@@ -56,7 +56,7 @@ func TestPrivateEdgesOfSites(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
 	plan := filepath.Join(c.dir, "plan.yaml")
-	must(t, "plan", "-o", plan, "--epsilon", "2", "--port", fmt.Sprint(ports.Free(t, 2)), c.members[0]+"@127.0.0.1", c.members[1]+"@127.0.0.1")
+	must(t, "plan", "-o", plan, "--epsilon", "2", "--port", fmt.Sprint(testenv.FreePorts(t, 2)), c.members[0]+"@127.0.0.1", c.members[1]+"@127.0.0.1")
 	ledger := func(r int) string { return filepath.Join(c.dir, "ledger-"+string(rune('0'+r))) }
 	for round := range 2 {
 		said := make(chan string, 2)

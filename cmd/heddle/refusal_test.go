@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
@@ -132,7 +132,7 @@ func TestOneRefusalEndsAll(t *testing.T) {
 			t.Parallel()
 			f := &flock{crew: newCrew(t, 3), lines: make([]bytes.Buffer, 3), procs: make([]*exec.Cmd, 3)}
 			f.plan = filepath.Join(f.dir, "plan.yaml")
-			args := []string{"plan", "-o", f.plan, "--port", fmt.Sprint(ports.Free(t, 3))}
+			args := []string{"plan", "-o", f.plan, "--port", fmt.Sprint(testenv.FreePorts(t, 3))}
 			for _, m := range f.members {
 				args = append(args, m+"@127.0.0.1")
 			}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestRepeat: the settings beside a report repeat the run, to the same model and the same predictions.
@@ -96,7 +96,7 @@ func TestRepeatJoin(t *testing.T) {
 		}
 	}
 	file := func(name string) string { return string(contents(t, filepath.Join(c.dir, name))) }
-	run(c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)), "--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last", "--secure-sums", "off"), "first")
+	run(c.plan(t, c.members, "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last", "--secure-sums", "off"), "first")
 	if file("first0/settings.yaml") != file("first1/settings.yaml") {
 		t.Error("the settings of the sites differ")
 	}

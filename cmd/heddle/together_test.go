@@ -8,8 +8,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/ingest"
-	"github.com/heddle-gnn/heddle/internal/ports"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestPartitionTogether: three peers partition a stored graph over real connections, each its
@@ -23,7 +23,7 @@ func TestPartitionTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := []string{"a", "b", "c"}
-	args := []string{"plan", "-o", at("plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 3))}
+	args := []string{"plan", "-o", at("plan.yaml"), "--port", fmt.Sprint(testenv.FreePorts(t, 3))}
 	for _, name := range names {
 		args = append(args, name+"="+strings.TrimSpace(must(t, "init", "--identity", at("%s.key", name)))+"@127.0.0.1")
 	}
@@ -86,7 +86,7 @@ func TestPartitionTogether(t *testing.T) {
 func TestRecommendPlan(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	plan := c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)), "--method", "full-batch", "--task", "links")
+	plan := c.plan(t, c.members, "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--method", "full-batch", "--task", "links")
 	both := func(args func(r int) []string) (said [2]string) {
 		done := make(chan func(), 2)
 		for r := range 2 {
@@ -117,7 +117,7 @@ func TestRecommendPlan(t *testing.T) {
 	if said[1] != "node,relation,rank,other,score,site\n" {
 		t.Errorf("site 1 wants nothing and is recommended %.200s", said[1])
 	}
-	other := c.plan(t, c.members, "--port", fmt.Sprint(ports.Free(t, 2)))
+	other := c.plan(t, c.members, "--port", fmt.Sprint(testenv.FreePorts(t, 2)))
 	refuse(t, 2, []string{"the plan must be of task links"}, recommend(0, other)...)
 	refuse(t, 2, []string{"give --shard"}, append(recommend(0, plan), "--data", sites(t))...)
 }

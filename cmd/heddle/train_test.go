@@ -16,8 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/ports"
-	"github.com/heddle-gnn/heddle/internal/realdata"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // quick are settings of a short run with a hidden layer and its exchange.
@@ -111,7 +110,7 @@ func processes(t *testing.T, parts string, n int, out string, more ...string) {
 	if inClosedForm(more) {
 		settings = nil
 	}
-	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(ports.Free(t, n))}, settings, more, members)...)
+	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(testenv.FreePorts(t, n))}, settings, more, members)...)
 	done := make(chan error, n)
 	for r := range n {
 		c := process(t, "join", "--plan", plan, "--shard", filepath.Join(parts, fmt.Sprintf("part-%d", r)), "--identity", filepath.Join(dir, fmt.Sprintf("key-%d", r)),
@@ -223,7 +222,7 @@ func TestPredict(t *testing.T) {
 // parts. Rows are exact, as they are in prediction: of int8 rows a node or two would change sides.
 func TestPredictCora(t *testing.T) {
 	t.Parallel()
-	data, out := realdata.Dir(t, "cora"), t.TempDir()
+	data, out := testenv.DataDir(t, "cora"), t.TempDir()
 	must(t, "train", "--data", data, "--rows", "float32", "--transport", "memory", "-q", "-o", out)
 	predicts(t, out, "--data", data)
 	if a := *figures(t, filepath.Join(out, "result.json")).Test; a < 0.8 {
@@ -234,7 +233,7 @@ func TestPredictCora(t *testing.T) {
 // TestWire: the network carries at most 3 % more than is sent, with messages of a megabyte.
 func TestWire(t *testing.T) {
 	t.Parallel()
-	data := realdata.Dir(t, "cora")
+	data := testenv.DataDir(t, "cora")
 	for _, carrier := range []string{"quic", "tcp"} {
 		out := t.TempDir()
 		must(t, "train", "--data", data, "--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last", "--peers", "2", "--rounds", "6", "--layers", "1", "--hops", "2", "--encoder", "mlp", "--carrier", carrier, "-q", "-o", out)

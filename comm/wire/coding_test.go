@@ -13,11 +13,11 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/leak"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
 var codings = []Coding{{}, {Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"}, {Values: "bf16", Compress: "zstd"}, {Values: "int8", Compress: "zstd"},
 	{Values: "int4"}, {Values: "int4", Compress: "zstd"}, {Values: "int8", Columns: true}, {Values: "int4", Columns: true}, {Values: "int8", Compress: "zstd", Columns: true}, {Values: "int4", Compress: "zstd", Columns: true}}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p/identity"
@@ -109,7 +109,7 @@ func TestOwnLayerJoins(t *testing.T) {
 		sites[r] = heddle.Site{Site: session.Site{Identity: id, Shard: shards[r], Wait: time.Minute, Rejoin: time.Minute,
 			State: filepath.Join(t.TempDir(), "state")}}
 	}
-	if err := p.AddMembers(members, ports.Free(t, len(members))); err != nil {
+	if err := p.AddMembers(members, testenv.FreePorts(t, len(members))); err != nil {
 		t.Fatal(err)
 	}
 	join := func() (params []string) {

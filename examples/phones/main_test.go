@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
@@ -38,7 +38,7 @@ func TestArm(t *testing.T) {
 		}
 		return exec.Command("qemu-aarch64-static", append([]string{filepath.Join(dir, "arm64")}, args...)...)
 	}
-	at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", ports.Free(t, 1))
+	at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", testenv.FreePorts(t, 1))
 	var members []node.Member
 	// One closed form without random features: with them the systems are so badly conditioned here that processors which
 	// round differently find weights further apart than peers take from one another.

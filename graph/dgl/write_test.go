@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -162,7 +162,7 @@ func TestDGLReads(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) { open(t, small(t, v.parts, v.directed, v.weighted, v.multi, v.sparse)) })
 	}
 	t.Run("cora", func(t *testing.T) {
-		g, err := dataset.Read(realdata.Dir(t, "cora"), 0)
+		g, err := dataset.Read(testenv.DataDir(t, "cora"), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +180,7 @@ func TestDGLWrites(t *testing.T) {
 	if python == "" {
 		t.Skip("SKIPPED: set HEDDLE_DGL to a Python that has DGL (testdata/golden.py says how to make one)")
 	}
-	data, dir := realdata.Dir(t, "cora"), t.TempDir()
+	data, dir := testenv.DataDir(t, "cora"), t.TempDir()
 	g, err := dataset.Read(data, 0)
 	if err != nil {
 		t.Fatal(err)

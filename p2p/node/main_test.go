@@ -3,9 +3,9 @@ package node
 import (
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/leak"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // Every goroutine of a host has ended when Close returns, libp2p's included: there is no exception
 // to make.
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }

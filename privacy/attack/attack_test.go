@@ -12,14 +12,13 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/leak"
-	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
 // random returns a map of f columns to d measurements.
 func random(f, d int) mat.Dense {
@@ -121,7 +120,7 @@ func TestSpread(t *testing.T) {
 // cora returns the parts of Cora, and the plan of some settings.
 func cora(t *testing.T, parts int, given map[string]string) ([]*shard.Shard, plan.Plan) {
 	t.Helper()
-	g, err := dataset.Read(realdata.Dir(t, "cora"), 0)
+	g, err := dataset.Read(testenv.DataDir(t, "cora"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

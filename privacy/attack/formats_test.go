@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/realdata"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestComponentsInEveryFormat: rounded rows of components tell what exact ones tell: nearly all rows of Cora, of
@@ -15,7 +15,7 @@ func TestComponentsInEveryFormat(t *testing.T) {
 		t.Skip("SKIPPED: a minute")
 	}
 	for _, name := range []string{"cora", "citeseer"} {
-		g, err := dataset.Read(realdata.Dir(t, name), 0)
+		g, err := dataset.Read(testenv.DataDir(t, name), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/long"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestTimeOnLines: what masks add to a sum of 50 sites on lines of 100 Mbit/s and 20 ms, where computing takes no time:
@@ -23,7 +23,7 @@ func TestTimeOnLines(t *testing.T) {
 	for _, n := range []int{200_000, 1_000_000} {
 		t.Run(fmt.Sprint(n, " numbers"), func(t *testing.T) {
 			if n > 200_000 {
-				long.Only(t)
+				testenv.OnlyLong(t)
 			}
 			floats, with := timeOnLines(t, links, n, plain), timeOnLines(t, links, n, masked)
 			t.Logf("floats %v, masked %v", floats, with)

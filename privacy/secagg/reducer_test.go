@@ -14,8 +14,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/long"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // together runs do for each of size members at the same time, with groups over the given transports.
@@ -118,7 +118,7 @@ func TestMaskedIsUnmasked(t *testing.T) {
 
 // TestMaskedIsUnmaskedForAll: so it is for each number of members.
 func TestMaskedIsUnmaskedForAll(t *testing.T) {
-	long.Only(t)
+	testenv.OnlyLong(t)
 	for size := 2; size <= MostMembers; size++ {
 		maskedIsUnmasked(t, size)
 	}

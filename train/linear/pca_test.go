@@ -15,13 +15,12 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/leak"
-	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
 // decaying returns n rows of f columns whose singular values are those given (0 after them) and whose singular vectors
 // are random.
@@ -281,7 +280,7 @@ func TestCoraComponents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
-	g, err := dataset.Read(realdata.Dir(t, "cora"), 0)
+	g, err := dataset.Read(testenv.DataDir(t, "cora"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/long"
-	"github.com/heddle-gnn/heddle/internal/realdata"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -113,7 +112,7 @@ func componentsOf(t testing.TB, x graph.Features, of func(i int) int, peers, k i
 }
 
 func features(t testing.TB, name string) *graph.Graph {
-	g, err := dataset.Read(realdata.Dir(t, name), 0)
+	g, err := dataset.Read(testenv.DataDir(t, name), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +158,7 @@ func TestComponentsAreNoAlarm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
-	every := long.Form(t)
+	every := testenv.LongForm(t)
 	for _, name := range []string{"imdb", "chameleon-filtered"} {
 		g := features(t, name)
 		for how, of := range map[string]func(i int) int{

@@ -7,18 +7,16 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/leak"
-	"github.com/heddle-gnn/heddle/internal/long"
-	"github.com/heddle-gnn/heddle/internal/realdata"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
 // cora returns the parts of Cora, and the plan of some settings.
 func cora(t *testing.T, parts int, given map[string]string) ([]*shard.Shard, plan.Plan) {
 	t.Helper()
-	g, err := dataset.Read(realdata.Dir(t, "cora"), 0)
+	g, err := dataset.Read(testenv.DataDir(t, "cora"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +114,7 @@ func TestColumnsGuessed(t *testing.T) {
 // TestColumnsBesideComponents: where components and columns of classes cross, they name more of a node's words than
 // columns of classes by themselves may.
 func TestColumnsBesideComponents(t *testing.T) {
-	long.Only(t)
+	testenv.OnlyLong(t)
 	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "model": "sage", "encoder": "pca:16+classes", "exchange": "halo", "rounds": "2", "hidden": "64"})
 	run, err := Train(t.Context(), p, shards, 0)
 	if err != nil {
@@ -133,7 +131,7 @@ func TestColumnsBesideComponents(t *testing.T) {
 
 // TestLogitsTellLess: where rounds learn from residuals, the logits that are sent name few of a node's words.
 func TestLogitsTellLess(t *testing.T) {
-	long.Only(t)
+	testenv.OnlyLong(t)
 	shards, p := cora(t, 3, map[string]string{"exchange": "halo", "class_target": "residual"})
 	run, err := Train(t.Context(), p, shards, 0)
 	if err != nil {

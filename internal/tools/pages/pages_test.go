@@ -12,7 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/heddle-gnn/heddle/internal/ports"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestPagesInABrowser looks at the pages that the program writes, on a phone and on a desk, light and dark, by eye and by
@@ -40,13 +40,13 @@ func TestLivePageInABrowser(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--out", at("parts"))
-	plan := []string{"plan", "--out", at("plan.yaml"), "--port", fmt.Sprint(ports.Free(t, 3)), "--method", "layer-wise",
+	plan := []string{"plan", "--out", at("plan.yaml"), "--port", fmt.Sprint(testenv.FreePorts(t, 3)), "--method", "layer-wise",
 		"--rounds", "100000", "--patience", "0", "--hidden", "4"}
 	for r := range 3 {
 		plan = append(plan, fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(must(t, "init", "--identity", at(fmt.Sprint("key-", r))))))
 	}
 	must(t, plan...)
-	address := "127.0.0.1:" + fmt.Sprint(ports.Free(t, 1))
+	address := "127.0.0.1:" + fmt.Sprint(testenv.FreePorts(t, 1))
 	url := "http://" + address
 	join := func(r int, more ...string) {
 		start(t, append([]string{"join", "-q", "--plan", at("plan.yaml"), "--identity", at(fmt.Sprint("key-", r)), "--shard", at(fmt.Sprint("parts/part-", r)),

@@ -1,5 +1,4 @@
-// Package realdata finds the public graphs that tests and benchmarks read. They are not part of the repository.
-package realdata
+package testenv
 
 import (
 	"os"
@@ -7,9 +6,9 @@ import (
 	"testing"
 )
 
-// Dir returns the folder of the named data set: in $HEDDLE_DATA, or in shared/data beside a folder above the working
-// directory. Where there is none the test is skipped, loudly.
-func Dir(t testing.TB, name string) string {
+// DataDir returns the folder of a public graph, which is no part of the repository: in $HEDDLE_DATA, or in shared/data
+// beside a folder above the working directory. If there is none, the test is skipped, loudly.
+func DataDir(t testing.TB, name string) string {
 	t.Helper()
 	if root := os.Getenv("HEDDLE_DATA"); root != "" {
 		return filepath.Join(root, name)
