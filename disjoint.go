@@ -146,13 +146,10 @@ func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) 
 	if err != nil {
 		return nil, err
 	}
-	one := &peer{plan: p, at: at, shard: own, members: p.Names()}
-	at.New = func(at *session.Session) (session.Trainer, error) { return one.begin(at) }
+	one := &peer{plan: p, shard: own, members: p.Names(), phone: true}
 	var r *Result
-	at.Final = func(t session.Trainer, u session.Usage) (err error) {
-		if r, err = one.result(t, u); err != nil {
-			return err
-		}
+	_, err = one.train(ctx, at, "", func(of *Result) (err error) {
+		r = of
 		r.Sums, r.Sent.Reduce, r.Peers[0].Reduce = p.SumTerms(len(p.Members)), at.Shared(), at.Shared()
 		// What differs between leaves stays out of the card: all of them write the same file.
 		r.Card.Dataset, r.Card.Nodes, r.Card.Peers, r.Card.Sums = "leaves", 0, len(p.Members), r.Sums.Trust
@@ -160,8 +157,8 @@ func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) 
 			err = s.OnModel(r)
 		}
 		return err
-	}
-	if _, _, err := at.Run(ctx); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/session"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestOwnPredictions: what the sites predict for their own nodes at the end of a run comes to the test accuracy that the run
@@ -43,15 +44,13 @@ func TestOwnPredictions(t *testing.T) {
 			t.Errorf("%q: the sites' own predictions are right in %v, the run reports %v", settings, sum, results[0].Test)
 		}
 		dir := j.sites[1].State
-		one := &peer{plan: results[1].Plan, shard: shards[1], at: &session.Session{Checkpoints: &checkpoint.Store{Dir: dir}, Event: func(Event) {}}}
-		trainer, err := one.trainer(one.at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if done, err := trainer.Resume(); err != nil || !done {
+		at := &session.Session{Place: train.Place{Checkpoints: &checkpoint.Store{Dir: dir}}, Event: func(Event) {}}
+		one := &peer{plan: results[1].Plan, shard: shards[1], at: at}
+		done, err := one.connected(t.Context(), at)
+		if err != nil || done == nil {
 			t.Fatalf("%q: the checkpoints must hold a finished run (%v)", settings, err)
 		}
-		again, err := one.result(trainer, session.Usage{})
+		again, err := one.result(done, session.Usage{})
 		if err != nil {
 			t.Fatalf("%q: %v", settings, err)
 		}

@@ -1,14 +1,13 @@
 package heddle
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/heddle-gnn/heddle/checkpoint"
-	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/disclosure"
@@ -19,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
@@ -32,111 +30,114 @@ type peer struct {
 	name    string
 	at      *session.Session
 	shard   *shard.Shard
-	edges   *dp.Edges // of private edges; nil until a trainer needs it: all trainers of this process share what it released
-	init    *Initial  // (nil = random parameters)
-	embed   bool      // hidden rows are kept
-	publish int       // figures.Exchange's
-	members []string  // names of all sites by rank; nil: they have none
+	init    *Initial // (nil = random parameters)
+	embed   bool     // hidden rows are kept
+	publish int      // figures.Exchange's
+	members []string // names of all sites by rank; nil: they have none
+	phone   bool     // which measures no figures
 
-	final *figures.Exchange // of all trainers of this process; made with the first one
+	method train.Method      // by plan
+	final  *figures.Exchange // of all connections of this process (nil = no model is final, or there are no figures)
 }
 
-// trainer is a trainer with what it trains.
-type trainer struct {
-	plan.Trainer
-	config any
-	metric eval.Metric                               // as it was asked for
-	ranks  func() (val, test links.Figures, ok bool) // of links; nil: nodes have labels
-	final  *figures.Exchange                         // nil: of links
-	beyond bool                                      // whether leaves have edges
-	note   func(Event)
-	settle func(context.Context, comm.Reducer) (*trainer, error) // by features of all sites; nil: there is nothing to settle
-}
-
-// Run implements session.Trainer. A final model is measured at last.
-func (t *trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	if t.settle != nil {
-		settled, err := t.settle(ctx, r)
-		if err != nil {
-			return g.Refuse(ctx, err)
+// train trains by p in at, with checkpoints in state (empty = none). final, if any, is called as soon as the model is
+// final, when others may still need this peer.
+func (p *peer) train(ctx context.Context, at *session.Session, state string, final func(*Result) error) (*Result, error) {
+	if p.at = at; state != "" {
+		at.Checkpoints = &checkpoint.Store{Dir: state}
+	}
+	at.KeepHidden, at.Init = p.embed, p.init.begin
+	if final != nil {
+		at.Final = func(t *train.Trained, u session.Usage) error {
+			r, err := p.result(t, u)
+			if err != nil {
+				return err
+			}
+			return final(r)
 		}
-		*t = *settled
 	}
-	if all, ok := r.(classmeans.Neighbours); ok && t.beyond {
-		t.Trainer.(*classmeans.Trainer).Beyond = all
-	}
-	if err := t.Trainer.Run(ctx, g, r); err != nil {
-		return err
-	}
-	if t.final == nil {
-		return nil
-	}
-	m, err := t.Trained()
+	t, usage, err := at.Run(ctx, p.connected)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	return p.result(t, usage) // with what happened since the model was final
+}
+
+// connected implements session.Training: it trains by p's method, and measures a final model at last.
+func (p *peer) connected(ctx context.Context, s *session.Session) (*train.Trained, error) {
+	if err := p.configure(ctx, s); err != nil {
+		return nil, err
+	}
+	t, err := p.method.Train(ctx, &s.Place, p.shard)
+	if t == nil || p.phone || p.plan.Task.Links() {
+		return t, err
+	}
+	if p.final == nil {
+		goal, fault := eval.ParseGoal(p.plan.Threshold)
+		if fault != nil {
+			return nil, input(fault)
+		}
+		p.final = &figures.Exchange{Metric: t.Metric, Goal: goal, Draw: t.Draw, Shard: p.shard, Store: s.Checkpoints, Publish: p.publish}
+	}
+	if err != nil || s.Group == nil {
+		return t, err
 	}
 	// The figures are of the sites' own nodes.
-	if err := t.final.Run(ctx, g, session.OfSites(r), m, t.Logits(), t.Result().Sent); err != nil {
-		return err
+	if err := p.final.Run(ctx, s.Group, session.OfSites(s.Sums), t.Model, t.Logits, t.Sent); err != nil {
+		return t, err
 	}
 	text := "figures"
-	if told := t.final.Told(); told != nil {
-		text = fmt.Sprintf("figures, and this site's own: %s %.0f %% over %d test nodes or more", t.final.Metric,
+	if told := p.final.Told(); told != nil {
+		text = fmt.Sprintf("figures, and this site's own: %s %.0f %% over %d test nodes or more", p.final.Metric,
 			100*told.Metric, told.Rows)
-		t.note(Event{Kind: train.Note, Text: "the other sites were told " + strings.TrimPrefix(text, "figures, and ")})
+		s.Note(Event{Kind: train.Note, Text: "the other sites were told " + strings.TrimPrefix(text, "figures, and ")})
 	}
-	t.note(Event{Kind: train.Trace, Text: text, Sent: t.sent()})
-	return nil
+	s.Note(Event{Kind: train.Trace, Text: text, Sent: p.sent(t)})
+	return t, nil
 }
 
-// sent is what this peer sent in a run that has ended.
-func (t *trainer) sent() comm.Counts {
-	if t.final == nil {
-		return t.Result().Sent
+// sent is what this peer sent in a run that gave t.
+func (p *peer) sent(t *train.Trained) comm.Counts {
+	if p.final == nil {
+		return t.Sent
 	}
-	return t.Result().Sent.Plus(t.final.Used())
+	return t.Sent.Plus(p.final.Used())
 }
 
-// trainer makes the trainer of p's plan, for m. If the features of all sites decide on the norm, it has that of the last
-// session until it runs.
-func (p *peer) trainer(m *session.Session) (session.Trainer, error) {
+// configure makes the method of p's plan. If the features of all sites decide on the norm, it is that of the last
+// connection until the sites have met.
+func (p *peer) configure(ctx context.Context, s *session.Session) (err error) {
 	if p.init != nil && p.plan.RowNorm == plan.Auto {
 		p.plan.RowNorm = p.init.rowNorm()
 	}
-	if !p.plan.NormByFeatures(p.shard) {
-		return p.method(m)
+	q := p.plan
+	if q.NormByFeatures(p.shard) {
+		if q.RowNorm, err = p.norm(ctx, s); err != nil {
+			return err
+		}
+	} else if p.method != nil {
+		return nil
 	}
-	by := func(norm string) (*trainer, error) {
-		p.plan.RowNorm = norm
-		defer func() { p.plan.RowNorm = plan.Auto }()
-		return p.method(m)
-	}
+	p.method, err = q.Configure(p.shard)
+	return input(err)
+}
+
+// norm returns the norm that divides each node's features, by the features of all sites.
+func (p *peer) norm(ctx context.Context, s *session.Session) (string, error) {
 	const note = "row_norm"
-	last := "none"
-	if kept, err := m.Checkpoints.Note(note); err != nil {
-		return nil, err
-	} else if kept != nil {
-		last = string(kept)
+	if s.Group == nil {
+		kept, err := s.Checkpoints.Note(note)
+		return cmp.Or(string(kept), "none"), err
 	}
-	t, err := by(last)
+	norm, err := agreedNorm(ctx, s.Sums, p.shard)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	t.settle = func(ctx context.Context, r comm.Reducer) (*trainer, error) {
-		norm, err := agreedNorm(ctx, r, p.shard)
-		if err != nil {
-			return nil, err
-		}
-		if err := m.Checkpoints.KeepNote(note, []byte(norm)); err != nil {
-			return nil, err
-		}
-		if norm != "none" {
-			m.Note(Event{Kind: train.Note, Text: "each node's features are divided by their Euclidean length, since no " +
-				"value is below 0 and most are 0 (--row-norm sets another norm)"})
-		}
-		return by(norm)
+	if norm != "none" {
+		s.Note(Event{Kind: train.Note, Text: "each node's features are divided by their Euclidean length, since no " +
+			"value is below 0 and most are 0 (--row-norm sets another norm)"})
 	}
-	return t, nil
+	return norm, s.Checkpoints.KeepNote(note, []byte(norm))
 }
 
 // agreedNorm returns l2 if no node of any site has a value below 0, and most have two values or more, at most half of
@@ -172,115 +173,31 @@ func agreedNorm(ctx context.Context, r comm.Reducer, s *shard.Shard) (string, er
 	return "l2", nil
 }
 
-// method makes the trainer of p's method, for m.
-func (p *peer) method(m *session.Session) (*trainer, error) {
-	t, err := p.begin(m)
-	if err != nil || t.ranks != nil {
-		return t, err
-	}
-	if p.final == nil {
-		goal, err := eval.ParseGoal(p.plan.Threshold)
-		if err != nil {
-			return nil, input(err)
-		}
-		p.final = &figures.Exchange{Metric: t.metric, Goal: goal, Draw: t.State().Draw, Shard: p.shard, Store: m.Checkpoints, Publish: p.publish}
-	}
-	t.final = p.final
-	return t, nil
-}
-
-// begin makes the trainer of p's method, for m, without figures.
-func (p *peer) begin(m *session.Session) (*trainer, error) {
-	one, config, err := p.plan.Trainer(p.shard, p.init.begin)
-	if err != nil {
-		return nil, input(err)
-	}
-	run := one.State()
-	t := &trainer{Trainer: one, config: config, metric: run.Metric, note: m.Note}
-	run.Checkpoints, run.OnEvent, run.KeepHidden = m.Checkpoints, m.Note, p.embed
-	if of, ok := one.(*classmeans.Trainer); ok {
-		if err := p.keepPrivate(of, config.(classmeans.Config), m); err != nil {
-			return nil, input(err)
-		}
-		t.beyond = p.plan.LeafEdges
-	}
-	if p.plan.Task.Links() {
-		t.ranks = one.(interface {
-			Ranks() (val, test links.Figures, ok bool)
-		}).Ranks
-	}
-	return t, nil
-}
-
-// keepPrivate gives t, of configuration c, what keeps edges private, and what phones need.
-func (p *peer) keepPrivate(t *classmeans.Trainer, c classmeans.Config, m *session.Session) (err error) {
-	if p.edges == nil && c.Epsilon > 0 {
-		var secret [32]byte
-		rand.Read(secret[:])
-		if p.edges, err = c.Edges(secret); err != nil {
-			return err
-		}
-		p.edges.Spend = m.Spend
-	}
-	t.Edges = p.edges
-	if t.Leaves = p.plan.Leaves > 0; t.Leaves {
-		t.Checkpoints = nil // sums are kept in place of states: leaf.Journal
-	}
-	return nil
-}
-
-// train trains by p in at, with checkpoints in state (empty = none). final, if any, is called as soon as the model is
-// final, when others may still need this peer.
-func (p *peer) train(ctx context.Context, at *session.Session, state string, final func(*Result) error) (*Result, error) {
-	if p.at, at.New = at, p.trainer; state != "" {
-		at.Checkpoints = &checkpoint.Store{Dir: state}
-	}
-	if final != nil {
-		at.Final = func(t session.Trainer, u session.Usage) error {
-			r, err := p.result(t, u)
-			if err != nil {
-				return err
-			}
-			return final(r)
-		}
-	}
-	t, usage, err := at.Run(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return p.result(t, usage) // with what happened since the model was final
-}
-
 // result is what a run gave that used so much.
-func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
-	t := of.(*trainer)
-	measured := t.Result()
-	measured.Sent = t.sent()
-	model, err := t.Trained()
+func (p *peer) result(t *train.Trained, u session.Usage) (*Result, error) {
+	measured := t.Result
+	measured.Sent = p.sent(t)
+	r, err := resultOf(p.plan, p.shard, t.Model, t.Config, t.Metric, measured)
 	if err != nil {
 		return nil, err
 	}
-	r, err := resultOf(p.plan, p.shard, model, t.config, t.metric, measured)
-	if err != nil {
-		return nil, err
-	}
-	r.Hidden = []mat.Dense{t.Hidden()}
-	if t.ranks == nil {
-		err = p.measured(r, t, model)
-	} else {
+	r.Hidden = []mat.Dense{t.Hidden}
+	if p.plan.Task.Links() {
 		r.Own = []Predictions{{kind: target.Links}}
 		if p.embed {
-			r.Hidden = []mat.Dense{t.Logits()} // what the decoder reads
+			r.Hidden = []mat.Dense{t.Logits} // what the decoder reads
 		}
-		if val, test, ok := t.ranks(); ok {
-			r.Links = links.NewRanked(val, test, model.Decoder.Spec.Relations, p.name)
+		if test, ok := t.Links[graph.Test]; ok {
+			r.Links = links.NewRanked(t.Links[graph.Val], test, t.Model.Decoder.Spec.Relations, p.name)
 		}
+	} else {
+		err = p.measured(r, t)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if s := p.statement(); s != nil {
-		if err := r.keeps(*s); err != nil {
+	if t.Privacy != nil {
+		if err := r.keeps(*t.Privacy); err != nil {
 			return nil, err
 		}
 	}
@@ -299,34 +216,25 @@ func (p *peer) result(of session.Trainer, u session.Usage) (*Result, error) {
 	return r, nil
 }
 
-// statement is what the run kept private; nil: nothing.
-func (p *peer) statement() *dp.Statement {
-	if p.edges == nil {
-		return nil
-	}
-	s := p.edges.Statement()
-	return &s
-}
-
 // measured adds to r predictions of own nodes, and what they are worth.
-func (p *peer) measured(r *Result, t *trainer, model *nn.Model) error {
-	if t.final == nil { // of a phone
-		r.Own = []Predictions{predictionsOf(model, t.Logits()).By(r.Card)}
+func (p *peer) measured(r *Result, t *train.Trained) error {
+	if p.phone {
+		r.Own = []Predictions{predictionsOf(t.Model, t.Logits).By(r.Card)}
 		return nil
 	}
-	t.final.Take(t.Logits())
-	r.Own = []Predictions{predictionsOf(model, t.final.Logits()).By(r.Card)}
-	f, err := t.final.Figures(p.name, model)
+	p.final.Take(t.Logits)
+	r.Own = []Predictions{predictionsOf(t.Model, p.final.Logits()).By(r.Card)}
+	f, err := p.final.Figures(p.name, t.Model)
 	if err != nil {
 		return err
 	}
 	r.measure(f)
-	if f != nil && !t.Logits().Empty() {
+	if f != nil && !t.Logits.Empty() {
 		for k, split := range []graph.Split{graph.Val, graph.Test} {
-			r.scored[k] = []eval.Scored{t.final.Scored(split)}
+			r.scored[k] = []eval.Scored{p.final.Scored(split)}
 		}
 	}
-	if fault := t.final.Fault(); f == nil && fault != nil {
+	if fault := p.final.Fault(); f == nil && fault != nil {
 		r.unmeasured = fault.Error()
 	}
 	return nil

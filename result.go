@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
-	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/links"
@@ -123,10 +122,10 @@ func (r *Result) Validated() float64 {
 func (r *Result) Save(path string) error { return modelfile.Write(path, r.Model, r.Card) }
 
 // InputError is a fault of the plan or of the data, which only a change of them removes.
-type InputError = session.InputError
+type InputError = train.InputError
 
 // input marks err as a fault of what was given; nil stays nil.
-func input(err error) error { return session.Input(err) }
+func input(err error) error { return train.Input(err) }
 
 // resultOf completes what a trainer measured to a result.
 func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval.Metric,

@@ -58,7 +58,7 @@ type Line struct {
 // Of returns what the site that holds own sends in a run by p, or all faults of p for these data.
 func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 	d := &Disclosure{Plan: p, Reads: make([]int, own.Parts)}
-	d.rough = p.Method == plan.MiniBatch && p.Task.Links() && p.RoundSteps == 0
+	d.rough = rough(p)
 	d.reach(p, own)
 	lists, err := sent(p, own)
 	if err != nil {
@@ -174,51 +174,22 @@ func sent(p plan.Plan, own *shard.Shard) ([]*train.Messages, error) {
 	members := train.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts), Cuts: p.Threshold != "",
 		Norm: p.NormByFeatures(own)}
 	members.Train = own.Nodes - int64(own.Owned) + int64(len(own.NodesIn(graph.Train)))
-	switch {
-	case p.Method == plan.ClassMeans:
-		c, err := p.ClosedForm(own)
-		if err != nil {
-			return nil, err
-		}
-		lists := c.Messages(members, 0)
-		if c.Residual(0, 1) != c.Residual(1, 1) { // as few or as many nodes have labels
-			lists = append(lists, c.Messages(members, 1)...)
-		}
-		return lists, nil
-	case p.Method == plan.LayerWise && p.Task.Links():
-		c, err := p.Linkwise(own)
-		if err != nil {
-			return nil, err
-		}
+	if p.Task.Links() {
 		members.Types = own.Types.Count()
-		l, err := c.Messages(members)
-		return []*train.Messages{l}, err
-	case p.Method == plan.LayerWise:
-		c, err := p.Layerwise(own)
-		if err != nil {
-			return nil, err
-		}
-		l, err := c.Messages(members)
-		return []*train.Messages{l}, err
-	case p.Method == plan.MiniBatch:
-		c, err := p.Sampled(own)
-		if err != nil {
-			return nil, err
-		}
-		if c.Links != nil && c.RoundSteps == 0 {
-			if members.Train, err = linksLike(p, own); err != nil {
-				return nil, err
-			}
-		}
-		l, err := c.Messages(members)
-		return []*train.Messages{l}, err
 	}
-	c, err := p.EndToEnd(own)
+	m, err := p.Configure(own)
+	if err == nil && rough(p) {
+		members.Train, err = linksLike(p, own)
+	}
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.Messages(members)
-	return []*train.Messages{l}, err
+	return m.Messages(members)
+}
+
+// rough reports whether how often a site sends by p depends on links of the other sites.
+func rough(p plan.Plan) bool {
+	return p.Method == plan.MiniBatch && p.Task.Links() && p.RoundSteps == 0
 }
 
 // linksLike returns how many links train if nodes have as many as those of own on average. Where sites are to know

@@ -50,7 +50,7 @@ func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 			}
 			alone := trained(t, c, cut(t, k.g, "", 1))[0]
 			must := alone.Result().Final()
-			_, ranks, ok := alone.Ranks()
+			ranks, ok := alone.Links[graph.Test]
 			if !ok || ranks.All.Links == 0 || !(must.Curve[19].Loss < must.Curve[0].Loss) {
 				t.Fatalf("%d links are ranked (%t), losses %v and %v", ranks.All.Links, ok, must.Curve[0].Loss, must.Curve[19].Loss)
 			}
@@ -67,7 +67,7 @@ func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 						within(t, at+"loss", is.Curve[i].Loss, w.Loss, 1e-4)
 						within(t, at+"validation loss", is.Curve[i].ValLoss, w.ValLoss, 1e-4)
 					}
-					_, theirs, _ := tr.Ranks()
+					theirs := tr.Links[graph.Test]
 					own, mean = own+theirs.Own.Links, mean+theirs.Own.MRR*float64(theirs.Own.Links)
 					relations := theirs.All.Links
 					for _, one := range theirs.Relations {

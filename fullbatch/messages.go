@@ -13,7 +13,7 @@ import (
 
 // Messages returns what a run of these members sends, if rows that the gradient reads are fetched again, and every node
 // that can be sampled is.
-func (c Config) Messages(members train.Members) (*train.Messages, error) {
+func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 	m, err := c.NewModel()
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 	l.SumInParts(ofGradient, "gradients of all layers", steps, int64(len(c.Spec.Layers))+1, params, eval.RealLen)
 	if c.Links != nil {
 		links.AddRanks(l, m, validations)
-		return l, nil
+		return []*train.Messages{l}, nil
 	}
 	metric, final, wide := train.Accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
 	l.Count(ofValidation, "losses and validation counts", validations, metric, wide)
@@ -84,7 +84,7 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 		l.Sum(ofSmoothing, "scale of the errors", 2, 4, 0)
 	}
 	figures.AddMessages(l, c.Spec.Kind(), c.Spec.Classes)
-	return l, nil
+	return []*train.Messages{l}, nil
 }
 
 // weighs reports whether weights of edges are made of the degrees of both their ends.

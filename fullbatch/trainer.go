@@ -20,7 +20,6 @@ import (
 // Trainer trains one model at one worker.
 type Trainer struct {
 	*train.Epochs
-	links.Final // of task links
 
 	config Config
 	shard  *shard.Shard // with the split that this run trains by
@@ -53,6 +52,11 @@ type Trainer struct {
 type unit struct {
 	layer *nn.Layer
 	head  tape.Operator // nil: none
+}
+
+// Train implements train.Method.
+func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*train.Trained, error) {
+	return train.Train(ctx, at, c, own, New)
 }
 
 // New returns the trainer of the worker that holds s. m is the model of c.Spec, made with the same key at every worker;
@@ -286,7 +290,7 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 	t.Scores = scores.Clone()
 	return t.Evaluate(func(split graph.Split) (metric, loss, bound float64, err error) {
 		if t.links != nil {
-			ranks, err := t.Rank(ctx, t.links, t.Model.Decoder, r, t.ID(ofResult, int(split)), split, scores)
+			ranks, err := t.links.Rank(ctx, &t.RunState, t.Model.Decoder, t.ID(ofResult, int(split)), split, scores)
 			return ranks.All.Of(t.Metric), ranks.All.Loss, 0, err
 		}
 		return t.Compare(ctx, t.ID(ofResult, int(split)), t.pick(scores, t.split[split], t.infer), t.shard.Labels.Select(t.split[split]), eval.DefaultBins)

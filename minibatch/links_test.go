@@ -66,7 +66,7 @@ func TestLinksDoNotDependOnPeersOrGroups(t *testing.T) {
 			}
 			one := trained(t, c, cut(t, k.g, 1))[0]
 			must := one.Result().Final()
-			_, ranks, ok := one.Ranks()
+			ranks, ok := one.Links[graph.Test]
 			if !ok || ranks.All.Links == 0 || !(must.Curve[3].Loss < must.Curve[0].Loss) {
 				t.Fatalf("%d links are ranked (%t), losses are %v and %v", ranks.All.Links, ok, must.Curve[0].Loss, must.Curve[3].Loss)
 			}
@@ -88,7 +88,7 @@ func TestLinksDoNotDependOnPeersOrGroups(t *testing.T) {
 							t.Errorf("%d peers, round %d: the loss is %v, must be %v", parts, i, is.Curve[i].Loss, w.Loss)
 						}
 					}
-					_, theirs, _ := tr.Ranks()
+					theirs := tr.Links[graph.Test]
 					if theirs.All.Links != ranks.All.Links || math.Abs(theirs.All.MRR-ranks.All.MRR) > 1e-3 {
 						t.Errorf("%d peers: MRR is %v of %d links, must be %v of %d", parts, theirs.All.MRR, theirs.All.Links, ranks.All.MRR, ranks.All.Links)
 					}

@@ -15,7 +15,7 @@ import (
 // Messages returns what a run of these members sends at most: if no two samples have a node in common, and all that a
 // batch reads belongs to other peers than its seeds. Any node may be sampled, not only nodes that have edges to other
 // peers. A batch of links has twice as many as on average at most.
-func (c Config) Messages(members train.Members) (*train.Messages, error) {
+func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 	m, err := c.NewModel()
 	if err != nil {
 		return nil, err
@@ -62,13 +62,13 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 	l.Sum(ofGradient, "gradients of all layers", epochs*steps, params, 2*eval.RealLen)
 	if c.Links != nil {
 		links.AddRanks(l, m, validations)
-		return l, nil
+		return []*train.Messages{l}, nil
 	}
 	metric, final, wide := train.Accumulated(c.Metric, c.Spec.Kind(), c.Spec.Classes)
 	l.Count(ofValidation, "losses and validation counts", validations, metric, wide)
 	l.Count(ofResult, "validation and test metrics", 2, final, wide)
 	figures.AddMessages(l, c.Spec.Kind(), c.Spec.Classes)
-	return l, nil
+	return []*train.Messages{l}, nil
 }
 
 // addSamples adds what the samples of some steps take, and returns how many nodes of other peers a batch has, at all

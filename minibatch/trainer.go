@@ -26,7 +26,6 @@ import (
 // Trainer trains one model at one peer.
 type Trainer struct {
 	*train.Epochs
-	links.Final
 
 	config Config
 	key    rng.Key
@@ -42,6 +41,11 @@ type Trainer struct {
 	links  *links.Task // nil: nodes have labels
 	pace   *pace       // nil: size is final
 	size   int         // batches of a group
+}
+
+// Train implements train.Method.
+func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*train.Trained, error) {
+	return train.Train(ctx, at, c, own, New)
 }
 
 // New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it
@@ -393,7 +397,7 @@ func (t *Trainer) validate(ctx context.Context) (val, loss float64, err error) {
 		return 0, 0, err
 	}
 	if t.links != nil {
-		var of links.Figures
+		var of train.LinkRanks
 		of, err = t.links.Measure(ctx, t.Model.Decoder, t.Reducer, t.ID(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
 		val, loss = of.All.Of(t.Metric), of.All.Loss
 	} else {
@@ -426,7 +430,7 @@ func (t *Trainer) evaluate(ctx context.Context) error {
 		if t.links == nil {
 			return t.compare(ctx, t.ID(ofResult, int(split)), logits, split, eval.DefaultBins)
 		}
-		ranks, err := t.Rank(ctx, t.links, t.Model.Decoder, t.Reducer, t.ID(ofResult, int(split)), split, logits)
+		ranks, err := t.links.Rank(ctx, &t.RunState, t.Model.Decoder, t.ID(ofResult, int(split)), split, logits)
 		return ranks.All.Of(t.Metric), ranks.All.Loss, 0, err
 	})
 }

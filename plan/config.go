@@ -142,31 +142,6 @@ func (p Plan) ClosedForm(s *shard.Shard) (classmeans.Config, error) {
 	return p.closedFormConfig(p.taskOf(s))
 }
 
-// Identify returns a hash of what the peers of a run by p must agree on, or all faults of p. Peers
-// whose hashes differ refuse each other.
-func (p Plan) Identify(s *shard.Shard) ([32]byte, error) { return p.identify(p.taskOf(s)) }
-
-func (p Plan) identify(t task) ([32]byte, error) {
-	if p.Method == FullBatch {
-		c, err := p.endToEndConfig(t)
-		return c.Fingerprint(), err
-	}
-	if p.Method == MiniBatch {
-		c, err := p.sampledConfig(t)
-		return c.Fingerprint(), err
-	}
-	if p.Method == ClassMeans {
-		c, err := p.closedFormConfig(t)
-		return c.Fingerprint(), err
-	}
-	if p.Task.Links() {
-		c, err := p.linkwise(t)
-		return c.Fingerprint(), err
-	}
-	c, err := p.layerwise(t)
-	return c.Fingerprint(), err
-}
-
 // closedFormConfig returns the configuration of rounds of class means for t, or all faults of p.
 func (p Plan) closedFormConfig(t task) (classmeans.Config, error) {
 	q, errs := p.sound()

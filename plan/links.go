@@ -11,9 +11,6 @@ import (
 	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
-// Linkwise returns the configuration of the peer that holds s with method layer-wise if links are the task, or all faults of p.
-func (p Plan) Linkwise(s *shard.Shard) (retexo.LinkConfig, error) { return p.linkwise(p.taskOf(s)) }
-
 // links returns what is learned from the links of t; nil: nodes have labels. Faults go to errs.
 func (p Plan) links(t task, errs *faults) *trainlinks.Config {
 	if !p.Task.Links() {

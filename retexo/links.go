@@ -68,7 +68,6 @@ func (c LinkConfig) Fingerprint() [32]byte { return train.Fingerprint(c) }
 // LinkTrainer trains one model of links at one peer. Its rounds are counted over all layers: layer k has [k·Rounds, (k+1)·Rounds).
 type LinkTrainer struct {
 	*train.Epochs
-	links.Final
 
 	config LinkConfig
 	key    rng.Key
@@ -91,6 +90,11 @@ type linkLayer struct {
 	head    tape.Operator // nil: none
 	decoder *pairs.Decoder
 	lo, hi  int // its parameters among all
+}
+
+// Train implements train.Method.
+func (c LinkConfig) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*train.Trained, error) {
+	return train.Train(ctx, at, c, own, NewLinks)
 }
 
 // NewLinks returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it is
@@ -323,7 +327,7 @@ func (t *LinkTrainer) evaluate(ctx context.Context) error {
 	z := t.rows(last)
 	t.Scores, t.far = z.RowRange(0, t.shard.Owned).Clone(), z.RowRange(t.shard.Owned, z.Rows)
 	return t.Evaluate(func(split graph.Split) (metric, loss, bound float64, err error) {
-		f, err := t.Rank(ctx, t.task, t.Model.Decoder, t.Reducer, t.ID(ofResult, int(split)), split, z)
+		f, err := t.task.Rank(ctx, &t.RunState, t.Model.Decoder, t.ID(ofResult, int(split)), split, z)
 		return f.All.Of(t.Metric), f.All.Loss, 0, err
 	})
 }

@@ -102,7 +102,7 @@ func TestLinksAtPeersTrainOneModel(t *testing.T) {
 			c := linkConfig(t, k.model, k.decoder, k.g, k.set)
 			one := linksTrained(t, c, linkedParts(t, k.g, 1))[0]
 			must := one.Result().Final()
-			_, ranks, ok := one.Ranks()
+			ranks, ok := one.Links[graph.Test]
 			if n := len(must.Curve); n != 20 || !ok || ranks.All.Links == 0 || !(must.Curve[9].Loss < must.Curve[0].Loss && must.Curve[19].Loss < must.Curve[10].Loss) {
 				t.Fatalf("%d rounds, %d links are ranked (%t), losses are %+v", n, ranks.All.Links, ok, must.Curve)
 			}
@@ -133,7 +133,7 @@ func TestLinksAtPeersTrainOneModel(t *testing.T) {
 							t.Errorf("peer %d of %d, round %d: the loss is %v, must be %v", r, parts, i, is.Curve[i].Loss, w.Loss)
 						}
 					}
-					_, theirs, _ := tr.Ranks()
+					theirs := tr.Links[graph.Test]
 					if theirs.All.Links != ranks.All.Links || math.Abs(theirs.All.MRR-ranks.All.MRR) > 1e-3 {
 						t.Errorf("peer %d of %d: MRR is %v of %d links, must be %v of %d", r, parts, theirs.All.MRR, theirs.All.Links, ranks.All.MRR, ranks.All.Links)
 					}

@@ -105,16 +105,20 @@ func TestMembersSurviveKills(t *testing.T) {
 			trainers, errs := make([]*Trainer, 3), make([]error, 3)
 			run := func(ctx context.Context, r int) error {
 				m := &session.Session{Rank: r, Names: []string{"a", "b", "c"},
-					Progress: time.Minute, Wait: 10 * time.Minute, Rejoin: 10 * time.Minute, Checkpoints: &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, Event: func(train.Event) {}, Final: func(session.Trainer, session.Usage) error { return nil }}
-				m.New = func(m *session.Session) (session.Trainer, error) {
+					Progress: time.Minute, Wait: 10 * time.Minute, Rejoin: 10 * time.Minute, Place: train.Place{Checkpoints: &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}}, Event: func(train.Event) {}, Final: func(*train.Trained, session.Usage) error { return nil }}
+				var last *Trainer
+				training := func(ctx context.Context, m *session.Session) (*train.Trained, error) {
 					tr := trainersOf(t, c, shards)[r]
-					tr.Checkpoints, tr.OnEvent = &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}, m.Note
-					return tr, nil
+					out, err := train.RunTrainer(ctx, &m.Place, tr, c)
+					if out != nil {
+						last = tr
+					}
+					return out, err
 				}
 				m.Meet = func(ctx context.Context) (comm.Transport, error) { return place.meet(ctx, r) }
-				last, usage, err := m.Run(ctx)
+				_, usage, err := m.Run(ctx, training)
 				if err == nil {
-					trainers[r] = last.(*Trainer)
+					trainers[r] = last
 					if usage.Wire < 1 {
 						err = errors.New("no session was counted")
 					}
@@ -174,14 +178,11 @@ func TestUsageSurvivesRestarts(t *testing.T) {
 		dir := filepath.Join(memoryDir(t), "0")
 		run := func(ctx context.Context, at func(train.Event)) (session.Usage, error) {
 			place := &meetings{size: 1, waiting: map[int]chan comm.Transport{}, see: func(int) {}}
-			m := &session.Session{Names: []string{"a"}, Wait: time.Minute, Checkpoints: &checkpoint.Store{Dir: dir}, Event: at}
-			m.New = func(m *session.Session) (session.Trainer, error) {
-				tr := trainersOf(t, c, shards)[0]
-				tr.Checkpoints, tr.OnEvent = m.Checkpoints, m.Note
-				return tr, nil
-			}
+			m := &session.Session{Names: []string{"a"}, Wait: time.Minute, Place: train.Place{Checkpoints: &checkpoint.Store{Dir: dir}}, Event: at}
 			m.Meet = func(ctx context.Context) (comm.Transport, error) { return place.meet(ctx, 0) }
-			_, usage, err := m.Run(ctx)
+			_, usage, err := m.Run(ctx, func(ctx context.Context, m *session.Session) (*train.Trained, error) {
+				return train.RunTrainer(ctx, &m.Place, trainersOf(t, c, shards)[0], c)
+			})
 			return usage, err
 		}
 		second := func(e train.Event) { // each round takes a second

@@ -13,7 +13,7 @@ import (
 )
 
 // Messages returns what a run of these members sends.
-func (c Config) Messages(members train.Members) (*train.Messages, error) {
+func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 	m, err := c.NewModel()
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (c Config) Messages(members train.Members) (*train.Messages, error) {
 		l.Count(ofMoved, "validation and test metrics of the moved logits", 1, 2*final, 2*wide)
 	}
 	figures.AddMessages(l, c.Spec.Kind(), c.Spec.Classes)
-	return l, nil
+	return []*train.Messages{l}, nil
 }
 
 // addStage adds what stage k sends while it is trained, its updates in that format; a validation of it has some counts,
@@ -97,7 +97,7 @@ func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int
 }
 
 // Messages returns what a run of these members sends.
-func (c LinkConfig) Messages(members train.Members) (*train.Messages, error) {
+func (c LinkConfig) Messages(members train.Members) ([]*train.Messages, error) {
 	m, err := c.NewModel()
 	if err != nil {
 		return nil, err
@@ -127,5 +127,5 @@ func (c LinkConfig) Messages(members train.Members) (*train.Messages, error) {
 	}
 	validations := int64((c.Rounds+c.EvalEvery-1)/c.EvalEvery+1) * int64(len(m.Layers))
 	links.AddRanks(l, m, validations+1)
-	return l, nil
+	return []*train.Messages{l}, nil
 }

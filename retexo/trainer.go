@@ -46,6 +46,11 @@ type Trainer struct {
 	pending   *train.Snapshot   // parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
 }
 
+// Train implements train.Method.
+func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*train.Trained, error) {
+	return train.Train(ctx, at, c, own, New)
+}
+
 // New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key on every peer; it
 // is changed in place.
 func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {

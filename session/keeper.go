@@ -54,12 +54,12 @@ type keeper struct {
 func (s Site) admit(t Terms, now time.Time) (_ *keeper, err error) {
 	g, id := s.Gate, s.Identity.PeerID()
 	if g.Roster == "" && (g.Policy != "" || g.Approval != "") || g.Roster != "" && (g.Policy == "" || g.Approval == "") {
-		return nil, Input(errors.New("roster, policy and approval go together: give all three, or none"))
+		return nil, train.Input(errors.New("roster, policy and approval go together: give all three, or none"))
 	}
 	k := &keeper{gate: g, terms: t, own: s.Shard, stop: func() {}, written: now, onEvent: s.OnEvent}
 	if g.Audit != "" {
 		if k.log, err = admission.OpenLog(g.Audit); err != nil {
-			return nil, Input(err)
+			return nil, train.Input(err)
 		}
 	}
 	began := admission.Record{Event: admission.Began, Peer: id, Plan: admission.PlanFingerprint(g.PlanText)}
@@ -79,20 +79,20 @@ func (k *keeper) enforce(plan, id string, now time.Time) error {
 	g := k.gate
 	policy, err := admission.ReadPolicy(g.Policy)
 	if err != nil {
-		return Input(err)
+		return train.Input(err)
 	}
 	k.Policy = &policy
 	file, err := admission.ReadFile[admission.Roster](g.Roster)
 	if err != nil {
-		return Input(err)
+		return train.Input(err)
 	}
 	k.roster = file.Body
 	if file.Body.Federation != policy.Federation {
-		return Input(fmt.Errorf("%s is the roster of %s, and %s is for %s", g.Roster, file.Body.Federation, g.Policy,
+		return train.Input(fmt.Errorf("%s is the roster of %s, and %s is for %s", g.Roster, file.Body.Federation, g.Policy,
 			policy.Federation))
 	}
 	if err := g.InForce(policy.Federation).Update(file, "", now); err != nil {
-		return Input(fmt.Errorf("%s: %w", g.Roster, err))
+		return train.Input(fmt.Errorf("%s: %w", g.Roster, err))
 	}
 	errs := []error{k.terms.Request.Admitted(k.roster, now), k.terms.Request.Allowed(policy)}
 	approval, err := admission.ReadFile[admission.Approval](g.Approval)
@@ -100,7 +100,7 @@ func (k *keeper) enforce(plan, id string, now time.Time) error {
 		err = policy.Approved(approval, plan, id, now)
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
-		return Input(err)
+		return train.Input(err)
 	}
 	return policy.Open(now) // not of the input: at another time the same will do
 }
@@ -135,7 +135,7 @@ func (k *keeper) config(s Site) node.Config {
 func (k *keeper) open(ctx context.Context, s Site) (err error) {
 	network := k.config(s)
 	if err := network.Validate(); err != nil {
-		return Input(err)
+		return train.Input(err)
 	}
 	if k.host, err = p2p.Listen(network); err != nil {
 		return err

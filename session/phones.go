@@ -60,14 +60,14 @@ func OfSites(r comm.Reducer) comm.Reducer {
 func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 	switch {
 	case t.Phones == nil && s.Phones != nil:
-		return nil, Input(errors.New("rules for leaves apply only to plans with leaves above 0"))
+		return nil, train.Input(errors.New("rules for leaves apply only to plans with leaves above 0"))
 	case t.Phones == nil:
 		return nil, nil
 	case t.Rank < t.Phones.Sites && s.Phones == nil:
-		return nil, Input(fmt.Errorf("%s collects shares of leaves by the plan (leaf_addresses), "+
+		return nil, train.Input(fmt.Errorf("%s collects shares of leaves by the plan (leaf_addresses), "+
 			"and needs rules for whom it admits", at.Names[t.Rank]))
 	case t.Rank >= t.Phones.Sites && s.Phones != nil:
-		return nil, Input(fmt.Errorf("rules for leaves are for members with leaf_addresses (%s has none)", at.Names[t.Rank]))
+		return nil, train.Input(fmt.Errorf("rules for leaves are for members with leaf_addresses (%s has none)", at.Names[t.Rank]))
 	}
 	c := &phoneSums{terms: t, ids: s.Shard.IDs, secure: at.Reducer, note: at.Event}
 	if s.State != "" {
@@ -84,7 +84,7 @@ func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 	}
 	c.network = node.Config{Identity: s.Identity, Listen: c.Listen, Transport: t.Carrier,
 		MaxPeers: min(t.Phones.Most, node.MostPeers), PeerTimeout: leafTimeout}
-	return c, Input(errors.Join(c.Rules.Validate(), c.network.Validate()))
+	return c, train.Input(errors.Join(c.Rules.Validate(), c.network.Validate()))
 }
 
 // Reduce implements comm.Reducer. Phones are told at once of a connection that has failed.
@@ -133,7 +133,7 @@ func (c *phoneSums) begin(ctx context.Context, g *comm.Group) (comm.Reducer, err
 	agreed := c.terms.Phones.Agreement
 	if c.terms.Rank < agreed.Sites {
 		if intake, err = leaf.NewIntake(agreed, c.terms.Rank, c.Rules); err != nil {
-			return nil, Input(err)
+			return nil, train.Input(err)
 		}
 		closes := intake.Quorum(c.terms.Phones.Quorum, c.terms.Phones.Wait)
 		until = func(ctx context.Context, exchange int) error {

@@ -16,19 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// fetches is the trainer of a phone that gets a sum and then loses its site, or is done.
-type fetches struct {
-	phone *phone
-	lost  error
-}
-
-func (fetches) Resume() (bool, error) { return false, nil }
-func (f fetches) Run(context.Context, *comm.Group, comm.Reducer) error {
-	f.phone.summed = true
-	return f.lost
-}
-func (f fetches) Done() bool { return f.lost == nil }
-
 // TestPhoneComesBack: a phone tries again after 1 s, 2 s and so on up to half a minute, and from 1 s on once a sum has
 // come; it gives up after as long without one as it waits for the sites, and at once if a site does not admit it.
 func TestPhoneComesBack(t *testing.T) {
@@ -61,11 +48,16 @@ func TestPhoneComesBack(t *testing.T) {
 						t.Errorf("%s: %+v", name, e)
 					}
 				}}
-			s.New = func(*Session) (Trainer, error) {
-				if sums++; sums <= test.loses {
-					return fetches{p, away}, nil
+			// A sum comes over each connection, and then the site is lost, or the model is final.
+			training := func(_ context.Context, s *Session) (*train.Trained, error) {
+				if s.Group == nil {
+					return nil, nil
 				}
-				return fetches{p, nil}, nil
+				p.summed = true
+				if sums++; sums <= test.loses {
+					return nil, away
+				}
+				return &train.Trained{}, nil
 			}
 			s.Meet = func(context.Context) (comm.Transport, error) {
 				if attempts > 0 {
@@ -75,7 +67,7 @@ func TestPhoneComesBack(t *testing.T) {
 				attempts++
 				return netsim.New(1, netsim.Config{}).Transport(0), test.meets(attempts - 1)
 			}
-			_, _, err := s.Run(t.Context())
+			_, _, err := s.Run(t.Context(), training)
 			if text := fmt.Sprint(err); (err == nil) != (test.ends == "") || err != nil && !strings.Contains(text, test.ends) {
 				t.Errorf("%s: %v, must be %s", name, err, test.ends)
 			}

@@ -11,21 +11,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/p2p"
-	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 )
-
-// Trainer is one peer's training, which a Session runs.
-type Trainer interface {
-	Resume() (done bool, err error) // takes up a final model from checkpoints
-	Run(ctx context.Context, g *comm.Group, r comm.Reducer) error
-	Done() bool // the model is final: unless it is a refusal, what Run returned concerns the other peers only
-}
 
 // Usage is what one peer used in all sessions of a run, up to the last checkpoint where its process was killed.
 type Usage struct {
@@ -37,25 +28,25 @@ type Usage struct {
 	Wire     int64 // bytes sent as the network carried them
 }
 
+// Training is what a Session runs: a train.Method, and what comes before and after it.
+type Training func(context.Context, *Session) (*train.Trained, error)
+
 // Session is one member's place in a run: who is present, what carries rows and sums, what is kept, who listens, what
 // was used, and how to come back. Site.Attend, Site.Phone and Local make one. Run trains in it; Once does something else.
 type Session struct {
 	Rank  int
 	Names []string // of all members, by rank
 
-	Group *comm.Group  // of those who are present: from the time when all have met until one of them fails
-	Sums  comm.Reducer // over Group and, if there are any, phones
+	// What the methods of training are given. Group has those who are present: from the time when all have met until one
+	// of them fails.
+	train.Place
 
 	Progress time.Duration // without any frame ends a connection (0 = never)
 	Wait     time.Duration // for the others at first
 	Rejoin   time.Duration // for failed peers (0 = a failure ends the run)
 	More     bool          // another run follows: there the others are, when all have this one's model
 
-	Checkpoints *checkpoint.Store        // of the trainers (nil = there are none, and a failure ends the run)
-	Spend       func(dp.Statement) error // records what a run spends of the site's edges (nil = nothing does)
-
-	New   func(*Session) (Trainer, error) // trainers tell Note their events
-	Final func(Trainer, Usage) error      // the model is final, and others may still need this peer; may be nil
+	Final func(*train.Trained, Usage) error // the model is final, and others may still need this peer; may be nil
 
 	Meet func(context.Context) (comm.Transport, error) // all members
 	Link *netsim.Table                                 // simulated slower network (nil = none)
@@ -71,11 +62,9 @@ type Session struct {
 	*keeper        // (nil = the site has no rules and writes nothing down)
 	phone   *phone // (nil = the member is a site)
 
-	trainer Trainer
-	begun   bool // Group was made
-	done    bool
-	told    bool  // Final has been called
-	fault   error // of Final
+	trained *train.Trained // (nil = the model is not final)
+	told    bool           // Final has been called
+	fault   error          // of Final
 	wire    func() int64
 	usage   Usage
 	count   func()        // brings usage up to now
@@ -89,45 +78,43 @@ const (
 	mostPause = 30 * time.Second // how long a phone sleeps at most before it tries to reach the sites again
 )
 
-// Run trains until the model is final and all members have it. Where a peer fails, and there are checkpoints, this one
-// meets the others again; without one round in all the time that a failed peer is waited for, it gives up,
-// or ends with the model that it has. What one member refuses ends the run of all.
-func (s *Session) Run(ctx context.Context) (Trainer, Usage, error) {
-	s.moved = time.Now()
+// Run trains until the model is final and all members have it. It calls do before it meets the others and over each
+// connection, as train.Method describes. If a peer fails, and there are checkpoints, this one meets the others again;
+// without one round in all the time that a failed peer is waited for, it gives up, or ends with the model that it has.
+// What one member refuses ends the run of all.
+func (s *Session) Run(ctx context.Context, do Training) (*train.Trained, Usage, error) {
+	s.moved, s.OnEvent = time.Now(), s.Note
 	err := s.readUsage()
 	if err != nil {
 		return nil, s.usage, err
 	}
-	if s.trainer, err = s.New(s); err != nil {
-		return nil, s.usage, err
-	}
-	if s.done, err = s.trainer.Resume(); err != nil {
+	if s.trained, err = do(ctx, s); err != nil {
 		return nil, s.usage, err
 	}
 	wait := s.Wait
-	if s.done { // others may wait for this peer, or are still without a model
+	if s.trained != nil { // others may wait for this peer, or are still without a model
 		b, err := s.Checkpoints.Note(writtenNote)
 		switch wait = s.Rejoin; {
 		case err != nil:
 			return nil, s.usage, err
 		case s.More && string(b) == writtenByAll:
-			return s.trainer, s.usage, s.final()
+			return s.trained, s.usage, s.final()
 		case len(b) > 0:
 			wait = leaveTime
 		}
 	}
 	for {
-		met, err := s.meet(ctx, wait)
-		if err != nil && (met || !s.done) {
+		met, err := s.meet(ctx, wait, do)
+		if err != nil && (met || s.trained == nil) {
 			if wait, err = s.patience(ctx, err); err == nil {
 				continue
 			}
 		}
-		if !s.done {
+		if s.trained == nil {
 			return nil, s.usage, err
 		}
 		if fault := s.final(); !errors.Is(err, comm.ErrRefused) { // the others may have left
-			return s.trainer, s.usage, fault
+			return s.trained, s.usage, fault
 		}
 		return nil, s.usage, err
 	}
@@ -137,7 +124,7 @@ func (s *Session) Run(ctx context.Context) (Trainer, Usage, error) {
 func (s *Session) final() error {
 	if !s.told && s.Final != nil {
 		s.told = true
-		s.fault = s.Final(s.trainer, s.usage)
+		s.fault = s.Final(s.trained, s.usage)
 	}
 	return s.fault
 }
@@ -284,7 +271,7 @@ func (s *Session) Once(ctx context.Context, do func(context.Context) error) (err
 
 // meet meets the other members and trains until the model is final, and the others have it, or one of them fails. met
 // reports whether all were there.
-func (s *Session) meet(ctx context.Context, wait time.Duration) (met bool, err error) {
+func (s *Session) meet(ctx context.Context, wait time.Duration, do Training) (met bool, err error) {
 	meeting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	s.note(train.Trace, "meeting the other peers")
@@ -297,13 +284,6 @@ func (s *Session) meet(ctx context.Context, wait time.Duration) (met bool, err e
 		s.countRun()
 	}
 	s.note(train.Trace, "session begun")
-	t := s.trainer
-	if s.begun || s.done { // every connection begins from checkpoints, and a final model stays
-		if t, err = s.New(s); err != nil {
-			return true, err
-		}
-	}
-	s.begun = true
 	begun := time.Now()
 	counted := s.usage
 	s.count = func() {
@@ -314,17 +294,17 @@ func (s *Session) meet(ctx context.Context, wait time.Duration) (met bool, err e
 		s.usage = u
 	}
 	defer s.keepUsage()
-	return true, g.Refuse(ctx, s.train(ctx, t))
+	return true, g.Refuse(ctx, s.train(ctx, do))
 }
 
 // train trains until the model is final, and the others have it.
-func (s *Session) train(ctx context.Context, t Trainer) error {
+func (s *Session) train(ctx context.Context, do Training) error {
 	if err := s.reducer(ctx); err != nil {
 		return err
 	}
-	err := t.Run(ctx, s.Group, s.Sums)
-	if t.Done() || !s.done {
-		s.trainer, s.done = t, t.Done()
+	t, err := do(ctx, s)
+	if t != nil {
+		s.trained = t
 	}
 	if err != nil || s.Final == nil {
 		return err

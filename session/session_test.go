@@ -16,13 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// waits is a trainer that has one step, for which it needs all others.
-type waits struct{}
-
-func (waits) Resume() (bool, error)                                        { return false, nil }
-func (waits) Run(ctx context.Context, g *comm.Group, _ comm.Reducer) error { return g.Barrier(ctx) }
-func (waits) Done() bool                                                   { return false }
-
 // TestSilentMember: a member that stays connected and sends nothing ends the session, and is named at once and at last,
 // whoever else has left since then.
 func TestSilentMember(t *testing.T) {
@@ -33,8 +26,7 @@ func TestSilentMember(t *testing.T) {
 		var waited []string
 		meetings := 0
 		m := &session.Session{Names: []string{"a", "b"}, Wait: time.Minute, Progress: 5 * time.Minute, Rejoin: time.Hour,
-			Checkpoints: &checkpoint.Store{Dir: t.TempDir()},
-			New:         func(*session.Session) (session.Trainer, error) { return waits{}, nil },
+			Place: train.Place{Checkpoints: &checkpoint.Store{Dir: t.TempDir()}},
 			Event: func(e train.Event) {
 				if e.Kind == train.Connection && e.Peer == 1 && e.Members == nil {
 					waited = append(waited, e.Text)
@@ -49,7 +41,12 @@ func TestSilentMember(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		begun := time.Now()
-		_, _, err := m.Run(ctx)
+		_, _, err := m.Run(ctx, func(ctx context.Context, s *session.Session) (*train.Trained, error) {
+			if s.Group == nil {
+				return nil, nil
+			}
+			return nil, s.Group.Barrier(ctx) // for which it needs all others
+		})
 		const want = "peer 1 (b): barrier 1: still waiting for 1: no progress for 5m0s, " +
 			"and it did not come back within 1h0m0s"
 		if took := time.Since(begun); meetings != 2 || took > 10*time.Minute || err == nil || err.Error() != want {
@@ -60,13 +57,6 @@ func TestSilentMember(t *testing.T) {
 		}
 	})
 }
-
-// ends is a trainer that has its model, and says how a session goes.
-type ends struct{ err error }
-
-func (ends) Resume() (bool, error)                                  { return true, nil }
-func (e ends) Run(context.Context, *comm.Group, comm.Reducer) error { return e.err }
-func (ends) Done() bool                                             { return true }
 
 // TestWhoHasTheModel: a member with its model waits for the others as long as for a failed peer, unless it was restarted
 // after it had written and measured the model: then it only looks whether they are still there. It ends with its model,
@@ -97,14 +87,13 @@ func TestWhoHasTheModel(t *testing.T) {
 			}
 			var waits []time.Duration
 			m := &session.Session{Names: []string{"a", "b"}, Wait: time.Minute, Rejoin: time.Hour, More: test.more,
-				Checkpoints: store, Event: func(train.Event) {},
-				Final: func(session.Trainer, session.Usage) error { final++; return nil }}
-			m.New = func(*session.Session) (session.Trainer, error) {
-				e := ends{}
+				Place: train.Place{Checkpoints: store}, Event: func(train.Event) {},
+				Final: func(*train.Trained, session.Usage) error { final++; return nil }}
+			training := func(context.Context, *session.Session) (_ *train.Trained, err error) {
 				if k := len(waits) - 1; k >= 0 && k < len(test.sessions) {
-					e.err = test.sessions[k]
+					err = test.sessions[k]
 				}
-				return e, nil
+				return &train.Trained{}, err
 			}
 			m.Meet = func(ctx context.Context) (comm.Transport, error) {
 				until, _ := ctx.Deadline()
@@ -120,7 +109,7 @@ func TestWhoHasTheModel(t *testing.T) {
 				return mem.Transport(0), nil
 			}
 			begun := time.Now()
-			_, _, err := m.Run(t.Context())
+			_, _, err := m.Run(t.Context(), training)
 			took := time.Since(begun)
 			if (err != nil) != test.fails || errors.Is(err, comm.ErrRefused) != test.fails || final != 1 || took > time.Minute {
 				t.Errorf("%s: %d models written after %v: %v", name, final, took, err)

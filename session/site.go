@@ -121,11 +121,11 @@ func (t Terms) secure(own identity.Identity) func(context.Context, *comm.Group) 
 }
 
 // Attend admits the site to a run by t, and calls do with its Session, which meets the others at the site's host. If a
-// fault at home comes first, the others are told. The error is an *InputError if the site's files are at fault.
+// fault at home comes first, the others are told. The error is an *train.InputError if the site's files are at fault.
 func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Session) error) (err error) {
 	release, err := checkpoint.Lock(s.State)
 	if err != nil {
-		return Input(err)
+		return train.Input(err)
 	}
 	defer release()
 	k, err := s.admit(t, time.Now())
@@ -140,7 +140,7 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 	defer func() { err = errors.Join(err, k.end(err)) }()
 	held, err := (&checkpoint.Store{Dir: s.State}).List() // of one run: several have no budget
 	if err != nil {
-		return Input(err)
+		return train.Input(err)
 	}
 	spend, err := t.Spending(s.Ledger, len(held) > 0, s.Shard)
 	if err != nil {
@@ -158,7 +158,7 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 		return err
 	}
 	defer k.host.Close()
-	at := &Session{Rank: t.Rank, Names: t.names(), Progress: t.Progress, Wait: s.Wait, Rejoin: s.Rejoin, Spend: spend,
+	at := &Session{Rank: t.Rank, Names: t.names(), Progress: t.Progress, Wait: s.Wait, Rejoin: s.Rejoin, Place: train.Place{Spend: spend},
 		Link: s.Link, Seed: t.Seed, Request: t.Request, Meet: k.meet, Reducer: t.secure(s.Identity), Event: k.event, keeper: k}
 	phones, err := s.collects(t, at)
 	if err != nil {
@@ -210,34 +210,18 @@ func (s Site) Decline(ctx context.Context, t Terms) {
 func (t Terms) Spending(l dp.Ledger, continues bool, parts ...*shard.Shard) (func(dp.Statement) error, error) {
 	switch {
 	case l.Path == "" && l.Budget != (dp.Guarantee{}):
-		return nil, Input(errors.New("a privacy budget must have a ledger"))
+		return nil, train.Input(errors.New("a privacy budget must have a ledger"))
 	case l.Path == "" || t.Spends == nil && l.Budget == (dp.Guarantee{}):
 		return nil, nil
 	case t.Spends == nil:
-		return nil, Input(fmt.Errorf("epsilon must be above 0 with a privacy budget (got 0): the run would spend all of %s",
+		return nil, train.Input(fmt.Errorf("epsilon must be above 0 with a privacy budget (got 0): the run would spend all of %s",
 			parts[0].Name))
 	}
 	l.Data = shard.Edges(parts...)
 	if !continues {
 		if err := l.Afford(*t.Spends); err != nil {
-			return nil, Input(err)
+			return nil, train.Input(err)
 		}
 	}
 	return func(s dp.Statement) error { return l.Spend(s, t.ID) }, nil
-}
-
-// InputError is a fault of the plan or of the data, which only a change of them removes.
-type InputError struct{ Err error }
-
-func (e *InputError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the fault.
-func (e *InputError) Unwrap() error { return e.Err }
-
-// Input marks err as a fault of what was given; nil stays nil.
-func Input(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &InputError{err}
 }

@@ -29,8 +29,9 @@ type RunState struct {
 	Draw     Draw         // which nodes validate if none are marked for it
 	At       Position
 	Measured Result
-	Scores   mat.Dense // of own nodes; empty until they are computed by the best state
-	Rows     mat.Dense // of own nodes, with KeepHidden
+	Scores   mat.Dense                 // of own nodes; empty until they are computed by the best state
+	Rows     mat.Dense                 // of own nodes, with KeepHidden
+	Links    map[graph.Split]LinkRanks // by the final model; nil: nodes have labels, or this process has not ranked them
 
 	Group      *comm.Group
 	Reducer    comm.Reducer

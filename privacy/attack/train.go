@@ -4,14 +4,13 @@ package attack
 
 import (
 	"context"
-	"crypto/rand"
 
-	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/plan"
+	of "github.com/heddle-gnn/heddle/train"
 )
 
 // train trains by p, of method layer-wise, over a site alone.
@@ -19,25 +18,15 @@ func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, erro
 	if err := p.Check([]*shard.Shard{site}); err != nil {
 		return nil, err
 	}
-	t, err := Begin(p, site)
+	m, err := p.Configure(site)
 	if err != nil {
 		return nil, err
 	}
 	g := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 	defer g.Close()
-	if err := t.Run(ctx, g, g); err != nil {
+	t, err := m.Train(ctx, &of.Place{Group: g, Sums: g}, site)
+	if err != nil {
 		return nil, err
 	}
-	return t.Trained()
-}
-
-// Begin returns a site's trainer by p.
-func Begin(p plan.Plan, own *shard.Shard) (plan.Trainer, error) {
-	t, c, err := p.Trainer(own, func(*nn.Model) error { return nil })
-	if of, ok := t.(*classmeans.Trainer); ok && err == nil {
-		var secret [32]byte
-		rand.Read(secret[:])
-		of.Edges, err = c.(classmeans.Config).Edges(secret)
-	}
-	return t, err
+	return t.Model, nil
 }

@@ -285,41 +285,23 @@ func (t *Task) Learn(ctx context.Context, by *pairs.Decoder, epoch int, dz, z ma
 	return loss, t.back(ctx, e, dz, d, what)
 }
 
-// Figures are where the links of a split rank.
-type Figures struct {
-	All       eval.Ranks
-	Own       eval.Ranks   // of this peer's nodes
-	Relations []eval.Ranks // of all peers, by relation; nil where there is one, or train.Nobody asked
-
-	Common, AdamicAdar eval.Ranks // of this peer's nodes, of test links at last: Task.Known
-}
-
-// Final is where links that are held out rank by a final model. A trainer of links embeds it.
-type Final struct{ ranks map[graph.Split]Figures }
-
-// Rank is Measure of the final model, each relation apart. It keeps the figures.
-func (f *Final) Rank(ctx context.Context, t *Task, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense) (Figures, error) {
-	found, err := t.Measure(ctx, by, r, id, split, z, eval.DefaultBins, true)
+// Rank is Measure of the final model of a run, each relation apart. The run keeps the ranks.
+func (t *Task) Rank(ctx context.Context, run *train.RunState, by *pairs.Decoder, id comm.ReduceID, split graph.Split, z mat.Dense) (train.LinkRanks, error) {
+	found, err := t.Measure(ctx, by, run.Reducer, id, split, z, eval.DefaultBins, true)
 	if err == nil && split == graph.Test {
 		found.Common, found.AdamicAdar, err = t.Known(split)
 	}
 	if err == nil {
-		if f.ranks == nil {
-			f.ranks = make(map[graph.Split]Figures)
+		if run.Links == nil {
+			run.Links = make(map[graph.Split]train.LinkRanks)
 		}
-		f.ranks[split] = found
+		run.Links[split] = found
 	}
 	return found, err
 }
 
-// Ranks returns the figures of validation and test; ok is false where this process has not measured them.
-func (f *Final) Ranks() (val, test Figures, ok bool) {
-	_, ok = f.ranks[graph.Test]
-	return f.ranks[graph.Val], f.ranks[graph.Test], ok
-}
-
 // Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.
-func (t *Task) Measure(ctx context.Context, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f Figures, err error) {
+func (t *Task) Measure(ctx context.Context, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f train.LinkRanks, err error) {
 	h := t.held[split]
 	x, err := t.table(ctx, h.ends, z, ofHeld)
 	if err != nil {

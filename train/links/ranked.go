@@ -1,6 +1,9 @@
 package links
 
-import "github.com/heddle-gnn/heddle/nn/eval"
+import (
+	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train"
+)
 
 // Ranked is where links that were held out rank, as a process measured it.
 type Ranked struct {
@@ -15,7 +18,7 @@ type Ranked struct {
 }
 
 // NewRanked returns the figures of a model for relations of these names, as one site measured them.
-func NewRanked(val, test Figures, relations []string, site string) *Ranked {
+func NewRanked(val, test train.LinkRanks, relations []string, site string) *Ranked {
 	some := func(r eval.Ranks) *eval.Ranks {
 		if r.Links == 0 {
 			return nil

@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/fullbatch"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/session"
@@ -91,7 +90,7 @@ func (run *Run) train(ctx context.Context) error {
 
 // peer is one peer's part in the run.
 func (run *Run) peer(ctx context.Context, m *session.Session, own *shard.Shard) error {
-	var t plan.Trainer
+	var links *retexo.LinkTrainer
 	if run.Plan.Secure(len(run.Shards)) {
 		terms := secagg.Terms{Least: plan.LeastSecure}
 		m.Reducer = func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
@@ -105,26 +104,29 @@ func (run *Run) peer(ctx context.Context, m *session.Session, own *shard.Shard) 
 			return run.sums(m.Rank, r), err
 		}
 	}
-	m.New = func(*session.Session) (_ session.Trainer, err error) {
-		t, err = attack.Begin(run.Plan, own)
-		return t, err
-	}
-	if _, _, err := m.Run(ctx); err != nil {
+	method, err := run.Plan.Configure(own)
+	if err != nil {
 		return err
 	}
-	if m.Rank != run.Attacker {
-		return nil
+	t, _, err := m.Run(ctx, func(ctx context.Context, s *session.Session) (*train.Trained, error) {
+		c, ok := method.(retexo.LinkConfig)
+		if !ok {
+			return method.Train(ctx, &s.Place, own)
+		}
+		return train.Train(ctx, &s.Place, c, own, func(c retexo.LinkConfig, own *shard.Shard, model *nn.Model) (*retexo.LinkTrainer, error) {
+			one, err := retexo.NewLinks(c, own, model)
+			if m.Rank == run.Attacker {
+				links = one
+			}
+			return one, err
+		})
+	})
+	if err != nil || m.Rank != run.Attacker {
+		return err
 	}
-	var err error
-	run.Result = t.Result()
-	switch of := t.(type) {
-	case *fullbatch.Trainer:
-		_, test, _ := of.Ranks()
-		run.Ranks = test.All
-	case *retexo.LinkTrainer:
-		_, test, _ := of.Ranks()
-		run.Ranks, run.far = test.All, of.Far()
+	run.Model, run.Result, run.Ranks = t.Model, t.Result, t.Links[graph.Test].All
+	if links != nil {
+		run.far = links.Far()
 	}
-	run.Model, err = t.Trained()
-	return err
+	return nil
 }
