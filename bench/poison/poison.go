@@ -29,7 +29,7 @@ Test accuracy in %, mean and standard deviation over the runs; run k has seed k.
 checks of every run, sums in the clear. *ends*: at least one site refuses what was sent, and the run
 ends; *named*: the error names the site that sent it. False labels are used in training and
 validation; the accuracy is over test nodes with their true labels. What other sums of the parts gave is in
-[ADR 46](../adr/0046-clipped-means.md).
+[ADR 46](../adr/tried-and-left.md).
 
 With skewed labels the sites that lie may have few labels or none; then the lie changes nothing.`,
 }
