@@ -25,7 +25,7 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("%q, must be %q", got, want)
 	}
 	b = a
-	b.CheckpointEvery, b.Relays, b.Link, b.Policy = 3, []string{"/ip4/10.0.0.1/tcp/1/p2p/12D3"}, "rate=5Mbit", "ldg"
+	b.CheckpointEvery, b.Relays, b.Link, b.Policy = 3, []string{"/ip4/10.0.0.1/tcp/1/p2p/12D3"}, "rate=5Mbit", "fennel"
 	if got := said(a, b); !strings.HasPrefix(got, "The settings are the same") {
 		t.Errorf("sites may differ in %q", got)
 	}

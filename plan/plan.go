@@ -274,8 +274,7 @@ type Plan struct {
 	// Number of peers. -1 takes the number of parts of a partition on disk; or the number of sites, if the graph has
 	// a site column and policy is auto or by-column; or 4.
 	Peers int `yaml:"peers" group:"network" only:"train" default:"-1" bounds:"[1, )" help:"number of peers (-1 = as the data have it)"`
-	// Which peer owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, restream:N or
-	// multilevel. auto is by-column if the graph has a site column of 2 to 64 sites and peers is -1 or as many.
+	// Which peer owns which node: random, contiguous, by-column, fennel, restream:N or multilevel. auto is by-column if the graph has a site column of 2 to 64 sites and peers is -1 or as many.
 	// Otherwise it is random, or with full-batch and mini-batch multilevel, or restream:5 beyond 20 million stored
 	// edges.
 	Policy string `yaml:"policy" only:"train" default:"auto" help:"partitioning policy"`

@@ -29,7 +29,7 @@ func TestCoverIsRows(t *testing.T) {
 			t.Run(fmt.Sprintf("%s-%d", p.name(), peers), func(t *testing.T) {
 				t.Parallel()
 				g := o.graph(t)
-				shards := cut(t, g, []string{"random", "contiguous", "hash"}[peers%3], peers)
+				shards := cut(t, g, []string{"random", "contiguous", "fennel"}[peers%3], peers)
 				c := configOf(t, g, p)
 				c.Rounds, c.Exchange = 5, "halo"
 				want := mustTrain(t, c, shards, nil)

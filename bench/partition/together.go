@@ -78,8 +78,7 @@ func (o options) teams(ctx context.Context, p *page.Page, name string) error {
 	return nil
 }
 
-// team returns the fraction of edges that is cut and the bytes that all peers sent, without the
-// shuffle of nodes and features.
+// team returns the fraction of edges that is cut and the bytes that all peers sent.
 func team(ctx context.Context, dir string, job external.Job, peers, rounds int) (cut, bytes float64, err error) {
 	plan := heddle.Defaults(heddle.Plan{})
 	plan.Transport = "memory"
@@ -93,11 +92,9 @@ func team(ctx context.Context, dir string, job external.Job, peers, rounds int) 
 		defer s.Close()
 		out := filepath.Join(dir, fmt.Sprintf("%s-%d-%d", job.Meta.Policy, rounds, rank))
 		swap := func(what string, out [][]byte, limit int) ([][]byte, error) {
-			if what != "nodes and their edges" {
-				for q, b := range out {
-					if q != rank {
-						sent[rank] += len(b)
-					}
+			for q, b := range out {
+				if q != rank {
+					sent[rank] += len(b)
 				}
 			}
 			return group.SendRecv(ctx, comm.Halo, what, out, limit)

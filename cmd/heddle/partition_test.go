@@ -33,7 +33,7 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 	list, dir := ring(t, n), t.TempDir()
 	out, page, stored := filepath.Join(dir, "parts"), filepath.Join(dir, "parts.html"), filepath.Join(dir, "ring.graph")
 	must(t, "import", "--edges", list, "-o", stored)
-	args := []string{"partition", "--data", stored, "--parts", "3", "--policy", "contiguous-edges", "--memory", "1GiB", "--report", page, "-o", out}
+	args := []string{"partition", "--data", stored, "--parts", "3", "--policy", "contiguous", "--memory", "1GiB", "--report", page, "-o", out}
 	text := must(t, args...)
 	for _, want := range []string{"5000 nodes, 5000 edges", "an exchange is 6 rows", "write: ", "1 rows from part-0 to part-1"} {
 		if !strings.Contains(text, want) {
@@ -44,7 +44,7 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 		t.Errorf("inspect says\n%s, partition said\n%s", again, text)
 	}
 	b, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(b), "<svg") || !strings.Contains(string(b), "ring in 3 parts by contiguous-edges, seed 1") {
+	if err != nil || !strings.Contains(string(b), "<svg") || !strings.Contains(string(b), "ring in 3 parts by contiguous, seed 1") {
 		t.Errorf("%v, %s", err, b)
 	}
 
@@ -57,7 +57,7 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shards, err := partition.Partition(&graph.Graph{Name: "ring", Adj: adj, Split: make([]graph.Split, n)}, partition.ContiguousEdges(), 3, 1)
+	shards, err := partition.Partition(&graph.Graph{Name: "ring", Adj: adj, Split: make([]graph.Split, n)}, partition.Contiguous{}, 3, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,15 +110,15 @@ func TestPartitionRefuses(t *testing.T) {
 		want []string
 	}{
 		{"--data D", []string{"--out", "--dry"}},
-		{"--data D -o X --policy ldg --cap relations=1.2", []string{"edges have no types"}},
+		{"--data D -o X --policy fennel --cap relations=1.2", []string{"edges have no types"}},
 		{"--data D -o X --parts 0", []string{"parts must be at least 1 (got 0)"}},
-		{"--data D -o X --parts 999999 --policy ldg", []string{"parts must be 1 to", "(got 999999)"}},
+		{"--data D -o X --parts 999999 --policy fennel", []string{"parts must be 1 to", "(got 999999)"}},
 		{"--data D -o X --cap nodes=1", []string{`(got "nodes")`}},
 		{"--data D -o X --cap edges=0.5", []string{"edges=0.5"}},
 		{"--data D -o X --cap edges=x", []string{"edges=x"}},
 		{"--data D -o X --objective least", []string{`"least"`}},
-		{"--data D -o X --capacity 1,2 --parts 3 --policy ldg", []string{"capacity must be given for each of 3 parts (got 2)"}},
-		{"--data D -o X --capacity 1,-2 --parts 2 --policy ldg", []string{"capacity of part 1 must be a positive number (got -2)"}},
+		{"--data D -o X --capacity 1,2 --parts 3 --policy fennel", []string{"capacity must be given for each of 3 parts (got 2)"}},
+		{"--data D -o X --capacity 1,-2 --parts 2 --policy fennel", []string{"capacity of part 1 must be a positive number (got -2)"}},
 		{"--data D -o X --memory 1GiB", []string{"--memory", "read into memory"}},
 		{"--data L -o X --memory 2gigs", []string{"2gigs"}},
 		{"--data L -o X --memory 1MiB", []string{"MiB of memory, with 1 allowed"}},

@@ -65,7 +65,7 @@ func (a *assigner) cluster(first bool, joined func(v, to int32, near *counts)) e
 
 // mostInCluster returns how many nodes a cluster may have.
 func (a *assigner) mostInCluster() int32 {
-	return int32(max(len(a.owner)/max(a.view.Parts()*smallest, fewest), 2))
+	return int32(max(len(a.owner)/max(len(a.load)*smallest, fewest), 2))
 }
 
 // density is what draws a node to a cluster of that size to which it has so many edges: small ones grow first, so that
@@ -180,7 +180,7 @@ func (a *assigner) join() error {
 	name = nil
 	l := between(kept, n)
 	ties, kept = nil, nil
-	c := &caps{*a.view.hold.limits, nil}
+	c := &caps{*a.hold.limits, nil}
 	dims := len(c.bounds)
 	c.weight = make([]int64, n*dims)
 	w := make([]int64, dims)

@@ -192,7 +192,7 @@ func (g Goal) Check(of Source, owner []int32, parts int) error {
 // GoalOf returns what p is held to.
 func GoalOf(p Policy) Goal {
 	switch p := p.(type) {
-	case Rules:
+	case Fennel:
 		return p.Goal
 	case Multilevel:
 		return p.Goal

@@ -2,37 +2,35 @@ package partition
 
 import "math"
 
-// greedy is a pass that gives each node v to the part p of the highest gain·|N(v) in p| − cost, of those where it fits
-// the least full (for its capacity) and lowest of several. Terms change only when what p holds does, and parts in which
-// v has no neighbours are looked at only where one of them may be best, so that it is as fast as neighbours are met.
+// greedy is a pass that gives each node v to the part p of the highest |N(v) in p| − cost, of those where it fits the
+// least full (for its capacity) and lowest of several. Costs change only when what p holds does, and parts in which v
+// has no neighbours are looked at only where one of them may be best, so that it is as fast as neighbours are met.
 type greedy struct {
 	*assigner
-	s          *View
-	near       []int32 // [1+K] sources of the node at hand by owner, those that have none first; all 0 between nodes
-	met        []int32 // [K+2] where near is not 0
-	gain, cost []float64
-	// Terms of a node that the part holds already.
-	stayGain, stayCost []float64
-	least              float64 // no part's cost is less
+	near  []int32   // [1+K] sources of the node at hand by owner, those that have none first; all 0 between nodes
+	met   []int32   // [K+2] where near is not 0
+	costs []float64 // [K]
+	stay  []float64 // [K] costs of a node that the part holds already
+	least float64   // no part's cost is less
 }
 
 func newGreedy(a *assigner) *greedy {
-	k := a.view.Parts()
-	g := &greedy{assigner: a, s: a.view, near: make([]int32, k+1), met: make([]int32, k+2), gain: make([]float64, k),
-		cost: make([]float64, k), stayGain: make([]float64, k), stayCost: make([]float64, k), least: math.Inf(1)}
+	k := len(a.load)
+	g := &greedy{assigner: a, near: make([]int32, k+1), met: make([]int32, k+2), costs: make([]float64, k),
+		stay: make([]float64, k), least: math.Inf(1)}
 	for p := range int32(k) {
 		g.weigh(p)
 	}
 	return g
 }
 
-func (a *assigner) greedily() error {
+// pass gives every node to a part.
+func (a *assigner) pass() error {
 	g := newGreedy(a)
 	return a.src.Runs(true, func(r *Run) error {
-		g.s.run = r
 		for i := range r.N() {
 			v, edges, from := r.First+int32(i), r.Edges(i), a.owner[int(r.First)+i]
-			g.s.hold.weigh(g.s.w, r, i)
+			a.hold.weigh(a.w, r, i)
 			to := g.best(from, r.Sources(i))
 			if to == from {
 				continue
@@ -49,19 +47,17 @@ func (a *assigner) greedily() error {
 
 // put counts the node at hand in part p, sign times.
 func (g *greedy) put(p int32, edges, sign int64) {
-	g.s.hold.add(g.s.w, p, sign)
-	g.s.load[p].Vertices += sign
-	g.s.load[p].Edges += sign * edges
+	g.hold.add(g.w, p, sign)
+	g.load[p].Vertices += sign
+	g.load[p].Edges += sign * edges
 	g.weigh(p)
 }
 
-// weigh computes part p's terms.
+// weigh computes part p's costs.
 func (g *greedy) weigh(p int32) {
-	load := g.s.load[p]
-	g.gain[p], g.cost[p] = g.rules.terms(g.s, p, load)
-	load.Vertices--
-	g.stayGain[p], g.stayCost[p] = g.rules.terms(g.s, p, load)
-	g.least = min(g.least, g.cost[p])
+	load := g.load[p].Vertices
+	g.costs[p], g.stay[p] = g.cost(load, p), g.cost(load-1, p)
+	g.least = min(g.least, g.costs[p])
 }
 
 // best returns the part for the node at hand, which is in part own (−1: in none) and has these sources.
@@ -77,21 +73,21 @@ func (g *greedy) best(own int32, sources []int32) int32 {
 		near[at] = c + 1
 	}
 	best, top := int32(-1), math.Inf(-1)
-	if own >= 0 && g.s.hold.keeps(own) {
-		best, top = own, float64(float64(near[own+1])*g.stayGain[own])-g.stayCost[own]
+	if own >= 0 && g.hold.keeps(own) {
+		best, top = own, float64(near[own+1])-g.stay[own]
 	}
 	for _, at := range met[:n] {
 		if p := at - 1; p >= 0 && p != own {
-			if x := float64(float64(near[at])*g.gain[p]) - g.cost[p]; x >= top {
+			if x := float64(near[at]) - g.costs[p]; x >= top {
 				best, top = g.better(p, x, best, top, own)
 			}
 		}
 	}
 	if top <= -g.least {
 		g.least = math.Inf(1)
-		for p := range int32(len(g.cost)) {
-			g.least = min(g.least, g.cost[p])
-			if x := -g.cost[p]; near[p+1] == 0 && p != own && x >= top {
+		for p := range int32(len(g.costs)) {
+			g.least = min(g.least, g.costs[p])
+			if x := -g.costs[p]; near[p+1] == 0 && p != own && x >= top {
 				best, top = g.better(p, x, best, top, own)
 			}
 		}
@@ -100,14 +96,14 @@ func (g *greedy) best(own int32, sources []int32) int32 {
 		near[at] = 0
 	}
 	if best < 0 {
-		return g.s.roomiest(own)
+		return g.roomiest(own)
 	}
 	return best
 }
 
 // better returns p and its score x, not less than top, or best and top as they are.
 func (g *greedy) better(p int32, x float64, best int32, top float64, own int32) (int32, float64) {
-	if !g.s.hold.fits(g.s.w, p) {
+	if !g.hold.fits(g.w, p) {
 		return best, top
 	}
 	if x > top || best < 0 {
@@ -115,11 +111,11 @@ func (g *greedy) better(p int32, x float64, best int32, top float64, own int32) 
 	}
 	held := func(p int32) float64 { // without the node at hand
 		if p == own {
-			return float64(g.s.load[p].Vertices - 1)
+			return float64(g.load[p].Vertices - 1)
 		}
-		return float64(g.s.load[p].Vertices)
+		return float64(g.load[p].Vertices)
 	}
-	a, b := held(p)*g.s.Share(best), held(best)*g.s.Share(p)
+	a, b := held(p)*g.hold.share[best], held(best)*g.hold.share[p]
 	if a < b || a == b && p < best {
 		return p, x
 	}

@@ -49,11 +49,11 @@ type ByColumn struct{}
 var names = []struct {
 	name   string
 	policy Policy
-}{{"random", Random{}}, {"contiguous", Contiguous{}}, {"contiguous-vertices", Contiguous{}}, {"contiguous-edges", ContiguousEdges()},
-	{"hash", Hash()}, {"by-column", ByColumn{}}, {"ldg", ldg(1)}, {"fennel", fennel(1)}, {"multilevel", Multilevel{}}}
+}{{"random", Random{}}, {"contiguous", Contiguous{}}, {"by-column", ByColumn{}}, {"fennel", Fennel{Even, 1}},
+	{"multilevel", Multilevel{}}}
 
-// ParsePolicy returns the policy of that name: random, contiguous (or contiguous-vertices), contiguous-edges, hash,
-// by-column, ldg, fennel, multilevel, restream:N (N passes of fennel) or restream:N:ldg.
+// ParsePolicy returns the policy of that name: random, contiguous, by-column, fennel, multilevel or restream:N (N passes
+// of fennel).
 func ParsePolicy(name string) (Policy, error) {
 	var known []string
 	for _, p := range names {
@@ -63,17 +63,13 @@ func ParsePolicy(name string) (Policy, error) {
 		known = append(known, p.name)
 	}
 	if passes, ok := strings.CutPrefix(name, "restream:"); ok {
-		passes, linear := strings.CutSuffix(passes, ":ldg")
 		n, err := strconv.Atoi(passes)
 		if err != nil || n < 1 || n > maxPasses {
-			return nil, fmt.Errorf("partition: policy %q: the passes of restream:N and restream:N:ldg must be 1 to %d", name, maxPasses)
+			return nil, fmt.Errorf("partition: the passes of restream:N must be 1 to %d (got %q)", maxPasses, name)
 		}
-		if linear {
-			return ldg(n), nil
-		}
-		return fennel(n), nil
+		return Fennel{Even, n}, nil
 	}
-	return nil, fmt.Errorf("partition: policy must be one of %s, restream:N, restream:N:ldg (got %q)", strings.Join(known, ", "), name)
+	return nil, fmt.Errorf("partition: policy must be one of %s, restream:N (got %q)", strings.Join(known, ", "), name)
 }
 
 // Needs returns the bytes of memory that p takes of a graph of n nodes and so many stored edges, besides 9 bytes a node;
@@ -82,8 +78,8 @@ func Needs(p Policy, n, edges int64) (bytes int64, whole bool) {
 	switch p := p.(type) {
 	case Multilevel:
 		return 100*n + 60*edges, true
-	case Rules:
-		if p.clusters {
+	case Fennel:
+		if p.clusters() {
 			return min(tied*n, mostTies)*60 + 200*min(n, mostClusters), false
 		}
 	}
@@ -96,7 +92,7 @@ const maxPasses = 1000
 // where it breaks the goal.
 func Bounded(p Policy, goal Goal) Policy {
 	switch p := p.(type) {
-	case Rules:
+	case Fennel:
 		p.Goal = goal
 		return p
 	case Multilevel:

@@ -57,7 +57,7 @@ func TestPartitionRefuses(t *testing.T) {
 		err  error
 		want string
 	}{
-		{unknown, `policy must be one of random, contiguous, contiguous-vertices`},
+		{unknown, `policy must be one of random, contiguous, by-column`},
 		{assign(Random{}, g, 0), "(got 0)"},
 		{assign(Random{}, g, 5), "parts must be 1 to 4, as many as nodes (got 5)"},
 		{assign(Contiguous{}, g, -1), "(got -1)"},

@@ -11,6 +11,9 @@ type Source interface {
 	Runs(edges bool, f func(r *Run) error) error
 }
 
+// Load is what a part holds.
+type Load struct{ Vertices, Edges int64 }
+
 // Run is consecutive nodes and what is known of them.
 type Run struct {
 	First int32         // node

@@ -1,61 +1,141 @@
 package partition
 
-import "math"
+import (
+	"math"
+	"slices"
 
-// Hash gives each node to a part by a keyed hash of its ID, in proportion to the parts' capacities.
-func Hash() Rules {
-	return Rules{Vertex: func(v int32, s *View) int32 { return s.part(s.Key.Float64(uint64(v))) }}
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/rng"
+)
+
+// Fennel (Tsourakakis et al., WSDM 2014) passes over the nodes and gives each to the part p of the highest
+// |N(v) in p| − α·γ·|V_p|^(γ−1), γ = 3/2 and α = m·K^(γ−1)/n^γ for n nodes and m undirected edges. Of unlike parts
+// |V_p| is over the part's share times K. Each pass but the first begins with the owners of the one before (restreamed:
+// Nishimura and Ugander, KDD 2013). Of three passes and more the first two find clusters, from which the others start.
+type Fennel struct {
+	Goal   Goal
+	Passes int
 }
 
-// ContiguousEdges gives part p the p-th run of nodes in the order of their IDs, such that all runs have equally many
-// edges (CuSP's ContiguousEB and EEC): a node lies where the middle of its edges does.
-func ContiguousEdges() Rules { return Rules{Vertex: contiguousEdges} }
+// clusters reports whether the first passes cluster: see clusters.go.
+func (f Fennel) clusters() bool { return f.Passes > clusterings }
 
-func contiguousEdges(v int32, s *View) int32 {
-	if s.total.Edges == 0 {
-		return s.part((float64(v) + 0.5) / float64(s.total.Vertices))
+// Assign implements Policy.
+func (f Fennel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) {
+	if err := shard.CheckParts(g.N(), parts); err != nil {
+		return nil, err
 	}
-	return s.part(float64(2*s.Before(v)+s.Degree(v)) / float64(2*s.total.Edges))
-}
-
-// part returns the part that holds place x in [0, 1) of the whole, parts lying one after another by their shares.
-func (s *View) part(x float64) int32 {
-	last := int32(s.Parts() - 1)
-	for p := range last {
-		if x -= s.Share(p); x < -1e-12 {
-			return p
+	if err := g.Adj.Valid(); err != nil {
+		return nil, err
+	}
+	a, err := f.assigner(Memory{g}, parts, key)
+	if err != nil {
+		return nil, err
+	}
+	for k := range f.steps() {
+		if err := a.step(k); err != nil {
+			return nil, err
 		}
 	}
-	return last
+	return a.owner, nil
 }
 
-// ldg is linear deterministic greedy (Stanton and Kliot, KDD 2012), passed over the nodes that often (restreamed:
-// Nishimura and Ugander, KDD 2013): the part p of the highest |N(v) in p|·(1 − |V_p|/C_p), C_p what it may hold. Of
-// three passes and more the first two find clusters, from which the others start.
-func ldg(passes int) Rules {
-	r := restream(passes, func(s *View, p int32, load Load) (gain, cost float64) {
-		return 1 - float64(load.Vertices)/float64(s.most[p]), 0
+// The kinds of step, as progress shows them.
+const (
+	clustering = "cluster"
+	joining    = "join clusters"
+	assigning  = "assign"
+	keeping    = "keep bounds"
+)
+
+// steps returns what is to do, in order.
+func (f Fennel) steps() (list []string) {
+	passes := f.Passes
+	if f.clusters() {
+		list = append(slices.Repeat([]string{clustering}, clusterings-1), joining)
+		passes -= clusterings
+	}
+	return append(append(list, slices.Repeat([]string{assigning}, passes)...), keeping)
+}
+
+// assigner assigns the nodes of a source by Fennel, step after step. Between steps the owners are all there is of it, so
+// that it goes on from any step with the owners of the one before.
+type assigner struct {
+	Fennel
+	src   Source
+	key   rng.Key
+	owner []int32 // −1: none yet; while clustering the cluster
+	hold  *holding
+	load  []Load // of the parts
+	total Load
+	w     []int64 // [D] weights of the node at hand
+}
+
+func (f Fennel) assigner(src Source, parts int, key rng.Key) (*assigner, error) {
+	l, err := f.Goal.limits(src, parts)
+	if err != nil {
+		return nil, err
+	}
+	total := src.Size()
+	return &assigner{Fennel: f, src: src, key: key, owner: slices.Repeat([]int32{-1}, int(total.Vertices)), total: total,
+		hold: &holding{l, make([]int64, len(l.most))}, load: make([]Load, parts), w: make([]int64, len(l.bounds))}, nil
+}
+
+// step does step k.
+func (a *assigner) step(k int) error {
+	switch kind := a.steps()[k]; kind {
+	case clustering:
+		return a.cluster(k == 0, nil)
+	case joining:
+		return a.join()
+	case keeping:
+		if err := a.tally(); err != nil {
+			return err
+		}
+		return a.hold.repair(a.src, a.owner)
+	}
+	if err := a.tally(); err != nil {
+		return err
+	}
+	return a.pass()
+}
+
+// tally counts what the parts hold.
+func (a *assigner) tally() (err error) {
+	if a.hold, err = a.hold.limits.holding(a.src, a.owner); err != nil {
+		return err
+	}
+	clear(a.load)
+	return a.src.Runs(false, func(r *Run) error {
+		for i := range r.N() {
+			if p := a.owner[int(r.First)+i]; p >= 0 {
+				a.load[p].Vertices++
+				a.load[p].Edges += r.Edges(i)
+			}
+		}
+		return nil
 	})
-	r.Goal = Goal{Vertices: 1.03} // it is a rule of what nodes there is room for
-	return r
 }
 
-// fennel (Tsourakakis et al., WSDM 2014), passed over the nodes that often (restreamed: Nishimura and Ugander, KDD
-// 2013): the part p of the highest |N(v) in p| − α·γ·|V_p|^(γ−1), γ = 3/2 and α = m·K^(γ−1)/n^γ for n nodes and m
-// undirected edges. Of unlike parts |V_p| is over the part's share times K. Of three passes and more the first two find
-// clusters, from which the others start.
-func fennel(passes int) Rules {
-	return restream(passes, func(s *View, p int32, load Load) (gain, cost float64) {
-		return 1, s.fennel(float64(s.total.Edges)/2, float64(load.Vertices), p)
-	})
+// cost returns α·γ·load^(γ−1), load over part p's share times K.
+func (a *assigner) cost(load int64, p int32) float64 {
+	n, k, m := float64(a.total.Vertices), float64(len(a.load)), float64(a.total.Edges)/2
+	return 1.5 * m * math.Sqrt(k) / (n * math.Sqrt(n)) * math.Sqrt(max(float64(load), 0)/(k*a.hold.share[p]))
 }
 
-func restream(passes int, terms func(*View, int32, Load) (gain, cost float64)) Rules {
-	return Rules{State: Masters, Goal: Even, Passes: passes, terms: terms, clusters: passes > clusterings}
-}
-
-// fennel returns α·γ·load^(γ−1), load over part p's share times K.
-func (s *View) fennel(m, load float64, p int32) float64 {
-	n, k := float64(s.total.Vertices), float64(s.Parts())
-	return 1.5 * m * math.Sqrt(k) / (n * math.Sqrt(n)) * math.Sqrt(max(load, 0)/(k*s.Share(p)))
+// roomiest returns the part of most room for the node at hand, which is in part own, or in none.
+func (a *assigner) roomiest(own int32) (best int32) {
+	room := func(p int32) float64 {
+		if p == own {
+			return a.hold.room(nil, p)
+		}
+		return a.hold.room(a.w, p)
+	}
+	for p := range int32(len(a.load)) {
+		if room(p) < room(best) {
+			best = p
+		}
+	}
+	return best
 }

@@ -42,7 +42,7 @@ func typedEdges(t *testing.T, shards []*shard.Shard) map[typedEdge]bool {
 func TestTypedShards(t *testing.T) {
 	g := graphtest.Typed(t)
 	want := typedEdges(t, []*shard.Shard{shard.Whole(g)})
-	for _, name := range []string{"random", "multilevel", "ldg"} {
+	for _, name := range []string{"random", "multilevel", "fennel"} {
 		policy, err := ParsePolicy(name)
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestTypedShards(t *testing.T) {
 func TestRelationsHaveBounds(t *testing.T) {
 	g := graphtest.Typed(t)
 	names := g.Typed.Names
-	for _, name := range []string{"multilevel", "ldg", "restream:5"} {
+	for _, name := range []string{"multilevel", "fennel", "restream:5"} {
 		owner, err := Bounded(policy(t, name), Goal{Relations: 1.3}).Assign(g, 4, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -111,14 +111,14 @@ func TestRelationsHaveBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	hub.Adj, hub.Typed = one, graph.Relations{Names: []string{"cites"}, Adj: one}
-	if _, err := Bounded(policy(t, "ldg"), Goal{Relations: 1.5}).Assign(hub, 4, 1); err == nil || !strings.Contains(err.Error(), `node 0 has 39 edges of relation "cites"`) {
+	if _, err := Bounded(policy(t, "fennel"), Goal{Relations: 1.5}).Assign(hub, 4, 1); err == nil || !strings.Contains(err.Error(), `node 0 has 39 edges of relation "cites"`) {
 		t.Error(err)
 	}
 	plain := graphtest.Path(4)
-	if _, err := Bounded(policy(t, "ldg"), Goal{Relations: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "nodes or edges have no types") {
+	if _, err := Bounded(policy(t, "fennel"), Goal{Relations: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "nodes or edges have no types") {
 		t.Error(err)
 	}
-	if _, err := Bounded(policy(t, "ldg"), Goal{Types: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "nodes or edges have no types") {
+	if _, err := Bounded(policy(t, "fennel"), Goal{Types: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "nodes or edges have no types") {
 		t.Error(err)
 	}
 }

@@ -353,10 +353,10 @@ class Settings(TypedDict, total=False):
     policy: str
     """Partitioning policy.
 
-    Which peer owns which node: random, contiguous, contiguous-edges, hash, by-column, ldg, fennel,
-    restream:N or multilevel. auto is by-column if the graph has a site column of 2 to 64 sites and
-    peers is -1 or as many. Otherwise it is random, or with full-batch and mini-batch multilevel, or
-    restream:5 beyond 20 million stored edges.
+    Which peer owns which node: random, contiguous, by-column, fennel, restream:N or multilevel. auto
+    is by-column if the graph has a site column of 2 to 64 sites and peers is -1 or as many.
+    Otherwise it is random, or with full-batch and mini-batch multilevel, or restream:5 beyond 20
+    million stored edges.
     """
 
     carrier: Literal["quic", "tcp", "noise", "ws", "auto"]

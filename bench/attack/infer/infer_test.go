@@ -55,7 +55,7 @@ func cora(t testing.TB, parts int) []*shard.Shard {
 // and those among near nodes are fewer.
 func TestEnds(t *testing.T) {
 	g := graphtest.Communities(400, 40, 3, 0.95, rng.New(1))
-	policy, err := partition.ParsePolicy("ldg")
+	policy, err := partition.ParsePolicy("fennel")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,18 +23,7 @@ type dealing struct {
 // dealt returns the sections to deal. Pointers are dealt with the first section that they point
 // into.
 func (r *runner) dealt() []dealing {
-	shape := func(name string, t section.Type) []int {
-		shape, _ := r.file.Shape(name, t) // of another type: refused when it is read
-		return shape
-	}
-	cols := int64(0)
-	if s := shape("x/shape", section.I64); s != nil && r.sparse {
-		var x [2]int64
-		if section.ReadRange(r.file, "x/shape", 0, x[:]) == nil {
-			cols = x[1]
-		}
-	}
-	classes, _ := r.classes()
+	classes := r.classes
 	list := []dealing{
 		deal("split", "", 1, func(row []graph.Split) error { return row[0].Valid() }),
 		deal("adj/0/col", "adj/0/row_ptr", 0, func(row []int32) error { return ascending(row, int64(r.nodes)) }),
@@ -49,23 +38,23 @@ func (r *runner) dealt() []dealing {
 			return nil
 		}))
 	}
-	if r.xcols > 0 {
+	if r.xcols > 0 && !r.sparse {
 		list = append(list, deal("x/dense", "", r.xcols, finite))
 	}
-	if r.sparse && cols > 0 {
-		list = append(list, deal("x/col", "x/row_ptr", 0, func(row []int32) error { return ascending(row, cols) }),
+	if r.sparse && r.xcols > 0 {
+		list = append(list, deal("x/col", "x/row_ptr", 0, func(row []int32) error { return ascending(row, int64(r.xcols)) }),
 			deal("x/val", "x/row_ptr", 0, finite))
 	}
-	if shape("y/class", section.I32) != nil {
+	if r.has("y/class", section.I32) {
 		list = append(list, deal("y/class", "", 1, func(row []int32) error {
-			if row[0] < -1 || int64(row[0]) >= classes {
+			if row[0] < -1 || int(row[0]) >= classes {
 				return fmt.Errorf("label must be -1 (none) or a class in [0, %d) (got %d)", classes, row[0])
 			}
 			return nil
 		}))
 	}
-	if shape("y/bits", section.U8) != nil {
-		list = append(list, deal("y/bits", "", int(classes), func(row []uint8) error {
+	if r.has("y/bits", section.U8) {
+		list = append(list, deal("y/bits", "", classes, func(row []uint8) error {
 			for c, b := range row {
 				if b > 1 {
 					return fmt.Errorf("label for class %d must be 0 or 1 (got %d)", c, b)
@@ -74,27 +63,15 @@ func (r *runner) dealt() []dealing {
 			return nil
 		}))
 	}
-	if shape("y/values", section.F32) != nil {
-		list = append(list, deal("y/values", "", int(classes), func(row []float32) error {
+	if r.has("y/values", section.F32) {
+		list = append(list, deal("y/values", "", classes, func(row []float32) error {
 			return graph.Labels{Classes: len(row), Values: row}.Valid(1)
 		}))
 	}
-	if shape("ids/ptr", section.I64) != nil {
+	if r.has("ids/ptr", section.I64) {
 		list = append(list, deal("ids/text", "ids/ptr", 0, func([]uint8) error { return nil }))
 	}
 	return list
-}
-
-// classes returns C.
-func (s *Stored) classes() (int64, error) {
-	var c [1]int64
-	if err := section.ReadRange(s.file, "y/classes", 0, c[:]); err != nil {
-		return 0, err
-	}
-	if c[0] < 0 || c[0] > math.MaxInt32 {
-		return 0, s.file.Errorf("y/classes", "number of classes must be 0 to %d (got %d)", math.MaxInt32, c[0])
-	}
-	return c[0], nil
 }
 
 func ascending(row []int32, most int64) error {

@@ -107,56 +107,43 @@ func countSplit(d *shard.Part, s graph.Split) {
 
 // tables returns features, labels and names of part p's nodes, and the size of the features.
 func (r *runner) tables(p, owned int) (list []section.Section, bytes int64, err error) {
-	has := func(name string, t section.Type) bool {
-		shape, _ := r.file.Shape(name, t)
-		return shape != nil
-	}
-	ragged := func(name, file string, t section.Type, size int64) error {
-		n, err := r.length(file, p, size)
-		list = append(list, r.stream(name, file, t, p, n))
-		return err
-	}
 	switch {
-	case r.xcols > 0:
+	case r.xcols > 0 && !r.sparse:
 		bytes = 4 * int64(owned) * int64(r.xcols)
 		list = append(list, r.stream("x/dense", "x/dense", section.F32, p, owned, r.xcols))
 	case slices.Contains(r.done.Dealt, "x/col"):
-		var shape [2]int64
-		if err := section.ReadRange(r.file, "x/shape", 0, shape[:]); err != nil {
-			return nil, 0, err
-		}
 		n, err := r.length("x/col", p, 4)
 		if err != nil {
 			return nil, 0, err
 		}
 		bytes = 8 * int64(n)
-		list = append(list, section.Array("x/shape", []int64{int64(owned), shape[1]}), r.stream("x/row_ptr", "x/row_ptr", section.I64, p, owned+1),
+		list = append(list, section.Array("x/shape", []int64{int64(owned), int64(r.xcols)}), r.stream("x/row_ptr", "x/row_ptr", section.I64, p, owned+1),
 			r.stream("x/col", "x/col", section.I32, p, n), r.stream("x/val", "x/val", section.F32, p, n))
 	}
-	classes, err := r.classes()
-	if err != nil {
-		return nil, 0, err
-	}
-	list = append(list, section.Array("y/classes", []int64{classes}))
-	if has("y/class", section.I32) {
+	list = append(list, section.Array("y/classes", []int64{int64(r.classes)}))
+	if r.has("y/class", section.I32) {
 		list = append(list, r.stream("y/class", "y/class", section.I32, p, owned))
 	}
-	if has("y/bits", section.U8) {
-		list = append(list, r.stream("y/bits", "y/bits", section.U8, p, owned*int(classes)))
+	if r.has("y/bits", section.U8) {
+		list = append(list, r.stream("y/bits", "y/bits", section.U8, p, owned*r.classes))
 	}
-	if has("y/values", section.F32) {
-		list = append(list, r.stream("y/values", "y/values", section.F32, p, owned*int(classes)))
+	if r.has("y/values", section.F32) {
+		list = append(list, r.stream("y/values", "y/values", section.F32, p, owned*r.classes))
 	}
 	for _, s := range r.file.Sections() {
 		if s.Name == "y/names/ptr" || s.Name == "y/names/text" {
 			list = append(list, s)
 		}
 	}
-	if has("ids/ptr", section.I64) {
+	if r.has("ids/ptr", section.I64) {
 		list = append(list, r.stream("ids/ptr", "ids/ptr", section.I64, p, owned+1))
-		err = ragged("ids/text", "ids/text", section.U8, 1)
+		n, err := r.length("ids/text", p, 1)
+		if err != nil {
+			return nil, 0, err
+		}
+		list = append(list, r.stream("ids/text", "ids/text", section.U8, p, n))
 	}
-	return list, bytes, err
+	return list, bytes, nil
 }
 
 // stream returns a section that is what part p was dealt.

@@ -16,7 +16,7 @@ import (
 
 // Team is the peers that partition one stored graph together, one part each, every one with the
 // file in reach (CuSP; Hoang et al., IPDPS 2019). A peer reads the table of nodes and, of edges and
-// features, those of its own slice of nodes: a run of IDs with as many edges as any other peer's.
+// features, those of its own slice of nodes, a run of IDs with as many edges as any other peer's, and of its part.
 type Team struct {
 	Rank, Size int
 	// Rounds is how often in a pass the peers tell each other what they assigned: nodes that others
@@ -41,11 +41,6 @@ func (s *Stored) WriteShare(dir string, job Job, team Team) (*shard.Manifest, er
 	}
 	if err := shard.CheckParts(s.nodes, job.Parts); err != nil {
 		return nil, err
-	}
-	for _, section := range s.file.Sections() {
-		if section.Name == "relations/ptr" {
-			return nil, fmt.Errorf("external: the graph has typed edges, which peers do not partition together: partition it in one place")
-		}
 	}
 	p := &sharing{Stored: s, job: job, team: team}
 	if err := p.agree(); err != nil {
@@ -75,7 +70,7 @@ type sharing struct {
 	job   Job
 	team  Team
 	first []int32 // [K+1] slice p is nodes first[p] to first[p+1]
-	owner []int32 // [N] where known: of the own slice and of what its edges come from; else −1
+	owner []int32 // [N] −1: not known
 	// Of every other peer's slice the nodes that edges of ours come from; of
 	// ours those that edges of theirs come from. All ascend.
 	wants    [][]int32
@@ -151,18 +146,13 @@ func (p *sharing) slice() (err error) {
 	return err
 }
 
-// own calls f for the runs of the part [lo, hi) of this peer's nodes.
-func (p *sharing) own(lo, hi int32, edges bool, f func(*partition.Run) error) error {
-	return p.runsIn(int(lo), int(hi), edges, f)
-}
-
 func (p *sharing) mine() (lo, hi int32) { return p.first[p.team.Rank], p.first[p.team.Rank+1] }
 
 // ask tells every peer of which of its nodes this one wants to know the owner.
 func (p *sharing) ask() error {
 	lo, hi := p.mine()
 	seen := make([]uint64, (p.nodes+63)/64)
-	err := p.own(lo, hi, true, func(r *partition.Run) error {
+	err := p.runsIn(int(lo), int(hi), true, func(r *partition.Run) error {
 		for _, u := range r.Col {
 			seen[u/64] |= 1 << (u % 64)
 		}
@@ -183,7 +173,7 @@ func (p *sharing) ask() error {
 				p.wants[q], places = append(p.wants[q], v), append(places, v-p.first[q])
 			}
 		}
-		out[q] = shard.AppendGaps(binary.AppendUvarint(nil, uint64(len(places))), places)
+		out[q] = appendCounted(nil, places)
 	}
 	in, err := p.swap("nodes that edges come from", out, 16+5*p.nodes)
 	if err != nil {
@@ -201,6 +191,11 @@ func (p *sharing) ask() error {
 		}
 	}
 	return nil
+}
+
+// appendCounted appends the length of an ascending list to b, and the list.
+func appendCounted(b []byte, list []int32) []byte {
+	return shard.AppendGaps(binary.AppendUvarint(b, uint64(len(list))), list)
 }
 
 // countedGaps reads a list in [0, limit) with its length before it, which is all that b holds.

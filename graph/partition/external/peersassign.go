@@ -9,25 +9,25 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 )
 
-// assign finds the owners of the own slice and of what its edges come from.
+// assign finds the owners of all nodes.
 func (p *sharing) assign() error {
-	rules, ok := p.job.Policy.(partition.Rules)
+	f, ok := p.job.Policy.(partition.Fennel)
 	if !ok {
 		return p.alone()
 	}
-	placer, err := partition.NewPlacer(rules, p.Stored, p.team.Size, partition.Key(p.job.Meta.Seed))
+	placer, err := partition.NewPlacer(f, p.Stored, p.team.Size, partition.Key(p.job.Meta.Seed))
 	if err != nil {
 		return err
 	}
 	w := &working{sharing: p, Placer: placer}
 	p.owner = placer.Owner
-	for pass := range max(rules.Passes, 1) {
+	for pass := range f.Passes {
 		for r := range p.team.Rounds {
 			if err := w.round(r); err != nil {
 				return err
 			}
 		}
-		if pass > 0 || rules.State == partition.None {
+		if pass > 0 {
 			continue
 		}
 		for turn := range p.team.Size {
@@ -36,7 +36,36 @@ func (p *sharing) assign() error {
 			}
 		}
 	}
-	return placer.Check()
+	if err := placer.Check(); err != nil {
+		return err
+	}
+	return p.tellOwners()
+}
+
+// tellOwners tells all peers who owns the nodes of the own slice.
+func (p *sharing) tellOwners() error {
+	var own []byte
+	lo, hi := p.mine()
+	for _, q := range p.owner[lo:hi] {
+		own = binary.AppendUvarint(own, uint64(q))
+	}
+	in, err := p.tell("owners", own, binary.MaxVarintLen32*p.nodes)
+	if err != nil {
+		return err
+	}
+	for q, b := range in {
+		for v := p.first[q]; v < p.first[q+1]; v++ {
+			of, n := binary.Uvarint(b)
+			if n <= 0 || of >= uint64(p.team.Size) {
+				return fault(q, "owners", "node %d must have an owner of %d parts", v, p.team.Size)
+			}
+			p.owner[v], b = int32(of), b[n:]
+		}
+		if len(b) > 0 {
+			return fault(q, "owners", "%d bytes too many", len(b))
+		}
+	}
+	return nil
 }
 
 // alone assigns by a policy that looks at no edge: every peer finds all owners.
@@ -84,11 +113,9 @@ func (w *working) allow(r int) {
 func (w *working) round(r int) error {
 	w.allow(r)
 	lo, hi := w.span(w.team.Rank, r)
-	err := w.own(lo, hi, true, func(run *partition.Run) error {
+	err := w.runsIn(int(lo), int(hi), true, func(run *partition.Run) error {
 		for i := range run.N() {
-			if placed, err := w.Place(run, i); err != nil {
-				return err
-			} else if !placed {
+			if !w.Place(run, i) {
 				w.left = append(w.left, run.First+int32(i))
 			}
 		}
@@ -120,15 +147,12 @@ func (w *working) turn(q int) error {
 	if q == me {
 		left, w.left = w.left, nil
 		for _, v := range left {
-			err := w.own(v, v+1, true, func(run *partition.Run) error {
-				placed, err := w.Place(run, 0)
-				if err == nil && !placed { // where the rule puts it there is none: a hub that is to stay with its reader
-					if w.PlaceAnywhere(run, 0) {
-						return nil
-					}
-					return fmt.Errorf("external: found no room for node %d: raise the bounds, or partition the graph in one place", v)
+			err := w.runsIn(int(v), int(v)+1, true, func(run *partition.Run) error {
+				// Where the rule puts it there may be no room: a hub that is to stay with its reader.
+				if w.Place(run, 0) || w.PlaceAnywhere(run, 0) {
+					return nil
 				}
-				return err
+				return fmt.Errorf("external: found no room for node %d: raise the bounds, or partition the graph in one place", v)
 			})
 			if err != nil {
 				return err

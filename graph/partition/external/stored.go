@@ -23,7 +23,8 @@ type Stored struct {
 	edges int64
 	// What the file has besides.
 	weighted, sparse bool
-	xcols            int // dense columns
+	xcols            int // of features
+	classes          int
 	sites            int // number of natural owners
 }
 
@@ -100,6 +101,14 @@ func (s *Stored) open() error {
 	if _, s.sparse, err = extents("x/row_ptr", section.I64, 1, n+1); err != nil {
 		return err
 	}
+	if s.sparse {
+		if s.xcols, err = s.number("x/shape", 1); err != nil {
+			return err
+		}
+	}
+	if s.classes, err = s.number("y/classes", 0); err != nil {
+		return err
+	}
 	if _, ok, err = extents("site", section.I32, 1, n); err != nil {
 		return err
 	} else if ok {
@@ -111,6 +120,24 @@ func (s *Stored) open() error {
 	return nil
 }
 
+// number returns number at of a section of them.
+func (s *Stored) number(name string, at int64) (int, error) {
+	var n [1]int64
+	if err := section.ReadRange(s.file, name, at, n[:]); err != nil {
+		return 0, err
+	}
+	if n[0] < 0 || n[0] > math.MaxInt32 {
+		return 0, s.file.Errorf(name, "must be 0 to %d (got %d)", math.MaxInt32, n[0])
+	}
+	return int(n[0]), nil
+}
+
+// has reports whether there is a section of that type; one of another type is refused when it is read.
+func (s *Stored) has(name string, t section.Type) bool {
+	shape, _ := s.file.Shape(name, t)
+	return shape != nil
+}
+
 func (s *Stored) missing(name string, ok bool) error {
 	if ok {
 		return nil
@@ -120,12 +147,6 @@ func (s *Stored) missing(name string, ok bool) error {
 
 // Close closes the file.
 func (s *Stored) Close() error { return s.file.Close() }
-
-// Nodes returns N.
-func (s *Stored) Nodes() int { return s.nodes }
-
-// Edges returns the number of stored edges: an undirected one counts twice.
-func (s *Stored) Edges() int64 { return s.edges }
 
 // Size implements partition.Source.
 func (s *Stored) Size() partition.Load {
@@ -310,8 +331,7 @@ func (s *Stored) hollow() (*graph.Graph, error) {
 // fill gives a hollow graph its edges, which src reads, for policies that need all of them at once.
 func (s *Stored) fill(g *graph.Graph, src partition.Source) error {
 	g.Adj.RowPtr, g.Adj.Col = make([]int64, 1, s.nodes+1), make([]int32, 0, s.edges)
-	g.X.Dense.Cols = s.xcols // for the sizes of the features alone
-	if s.sparse {
+	if g.X.Dense.Cols = s.xcols; s.sparse { // for the sizes of the features alone
 		g.X.Sparse = &mat.Sparse{RowPtr: make([]int64, s.nodes+1)}
 		if err := section.ReadRange(s.file, "x/row_ptr", 0, g.X.Sparse.RowPtr); err != nil {
 			return err
@@ -326,26 +346,31 @@ func (s *Stored) fill(g *graph.Graph, src partition.Source) error {
 }
 
 // Sites returns the names of the natural owners, nil if there are none.
-func (s *Stored) Sites() ([]string, error) {
-	if s.sites == 0 {
-		return nil, nil
-	}
-	ptr := make([]int64, s.sites+1)
-	if err := section.ReadRange(s.file, "sites/ptr", 0, ptr); err != nil {
+func (s *Stored) Sites() ([]string, error) { return s.names("sites", s.sites) }
+
+// names returns a list of n texts, nil if there is none.
+func (s *Stored) names(name string, n int) ([]string, error) {
+	text, err := s.all(name + "/text")
+	if err != nil || !s.has(name+"/ptr", section.I64) {
 		return nil, err
 	}
-	text, err := s.all("sites/text")
-	if err != nil {
+	ptr := make([]int64, n+1)
+	if err := section.ReadRange(s.file, name+"/ptr", 0, ptr); err != nil {
 		return nil, err
 	}
-	names := make([]string, s.sites)
-	for k := range names {
-		if ptr[k] < 0 || ptr[k] > ptr[k+1] || ptr[k+1] > int64(len(text)) {
-			return nil, s.file.Errorf("sites/ptr", "string %d is bytes %d to %d of %d", k, ptr[k], ptr[k+1], len(text))
-		}
-		names[k] = string(text[ptr[k]:ptr[k+1]])
+	if ptr[0] != 0 || !slices.IsSorted(ptr) || ptr[n] > int64(len(text)) {
+		return nil, s.file.Errorf(name+"/ptr", "pointers must ascend from 0 to at most %d (got %d to %d)", len(text), ptr[0], ptr[n])
 	}
-	return names, nil
+	return cutText(text, ptr), nil
+}
+
+// cutText returns the texts that lie end to end, text k between ptr[k] and ptr[k+1].
+func cutText(text []byte, ptr []int64) []string {
+	list := make([]string, len(ptr)-1)
+	for k := range list {
+		list[k] = string(text[ptr[k]:ptr[k+1]])
+	}
+	return list
 }
 
 const small = 1 << 24 // bytes of what belongs to the graph as a whole: names, encoding

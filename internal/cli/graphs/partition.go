@@ -55,7 +55,7 @@ func newPartition() *cobra.Command {
 		Short: "Cut a data set into a part for each peer",
 		Long: `Cut a data set into a part for each peer, and measure the quality of the partition.
 
-Policies are random, contiguous, contiguous-edges, hash, by-column, ldg, fennel, restream:N and multilevel.
+Policies are random, contiguous, by-column, fennel, restream:N and multilevel.
 
 A bound limits what a part holds relative to its fair share: of work (the processor time of a layer: a node is 16 edges; 1.03
 unless another bound is given), vertices, edges, train (training nodes), bytes (of features), relations (edges of each) and
