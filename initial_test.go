@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/task"
+	"github.com/heddle-gnn/heddle/nn"
 )
 
 // again returns p as it goes on from r's model.
@@ -62,7 +62,7 @@ func TestInit(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows := g.InSplit(graph.Train)
-		sum, count := task.Loss(mat.Dense{}, logits.Logits.Select(rows), g.Labels.Select(rows), nil)
+		sum, count := nn.Loss(mat.Dense{}, logits.Logits.Select(rows), g.Labels.Select(rows), nil)
 		next, init := again(t, p, old)
 		var first *Result
 		for peers := 2; peers <= 4; peers++ {

@@ -21,7 +21,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -93,7 +92,7 @@ func (c Config) Validate() error {
 	fault(c.Few && (c.Adjacent > 0 || c.Epsilon > 0 || c.Features > MostFew), "few must be false beyond %d features, without features and with epsilon (got true)", MostFew)
 	fault(c.Target == "labels" && c.numbers(), "class_target must be auto or residual where nodes have numbers (got labels)")
 	fault(c.Balanced && c.numbers(), "balanced must be false where nodes have numbers (got true): there are no classes to weigh")
-	errs = append(errs, task.CheckWeights(c.ClassWeights, c.Classes, c.Balanced, kind))
+	errs = append(errs, nn.CheckClassWeights(c.ClassWeights, c.Classes, c.Balanced, kind))
 	fault(c.Target == "labels" && c.Task == "multi", "class_target must be auto or residual where a node may have several classes (got labels)")
 	fault(c.ClassRounds < 0 || c.ClassRounds > maxRounds, "class_rounds must be 0 (auto) to %d (got %d)", maxRounds, c.ClassRounds)
 	fault(c.Random < -1, "random_features must be at least -1 (got %d)", c.Random)

@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -205,7 +204,7 @@ func (t *Trainer) resolve() error {
 	}
 	model.Spec.Units = t.Labels.Units
 	t.model, t.x = model, model.Encoder.Input(t.inputs())
-	t.weight = task.Weights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights)
+	t.weight = nn.ClassWeights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights)
 	constant := ones(t.shard.Owned)
 	t.full = &sight{GraphView: train.WholeGraph(t.shard), columns: constant}
 	t.seenFrom(t.full.Degree)
@@ -386,7 +385,7 @@ func (t *Trainer) measure(ctx context.Context) error {
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		rows := t.shard.NodesIn(split)
 		of, logits := t.shard.Labels.Select(rows), t.Scores.Select(rows)
-		sum, count := task.Loss(mat.Dense{}, logits, of, nil)
+		sum, count := nn.Loss(mat.Dense{}, logits, of, nil)
 		a.Write(v[k*size:], sum, count, logits, of)
 	}
 	own, rows := slices.Clone(v), t.shard.Nodes-int64(t.shard.Owned)

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -103,7 +103,7 @@ func (t *Trainer) countLabels(ctx context.Context) error {
 		t.line.sender = train.NewSender(t.line.group, t.shard, t.config.Rows)
 	}
 	t.count = all.Labelled
-	t.weight = task.Weights(all.Classes, t.config.Balanced, t.config.ClassWeights)
+	t.weight = nn.ClassWeights(all.Classes, t.config.Balanced, t.config.ClassWeights)
 	if t.weight != nil && !t.shard.Labels.Multi() {
 		t.count = 0
 		for k, w := range t.weight {

@@ -22,7 +22,6 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/traintest"
 )
@@ -418,7 +417,7 @@ func TestBatchNormOfAllNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		test := g.InSplit(graph.Test)
-		loss, count := task.Loss(mat.Dense{}, scores.Select(test), g.Labels.Select(test), nil)
+		loss, count := nn.Loss(mat.Dense{}, scores.Select(test), g.Labels.Select(test), nil)
 		within(t, how+": test loss", tr.Result().Final().TestLoss, loss/count, 1e-5)
 		for k, u := range tr.units {
 			for i, p := range u.layer.Running() {

@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/tape"
-	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/links"
 )
@@ -202,7 +201,7 @@ func (t *Trainer) lose(grad, scores mat.Dense) (float64, error) {
 	if v.rows != nil {
 		some, d = t.pick(scores, v.rows, t.tape), t.tape.Scratch(len(v.rows), scores.Cols)
 	}
-	loss, _ := task.Loss(d, some, v.labels, t.weight)
+	loss, _ := nn.Loss(d, some, v.labels, t.weight)
 	for k, i := range v.rows {
 		copy(grad.Row(int(i)), d.Row(k))
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/links"
 )
@@ -54,7 +53,7 @@ func Recommend(ctx context.Context, m *nn.Model, g *graph.Graph, nodes []int32, 
 			}
 			of := known.without(i, int32(r))
 			scores := m.Decoder.Scores(z, of)
-			for _, at := range pairs.Best(scores, k) {
+			for _, at := range nn.BestScores(scores, k) {
 				all = append(all, Recommendation{i, of[at].V, name, scores[at]})
 			}
 		}
@@ -102,7 +101,7 @@ func linksOf(g *graph.Graph, relation string) (knownLinks, error) {
 }
 
 // without returns the pairs of node i with all nodes that a link may join it to and none does.
-func (l knownLinks) without(i, relation int32) (all []pairs.Pair) {
+func (l knownLinks) without(i, relation int32) (all []nn.Pair) {
 	n := l.of[0].NumDst
 	linked := make([]bool, n)
 	linked[i] = true
@@ -114,7 +113,7 @@ func (l knownLinks) without(i, relation int32) (all []pairs.Pair) {
 	}
 	for j := range int32(n) {
 		if !linked[j] && (l.kind == nil || l.ends[l.kind[i]][l.kind[j]]) {
-			all = append(all, pairs.Pair{U: i, V: j, Relation: relation})
+			all = append(all, nn.Pair{U: i, V: j, Relation: relation})
 		}
 	}
 	return all

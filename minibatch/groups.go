@@ -5,7 +5,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
@@ -15,7 +15,7 @@ type group struct {
 	seeds   [][]int32 // [batch] own training nodes, by ID
 	batches []sample.Batch
 	inputs  *inputs
-	pairs   []pairs.Groups // [batch] of its seeds, where links are the task
+	pairs   []nn.PairGroups // [batch] of its seeds, where links are the task
 }
 
 // groups prepares groups, one while the one before is computed.

@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/tape"
-	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/links"
 )
@@ -166,7 +165,7 @@ func (t *Trainer) countLabels(ctx context.Context) error {
 		return err
 	}
 	t.shard = t.Labels.HoldOut(t.Whole)
-	t.weight = task.Weights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights)
+	t.weight = nn.ClassWeights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights)
 	return nil
 }
 
@@ -381,7 +380,7 @@ func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) 
 	for i, id := range ids {
 		own[i] = t.groups.dir.Local[id]
 	}
-	return task.Loss(d, logits, t.shard.Labels.Select(own), t.weight)
+	return nn.Loss(d, logits, t.shard.Labels.Select(own), t.weight)
 }
 
 // logits computes those of own nodes from all edges of the whole graph.

@@ -4,24 +4,23 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/graph/target"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 )
 
 // Architecture describes a model that is trained end to end in a user's words: layers of one
 // convolution on raw features, the last one straight to the classes; to numbers by a linear head, since
 // a mean over neighbours of one column says little of them. Spec turns it into layers.
 type Architecture struct {
-	Model    string      // the name of a Convolution
-	Task     string      // as in Spec
-	Decoder  *pairs.Spec // of task links
-	Features int         // F
-	Learned  int         // width of the rows of nodes without features, each held by its owner (encoder embedding); 0: the encoder is raw
-	Classes  int         // C
-	Layers   int         // 1 to 1000
-	Hidden   int         // width of all layers but the last, all heads together
-	Hops     int         // aggregations of the first layer; of a convolution that propagates, of its layer; 0: 1
-	Norm     string      // after each layer that is not straight to the classes: "", "none", "layer" or "batch"
-	Residual bool        // a layer's input is added to its output
+	Model    string       // the name of a Convolution
+	Task     string       // as in Spec
+	Decoder  *DecoderSpec // of task links
+	Features int          // F
+	Learned  int          // width of the rows of nodes without features, each held by its owner (encoder embedding); 0: the encoder is raw
+	Classes  int          // C
+	Layers   int          // 1 to 1000
+	Hidden   int          // width of all layers but the last, all heads together
+	Hops     int          // aggregations of the first layer; of a convolution that propagates, of its layer; 0: 1
+	Norm     string       // after each layer that is not straight to the classes: "", "none", "layer" or "batch"
+	Residual bool         // a layer's input is added to its output
 	Dropout  float32
 
 	Heads            int     // attention heads of all layers but the last, which averages one head

@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/tape"
-	"github.com/heddle-gnn/heddle/nn/task"
 )
 
 // readGolden returns the matrices of a file that testdata/gen_golden.py wrote: "name rows cols",
@@ -207,7 +206,7 @@ func (g *golden) step(tape *tape.Tape) (scores mat.Dense, loss float64) {
 		x = graph.Features{Dense: rows[k]}
 	}
 	d := tape.Scratch(g.g.N(), x.Cols())
-	loss, count := task.Loss(d, x.Dense, g.g.Labels, g.weight)
+	loss, count := nn.Loss(d, x.Dense, g.g.Labels, g.weight)
 	for i := range d.Data {
 		d.Data[i] /= float32(count)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/closed"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
@@ -16,8 +15,8 @@ type Model struct {
 	Spec    Spec
 	Encoder *Encoder
 	Layers  []*Layer
-	Closed  *closed.Form   // nil: it has layers
-	Decoder *pairs.Decoder // of links; nil: what comes out are logits or numbers
+	Closed  *closed.Form // nil: it has layers
+	Decoder *Decoder     // of links; nil: what comes out are logits or numbers
 }
 
 // New returns the model that spec describes, its parameters drawn from key and their names; or all
@@ -42,7 +41,7 @@ func New(spec Spec, key rng.Key) (*Model, error) {
 		m.Layers = append(m.Layers, l)
 	}
 	if spec.Decoder != nil {
-		if m.Decoder, err = pairs.New(*spec.Decoder, key); err != nil {
+		if m.Decoder, err = NewDecoder(*spec.Decoder, key); err != nil {
 			return nil, err
 		}
 	}

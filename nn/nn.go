@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 )
 
 // Input is what a layer computes on: either a block G with the rows X of its sources (destinations
@@ -46,7 +45,7 @@ type Spec struct {
 	// SiteShares is what each site does to the logits by the shares that the classes have there; nil: nothing.
 	SiteShares *eval.Shares `json:"site_shares,omitempty"`
 	// Decoder is what makes scores of links of the rows of two nodes; nil: nodes have classes or numbers.
-	Decoder *pairs.Spec `json:"decoder,omitempty"`
+	Decoder *DecoderSpec `json:"decoder,omitempty"`
 }
 
 // What Spec.LayerOutput may be, as model files call it.

@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/tape"
-	"github.com/heddle-gnn/heddle/nn/task"
 )
 
 // synthetic returns a random symmetric graph of n nodes, degree in-edges each about, with rows of
@@ -97,7 +96,7 @@ func (s *stepper) step() float64 {
 		s.rows[k], x = h, graph.Features{Dense: h}
 	}
 	d := t.Scratch(x.Rows(), x.Cols())
-	loss, _ := task.Loss(d, x.Dense, s.g.Labels, nil)
+	loss, _ := nn.Loss(d, x.Dense, s.g.Labels, nil)
 	for k := len(s.rows) - 1; k >= 0; k-- {
 		var dx mat.Dense
 		if k > 0 {

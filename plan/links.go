@@ -6,7 +6,7 @@ import (
 	edgelinks "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/graph/target"
-	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/retexo"
 	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
@@ -67,11 +67,11 @@ func (p Plan) linkwise(t task) (retexo.LinkConfig, error) {
 }
 
 // decoder returns that of links; nil: nodes have labels.
-func (p Plan) decoder(t task) *pairs.Spec {
+func (p Plan) decoder(t task) *nn.DecoderSpec {
 	if t.Kind != target.Links {
 		return nil
 	}
-	d := &pairs.Spec{Kind: p.Decoder, Width: t.Classes, Relations: t.Links}
+	d := &nn.DecoderSpec{Kind: p.Decoder, Width: t.Classes, Relations: t.Links}
 	if len(t.Links) == 0 {
 		d.Relations = []string{""} // fault says why
 	}

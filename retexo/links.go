@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -88,7 +87,7 @@ type LinkTrainer struct {
 type linkLayer struct {
 	*nn.Layer
 	head    tape.Operator // nil: none
-	decoder *pairs.Decoder
+	decoder *nn.Decoder
 	lo, hi  int // its parameters among all
 }
 
@@ -139,7 +138,7 @@ func (t *LinkTrainer) stack(m *nn.Model) (all []*tape.Param, err error) {
 		if k < len(m.Layers)-1 {
 			key := t.key.FoldString("init").FoldString(l.Name)
 			one.head = tape.NewHead("head", l.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
-			if one.decoder, err = pairs.New(*t.config.Spec.Decoder, key); err != nil {
+			if one.decoder, err = nn.NewDecoder(*t.config.Spec.Decoder, key); err != nil {
 				return nil, err
 			}
 			all = append(all, one.head.Params()...)

@@ -9,10 +9,10 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/tape"
-	"github.com/heddle-gnn/heddle/nn/task"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -21,7 +21,7 @@ import (
 // begin puts stage k together: its rows are in place.
 func (t *Trainer) begin(k int) error {
 	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1, most: 1}
-	if st.weight = task.Weights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights); st.weight != nil {
+	if st.weight = nn.ClassWeights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights); st.weight != nil {
 		st.most = float64(slices.Max(st.weight))
 	}
 	key := t.key.FoldString("init")

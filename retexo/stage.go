@@ -11,7 +11,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/tape"
-	"github.com/heddle-gnn/heddle/nn/task"
 )
 
 // stage is one stage in training: its parameters in a slab, its frozen inputs in batches.
@@ -58,7 +57,7 @@ func batchOf(v *view, l *nn.Layer, s *shard.Shard, rows []int32) batch {
 
 // measure writes to v what the logits of b's rows add to the metric and the mean loss.
 func (b batch) measure(a eval.Accumulator, v []int64, logits mat.Dense) {
-	sum, count := task.Loss(mat.Dense{}, logits, b.labels, nil)
+	sum, count := nn.Loss(mat.Dense{}, logits, b.labels, nil)
 	a.Write(v, sum, count, logits, b.labels)
 }
 
@@ -97,7 +96,7 @@ func (st *stage) gradient(b batch, key rng.Key) (sum, count float64) {
 	t.Key = key
 	hidden, logits := st.rows(b.in, b.rows, t)
 	d := t.Scratch(b.rows, logits.Cols)
-	sum, count = task.Loss(d, logits, b.labels, st.weight)
+	sum, count = nn.Loss(d, logits, b.labels, st.weight)
 	if st.head != nil {
 		dh := t.Scratch(b.rows, hidden.Cols)
 		st.head.Backward(dh, d, t)

@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
-	"github.com/heddle-gnn/heddle/nn/task"
 )
 
 // Config is the part of a configuration that every trainer has. A round is one step that all peers take together; where
@@ -59,7 +58,7 @@ func (c Config) Validate() error {
 	if c.Balanced && kind == target.Numbers {
 		errs = append(errs, errors.New("balanced must be false where nodes have numbers (got true): there are no classes to weigh"))
 	}
-	errs = append(errs, task.CheckWeights(c.ClassWeights, c.Spec.Classes, c.Balanced, kind))
+	errs = append(errs, nn.CheckClassWeights(c.ClassWeights, c.Spec.Classes, c.Balanced, kind))
 	least := func(name string, got, bound int) {
 		if got < bound {
 			errs = append(errs, fmt.Errorf("%s must be at least %d (got %d)", name, bound, got))

@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/nn/task"
 )
 
 // RunState is what each method keeps of one peer's part in a run: who the peer is, where the run is, what was measured and
@@ -241,7 +241,7 @@ func (r *RunState) Learn(all LabelCounts) error {
 func (r *RunState) Compare(ctx context.Context, id comm.ReduceID, scores mat.Dense, l graph.Labels, bins int) (metric, loss, bound float64, err error) {
 	sums := eval.NewAccumulator(r.Metric, l, bins)
 	x := make([]int64, sums.Size())
-	sum, count := task.Loss(mat.Dense{}, scores, l, nil)
+	sum, count := nn.Loss(mat.Dense{}, scores, l, nil)
 	sums.Write(x, sum, count, scores, l)
 	c := &comm.Contribution{ID: id, Counts: x, CountBits: comm.CountBits(r.Whole.Nodes), Wide: sums.Wide}
 	if _, err := r.Reducer.Reduce(ctx, c); err != nil {

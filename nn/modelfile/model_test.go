@@ -16,7 +16,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 )
 
 // specs are models of every convolution, encoder and carry.
@@ -251,7 +250,7 @@ func TestLinksHaveNoClasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Task, spec.Decoder = "links", &pairs.Spec{Kind: "dot", Width: 8, Relations: []string{""}}
+	spec.Task, spec.Decoder = "links", &nn.DecoderSpec{Kind: "dot", Width: 8, Relations: []string{""}}
 	m, err := nn.New(spec, rng.New(1))
 	if err != nil {
 		t.Fatal(err)

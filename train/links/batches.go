@@ -4,7 +4,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	edges "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/nn"
 )
 
 // Batches divide the training links of an epoch among its steps. Each link is of a step by a draw from the seed, the epoch and
@@ -18,7 +18,7 @@ type Batches struct {
 // Batch are the pairs of a step.
 type Batch struct {
 	Nodes []int32 // IDs of their ends, each once
-	Pairs pairs.Groups
+	Pairs nn.PairGroups
 }
 
 // Left are the links that a step learns: no message runs along them, nor along their reverse.
@@ -66,7 +66,7 @@ func (l Left) Edge(relation, at, source int32) bool {
 // Batch draws the pairs of step k of own links.
 func (b *Batches) Batch(k int) (Batch, error) {
 	t := b.task
-	one := Batch{Pairs: pairs.Groups{Negatives: t.config.Negatives}}
+	one := Batch{Pairs: nn.PairGroups{Negatives: t.config.Negatives}}
 	at := make(map[int64]int32)
 	place := func(id int64) int32 {
 		i, is := at[id]
@@ -83,7 +83,7 @@ func (b *Batches) Batch(k int) (Batch, error) {
 			}
 		}
 	}, func(q question) {
-		one.Pairs.Pairs = append(one.Pairs.Pairs, pairs.Pair{U: place(t.shard.Global[q.at]), V: place(q.other), Relation: q.relation})
+		one.Pairs.Pairs = append(one.Pairs.Pairs, nn.Pair{U: place(t.shard.Global[q.at]), V: place(q.other), Relation: q.relation})
 	})
 	return one, err
 }

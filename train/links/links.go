@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -266,7 +266,7 @@ func (t *Task) against(key rng.Key, some iter.Seq[edges.Link], ask func(question
 
 // Learn returns the loss of own training links by own rows z, and adds its gradient to dz and to those of the decoder's
 // parameters; what other peers find for own rows is in dz, too.
-func (t *Task) Learn(ctx context.Context, by *pairs.Decoder, epoch int, dz, z mat.Dense) (float64, error) {
+func (t *Task) Learn(ctx context.Context, by *nn.Decoder, epoch int, dz, z mat.Dense) (float64, error) {
 	const what = ofEnds
 	var all []question
 	if err := t.against(negatives(t.seed, epoch), t.training, func(q question) { all = append(all, q) }); err != nil {
@@ -281,12 +281,12 @@ func (t *Task) Learn(ctx context.Context, by *pairs.Decoder, epoch int, dz, z ma
 		return 0, err
 	}
 	d := mat.New(x.Rows, x.Cols)
-	loss := by.Learn(d, x, pairs.Groups{Pairs: e.of, Negatives: t.config.Negatives})
+	loss := by.Learn(d, x, nn.PairGroups{Pairs: e.of, Negatives: t.config.Negatives})
 	return loss, t.back(ctx, e, dz, d, what)
 }
 
 // Rank is Measure of the final model of a run, each relation apart. The run keeps the ranks.
-func (t *Task) Rank(ctx context.Context, run *train.RunState, by *pairs.Decoder, id comm.ReduceID, split graph.Split, z mat.Dense) (train.LinkRanks, error) {
+func (t *Task) Rank(ctx context.Context, run *train.RunState, by *nn.Decoder, id comm.ReduceID, split graph.Split, z mat.Dense) (train.LinkRanks, error) {
 	found, err := t.Measure(ctx, by, run.Reducer, id, split, z, eval.DefaultBins, true)
 	if err == nil && split == graph.Test {
 		found.Common, found.AdamicAdar, err = t.Known(split)
@@ -301,7 +301,7 @@ func (t *Task) Rank(ctx context.Context, run *train.RunState, by *pairs.Decoder,
 }
 
 // Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.
-func (t *Task) Measure(ctx context.Context, by *pairs.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f train.LinkRanks, err error) {
+func (t *Task) Measure(ctx context.Context, by *nn.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f train.LinkRanks, err error) {
 	h := t.held[split]
 	x, err := t.table(ctx, h.ends, z, ofHeld)
 	if err != nil {
@@ -320,7 +320,7 @@ func (t *Task) Measure(ctx context.Context, by *pairs.Decoder, r comm.Reducer, i
 				sum = sums[of[0].Relation]
 			}
 			sum.Add(scores[0], scores[1:1+n])
-			sum.Lost(pairs.Groups{Pairs: of[:1+n], Negatives: n}.Loss(nil, scores[:1+n]))
+			sum.Lost(nn.PairGroups{Pairs: of[:1+n], Negatives: n}.Loss(nil, scores[:1+n]))
 		}
 		scores, of = scores[1+n:], of[1+n:]
 	}

@@ -7,7 +7,7 @@ import (
 	edges "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -24,7 +24,7 @@ type NewLink struct {
 
 // Recommend returns the k best new links of each of wanted, in its order, best first, where z are own rows. The other ends are
 // all nodes, or near ones, of the types that links of the relation join at any peer. All peers call it, who may want nothing.
-func Recommend(ctx context.Context, c Config, s *shard.Shard, d *pairs.Decoder, g *comm.Group, sender *train.Sender, r comm.Reducer, z mat.Dense, wanted []Wanted, k int) ([]NewLink, error) {
+func Recommend(ctx context.Context, c Config, s *shard.Shard, d *nn.Decoder, g *comm.Group, sender *train.Sender, r comm.Reducer, z mat.Dense, wanted []Wanted, k int) ([]NewLink, error) {
 	c.HeldOut, c.Time = [2]float64{}, nil // all links are known
 	t, err := New(c, 0, s)
 	if err != nil {
@@ -74,12 +74,12 @@ func Recommend(ctx context.Context, c Config, s *shard.Shard, d *pairs.Decoder, 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		of := make([]pairs.Pair, len(fresh[i]))
+		of := make([]nn.Pair, len(fresh[i]))
 		for j, id := range fresh[i] {
-			of[j] = pairs.Pair{U: w.Node, V: e.of[at[id]].V, Relation: w.Relation}
+			of[j] = nn.Pair{U: w.Node, V: e.of[at[id]].V, Relation: w.Relation}
 		}
 		scores := d.Scores(x, of)
-		for _, j := range pairs.Best(scores, k) {
+		for _, j := range nn.BestScores(scores, k) {
 			id := fresh[i][j]
 			found = append(found, NewLink{w, id, int(t.dir.Peer[id]), scores[j]})
 		}

@@ -7,12 +7,12 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/nn"
 )
 
 // ends are pairs of rows of a table, and how the table is made: own rows, then those of other peers.
 type ends struct {
-	of   []pairs.Pair
+	of   []nn.Pair
 	give [][]int32 // own rows that peer q reads, in its order
 	ptr  []int     // peer q's rows are [ptr[q], ptr[q+1]) of the table
 }
@@ -27,7 +27,7 @@ type question struct {
 // meet finds the rows of all ends. Every peer calls it as often: each is told which of its rows others read.
 func (t *Task) meet(ctx context.Context, all []question, what string) (*ends, error) {
 	s := t.shard
-	e := &ends{of: make([]pairs.Pair, len(all)), give: make([][]int32, s.Parts), ptr: make([]int, s.Parts+1)}
+	e := &ends{of: make([]nn.Pair, len(all)), give: make([][]int32, s.Parts), ptr: make([]int, s.Parts+1)}
 	need := make([][]int64, s.Parts)
 	for _, p := range all {
 		if q := t.dir.Peer[p.other]; int(q) != s.Rank && t.seen[p.other] == 0 {
@@ -50,7 +50,7 @@ func (t *Task) meet(ctx context.Context, all []question, what string) (*ends, er
 		if q := t.dir.Peer[p.other]; int(q) != s.Rank {
 			v = int32(e.ptr[q]) + t.seen[p.other] - 1
 		}
-		e.of[k] = pairs.Pair{U: p.at, V: v, Relation: p.relation}
+		e.of[k] = nn.Pair{U: p.at, V: v, Relation: p.relation}
 	}
 	for _, ids := range need {
 		for _, id := range ids {

@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/nn/pairs"
 )
 
 // Relations is how many Typed makes.
@@ -57,7 +56,7 @@ func Linked(spec *nn.Spec, decoder string, relations ...string) {
 	spec.Layers = slices.Clone(spec.Layers)
 	spec.Layers[len(spec.Layers)-1].Out = 8
 	spec.Task, spec.Classes = "links", 8
-	spec.Decoder = &pairs.Spec{Kind: decoder, Width: 8, Relations: relations}
+	spec.Decoder = &nn.DecoderSpec{Kind: decoder, Width: 8, Relations: relations}
 	if decoder == "mlp" {
 		spec.Decoder.Hidden = 6
 	}

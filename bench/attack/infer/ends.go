@@ -6,7 +6,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/pairs"
+	"github.com/heddle-gnn/heddle/nn"
 )
 
 // Ends infers links between two of a victim's nodes from their rows, which the attacker reads as other ends of its own pairs
@@ -31,21 +31,21 @@ func (run *Run) Ends(victim int) ([]Finding, error) {
 	for k, i := range nodes {
 		at[i] = int32(k)
 	}
-	read := map[graph.Split][]pairs.Pair{}
-	linked := map[pairs.Pair]bool{}
+	read := map[graph.Split][]nn.Pair{}
+	linked := map[nn.Pair]bool{}
 	for _, l := range cut.Links {
 		u, one := at[l.At]
 		v, both := at[l.Other]
 		if one && both && u < v && int(l.Other) < own.Owned {
-			p := pairs.Pair{U: u, V: v, Relation: l.Relation}
+			p := nn.Pair{U: u, V: v, Relation: l.Relation}
 			read[l.Split] = append(read[l.Split], p)
-			linked[pairs.Pair{U: u, V: v}] = true
+			linked[nn.Pair{U: u, V: v}] = true
 		}
 	}
 	key := rng.New(run.Plan.Seed).FoldString("ends")
 	for split, all := range read {
 		if len(all) > mostPairs {
-			some := make([]pairs.Pair, 0, mostPairs)
+			some := make([]nn.Pair, 0, mostPairs)
 			for _, k := range key.Fold(uint64(split)).Perm(len(all))[:mostPairs] {
 				some = append(some, all[k])
 			}
@@ -63,7 +63,7 @@ func (run *Run) Ends(victim int) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	judge := func(name string, with, without []pairs.Pair) Finding {
+	judge := func(name string, with, without []nn.Pair) Finding {
 		f := Finding{Attack: name, Holder: "a reader of the rows", Measure: "AUC", Tried: len(with) + len(without)}
 		area := func(x mat.Dense) float64 { return Area(similar(x, with), similar(x, without)) }
 		f.Base = area(raw)
@@ -100,7 +100,7 @@ func (run *Run) crossed(victim int) (all []mat.Dense, err error) {
 }
 
 // mutuals scores pairs by the similarity of one node's row and the other's aggregate, over all layers.
-func mutuals(crossed []mat.Dense, of []pairs.Pair) []float64 {
+func mutuals(crossed []mat.Dense, of []nn.Pair) []float64 {
 	all := make([]float64, len(of))
 	for k := 0; k < len(crossed); k += 2 {
 		layer := [2]mat.Dense{directions(crossed[k : k+1]), directions(crossed[k+1 : k+2])}
@@ -119,25 +119,25 @@ func dense(x graph.Features) mat.Dense {
 }
 
 // unlinked draws n pairs of nodes without a link, ends and relations of the types that links have.
-func unlinked(n int, as []pairs.Pair, linked map[pairs.Pair]bool, nodes int, key rng.Key) (apart []pairs.Pair) {
+func unlinked(n int, as []nn.Pair, linked map[nn.Pair]bool, nodes int, key rng.Key) (apart []nn.Pair) {
 	for k := uint64(0); len(apart) < n && k < uint64(1000*n); k++ {
 		one, other := as[key.Uint64(2*k)%uint64(len(as))], as[key.Uint64(2*k+1)%uint64(len(as))]
-		p := pairs.Pair{U: one.U, V: other.V, Relation: one.Relation}
-		if p.U != p.V && !linked[pairs.Pair{U: min(p.U, p.V), V: max(p.U, p.V)}] {
+		p := nn.Pair{U: one.U, V: other.V, Relation: one.Relation}
+		if p.U != p.V && !linked[nn.Pair{U: min(p.U, p.V), V: max(p.U, p.V)}] {
 			apart = append(apart, p)
 		}
 	}
 	return apart
 }
 
-func similar(x mat.Dense, of []pairs.Pair) (all []float64) {
+func similar(x mat.Dense, of []nn.Pair) (all []float64) {
 	for _, p := range of {
 		all = append(all, cosine(x, int(p.U), int(p.V)))
 	}
 	return all
 }
 
-func decoded(d *pairs.Decoder, rows mat.Dense, of []pairs.Pair) (all []float64) {
+func decoded(d *nn.Decoder, rows mat.Dense, of []nn.Pair) (all []float64) {
 	for _, s := range d.Scores(rows, of) {
 		all = append(all, float64(s))
 	}

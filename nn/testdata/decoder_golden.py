@@ -1,6 +1,6 @@
-"""Writes golden.json: scores, losses and gradients of the decoders by PyTorch.
+"""Writes decoder_golden.json: scores, losses and gradients of the decoders by PyTorch.
 
-python -m venv v && v/bin/pip install torch numpy && v/bin/python golden.py
+python -m venv v && v/bin/pip install torch numpy && v/bin/python decoder_golden.py
 """
 import json
 
@@ -28,5 +28,5 @@ for kind in ["dot", "distmult", "mlp"]:
     cases[kind] = dict(Z=flat(z), Relation=flat(relation), W1=flat(w1), B1=flat(b1), W2=flat(w2), B2=flat(b2), Scores=flat(s),
                        Pairs=[dict(U=int(a), V=int(b), Relation=int(c)) for a, b, c in zip(u, v, r)], Loss=loss.item(),
                        DZ=flat(z.grad), DRelation=flat(relation.grad))
-with open("golden.json", "w") as f:
+with open("decoder_golden.json", "w") as f:
     json.dump(cases, f)

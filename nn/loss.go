@@ -1,8 +1,4 @@
-// Package task holds what a model is trained for: the losses of a task, as sums that add up over
-// peers.
-//
-// Letters in comments: N nodes, C classes.
-package task
+package nn
 
 import (
 	"errors"
@@ -15,29 +11,32 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Loss returns the loss of logits, N×C, summed over the rows with a label, and what the mean divides it by: the cross-entropy of
-// one class a node, the binary cross-entropy where a node has several, and the squared error of numbers. weight holds w per
-// class, nil meaning 1; numbers have none. grad, unless it is empty, is overwritten with the gradient of the sum.
+// Loss returns the loss of logits, N×C, summed over the rows with a label, and what the mean divides it by: the
+// cross-entropy of one class a node, the binary cross-entropy where a node has several, and the squared error of
+// numbers. weight holds w per class, nil meaning 1; numbers have none. grad, unless it is empty, is overwritten with
+// the gradient of the sum.
 func Loss(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
 	switch labels.Kind() {
 	case target.Numbers:
-		return numbers(grad, logits, labels)
+		return squaredError(grad, logits, labels)
 	case target.Several:
-		return bce(grad, logits, labels, weight)
+		return binaryCrossEntropy(grad, logits, labels, weight)
 	}
 	return crossEntropy(grad, logits, labels, weight)
 }
 
-// Weights returns what each class weighs, of n labels each: the given weights, or with balanced ClassWeights; nil: 1.
-func Weights(n []float64, balanced bool, given []float32) []float32 {
+// ClassWeights returns what each class weighs, of n labels each: the given weights, or if they are balanced
+// balancedWeights; nil: 1.
+func ClassWeights(n []float64, balanced bool, given []float32) []float32 {
 	if balanced {
-		return classWeights(n)
+		return balancedWeights(n)
 	}
 	return given
 }
 
-// CheckWeights returns what is wrong with the weights of so many classes of labels of kind k; nil weights are right.
-func CheckWeights(weights []float32, classes int, balanced bool, k target.Kind) error {
+// CheckClassWeights returns what is wrong with the weights of so many classes of labels of kind k; nil weights are
+// right.
+func CheckClassWeights(weights []float32, classes int, balanced bool, k target.Kind) error {
 	switch {
 	case weights == nil:
 		return nil
@@ -59,9 +58,9 @@ func CheckWeights(weights []float32, classes int, balanced bool, k target.Kind) 
 // maxWeight bounds the weight of a class, so that sums of weighted losses stay within their format.
 const maxWeight = 1e4
 
-// classWeights returns N/(C·n_c) for the C classes that have labels, n_c of N in all, so that every
+// balancedWeights returns N/(C·n_c) for the C classes that have labels, n_c of N in all, so that every
 // class weighs the same and the mean weight of a label is 1. A class without labels weighs 0.
-func classWeights(n []float64) []float32 {
+func balancedWeights(n []float64) []float32 {
 	total, classes := 0.0, 0.0
 	for _, k := range n {
 		total += k
@@ -92,13 +91,12 @@ func crossEntropy(grad, logits mat.Dense, labels graph.Labels, weight []float32)
 		labels.Class, weight, g, grad.Stride)
 }
 
-// bce is the binary cross-entropy of labels.Bits with logits: the sum over rows of the mean over
-// classes of w_c·(ln(1 + exp s) − b·s), and count = the number of rows, so that loss/count is the
-// mean and both add up over peers. A row whose first bit is 255 has no label: no loss, a gradient
-// of 0. weight holds w per class, nil meaning 1. grad, unless it is empty, is overwritten with the
-// gradient of the sum.
-func bce(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
-	checkLabels("bce", len(labels.Bits), logits.Rows*logits.Cols)
+// binaryCrossEntropy is the binary cross-entropy of labels.Bits with logits: the sum
+// over rows of the mean over classes of w_c·(ln(1 + exp s) − b·s), and count = the number of rows, so that loss/count
+// is the mean and both add up over peers. A row whose first bit is 255 has no label: no loss, a gradient of 0. weight
+// holds w per class, nil meaning 1. grad, unless it is empty, is overwritten with the gradient of the sum.
+func binaryCrossEntropy(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
+	checkLabels("binaryCrossEntropy", len(labels.Bits), logits.Rows*logits.Cols)
 	mean := 1 / float64(max(logits.Cols, 1))
 	for i := range logits.Rows {
 		bits := labels.Bits[i*logits.Cols : (i+1)*logits.Cols]
@@ -120,14 +118,44 @@ func bce(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, c
 			if grad.Empty() {
 				continue
 			}
-			p := 1 / (1 + small)
-			if s < 0 {
-				p = small / (1 + small)
-			}
-			grad.Set(i, c, float32(w*(p-b)))
+			grad.Set(i, c, float32(w*(sigmoid(s, small)-b)))
 		}
 	}
 	return loss, count
+}
+
+// squaredError returns the sum over rows with a label of the mean over columns of e², e = f − y, where f are the
+// predictions, N×C, and y the labels, and count = the number of rows, so that loss/count is the mean and both add up
+// over peers. The gradient is 2e over C, and 0 where there is no label.
+func squaredError(grad, f mat.Dense, labels graph.Labels) (loss, count float64) {
+	checkLabels("squaredError", len(labels.Values), f.Rows*f.Cols)
+	mean := 1 / float64(max(f.Cols, 1))
+	for i := range f.Rows {
+		if !labels.Has(i) {
+			if !grad.Empty() {
+				clear(grad.Row(i))
+			}
+			continue
+		}
+		count++
+		y := labels.Values[i*f.Cols : (i+1)*f.Cols]
+		for c, v := range f.Row(i) {
+			e := float64(v) - float64(y[c])
+			loss += float64(mean * (e * e))
+			if !grad.Empty() {
+				grad.Set(i, c, float32(mean*(2*e)))
+			}
+		}
+	}
+	return loss, count
+}
+
+// sigmoid returns 1/(1+e^−s), where small is e^−|s|.
+func sigmoid(s, small float64) float64 {
+	if s < 0 {
+		return small / (1 + small)
+	}
+	return 1 / (1 + small)
 }
 
 // unlabelled marks, in the first of its Bits, a row without labels.
@@ -135,6 +163,6 @@ const unlabelled = 255
 
 func checkLabels(who string, got, want int) {
 	if got != want {
-		panic(fmt.Sprintf("task: the labels of %s must be %d (got %d)", who, want, got))
+		panic(fmt.Sprintf("nn: the labels of %s must be %d (got %d)", who, want, got))
 	}
 }

@@ -1,11 +1,8 @@
-// Package pairs holds decoders of links: a score for a pair of nodes under a relation, computed from the rows of both ends,
-// with the loss of known pairs beside drawn ones and hand-written backward passes.
-//
-// Letters in comments: N rows, D columns, R relations, P pairs.
-package pairs
+package nn
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -14,54 +11,53 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Spec describes a decoder. Kind is one of
+// DecoderSpec describes what makes a score of a pair of nodes under a relation, from the rows of both ends. Letters: N
+// rows, D columns, R relations, P pairs. Kind is one of
 //
 //	dot       Σ u∘v, the inner product (Kipf and Welling, Variational Graph Auto-Encoders, 2016), of all relations alike
 //	distmult  Σ u∘w_r∘v, with a vector for each relation (Yang et al., ICLR 2015)
 //	mlp       a hidden layer and one output over u∘w_r∘v (He et al., Neural Collaborative Filtering, WWW 2017, with GMF's input)
 //
 // All of them score (u, v) as they do (v, u).
-type Spec struct {
+type DecoderSpec struct {
 	Kind      string   `json:"kind"`
 	Width     int      `json:"width"`            // D
 	Relations []string `json:"relations"`        // [R] whose links are scored; one empty name: edges without types
 	Hidden    int      `json:"hidden,omitempty"` // mlp: width of its hidden layer
 }
 
-// Kinds are what Spec.Kind may be.
-var Kinds = []string{"dot", "distmult", "mlp"}
-
-const most = 1 << 24 // of any width: what comes from a file is bounded before anything is allocated
+// decoderKinds are what DecoderSpec.Kind may be.
+var decoderKinds = []string{"dot", "distmult", "mlp"}
 
 // Validate returns what is wrong with s first, or nil.
-func (s Spec) Validate() error {
+func (s DecoderSpec) Validate() error {
 	switch {
-	case s.Kind != "dot" && s.Kind != "distmult" && s.Kind != "mlp":
-		return fmt.Errorf("kind must be one of %q (got %q)", Kinds, s.Kind)
-	case s.Width < 1 || s.Width > most:
-		return fmt.Errorf("width must be 1 to %d (got %d)", most, s.Width)
+	case !slices.Contains(decoderKinds, s.Kind):
+		return fmt.Errorf("kind must be one of %q (got %q)", decoderKinds, s.Kind)
+	case s.Width < 1 || s.Width > maxWidth:
+		return fmt.Errorf("width must be 1 to %d (got %d)", maxWidth, s.Width)
 	case len(s.Relations) < 1 || len(s.Relations) > 1<<16:
 		return fmt.Errorf("relations must be 1 to %d (got %d)", 1<<16, len(s.Relations))
-	case s.Kind == "mlp" && (s.Hidden < 1 || s.Hidden > most):
-		return fmt.Errorf("hidden must be 1 to %d for mlp (got %d)", most, s.Hidden)
+	case s.Kind == "mlp" && (s.Hidden < 1 || s.Hidden > maxWidth):
+		return fmt.Errorf("hidden must be 1 to %d for mlp (got %d)", maxWidth, s.Hidden)
 	case s.Kind != "mlp" && s.Hidden != 0:
 		return fmt.Errorf("hidden must be 0 for %s (got %d)", s.Kind, s.Hidden)
 	}
 	return nil
 }
 
-// Pair is a pair of rows of Z and a relation, of those of the Spec.
+// Pair is a pair of rows of Z and a relation, of those of the DecoderSpec.
 type Pair struct{ U, V, Relation int32 }
 
 // Decoder scores pairs. Its zero parameters are none: the inner product has nothing to learn.
 type Decoder struct {
-	Spec     Spec
+	Spec     DecoderSpec
 	relation *tape.Param   // R×D, nil of dot
 	mlp      tape.Operator // D → Hidden → 1, nil but of mlp
 }
 
-// New returns the decoder that s describes, its parameters drawn from key; relations begin as inner products.
-func New(s Spec, key rng.Key) (*Decoder, error) {
+// NewDecoder returns the decoder that s describes, its parameters drawn from key; relations begin as inner products.
+func NewDecoder(s DecoderSpec, key rng.Key) (*Decoder, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
@@ -87,16 +83,16 @@ func (d *Decoder) Params() (all []*tape.Param) {
 	return all
 }
 
-// block is how many pairs are scored at once: what they take in memory does not grow with their number.
-const block = 4096
+// pairBlock is how many pairs are scored at once: what they take in memory does not grow with their number.
+const pairBlock = 4096
 
 // Scores returns the score of each pair of rows of z, [P]: the log-odds that it is a link.
 func (d *Decoder) Scores(z mat.Dense, of []Pair) []float32 {
 	out := make([]float32, len(of))
 	memory := tape.NewInference()
-	for lo := 0; lo < len(of); lo += block {
+	for lo := 0; lo < len(of); lo += pairBlock {
 		memory.Reset()
-		hi := min(lo+block, len(of))
+		hi := min(lo+pairBlock, len(of))
 		d.forward(out[lo:hi], z, of[lo:hi], memory)
 	}
 	return out
@@ -129,8 +125,8 @@ func (d *Decoder) forward(out []float32, z mat.Dense, of []Pair, t *tape.Tape) {
 	}
 }
 
-// backward adds to dz, of z's shape, and to the parameters' gradients, from ds, the gradient of the scores that forward wrote
-// last for these pairs.
+// backward adds to dz, of z's shape, and to the parameters' gradients, from ds, the gradient of the scores that forward
+// wrote last for these pairs.
 func (d *Decoder) backward(dz mat.Dense, ds []float32, z mat.Dense, of []Pair, t *tape.Tape) {
 	var dx mat.Dense
 	if d.mlp != nil {
@@ -159,8 +155,8 @@ func (d *Decoder) backward(dz mat.Dense, ds []float32, z mat.Dense, of []Pair, t
 	}
 }
 
-// Best returns the places of the k highest scores, highest first; of equals the first.
-func Best(scores []float32, k int) (top []int) {
+// BestScores returns the places of the k highest scores, highest first; of equals the first.
+func BestScores(scores []float32, k int) (top []int) {
 	for at, s := range scores {
 		if len(top) == k && !(s > scores[top[k-1]]) {
 			continue
@@ -176,4 +172,63 @@ func Best(scores []float32, k int) (top []int) {
 		}
 	}
 	return top
+}
+
+// PairGroups are known pairs, each followed by Negatives drawn ones that are taken for none: 1+Negatives pairs a group.
+type PairGroups struct {
+	Pairs     []Pair
+	Negatives int
+}
+
+// Len returns the number of groups.
+func (g PairGroups) Len() int { return len(g.Pairs) / (1 + g.Negatives) }
+
+// Loss returns the binary cross-entropy of scores, [P], summed over the groups: −ln σ(s₀) − Σ_k w·ln σ(−s_k), w =
+// 1/Negatives. ds, unless it is nil, gets its gradient.
+func (g PairGroups) Loss(ds, scores []float32) (loss float64) {
+	n := 1 + g.Negatives
+	if len(scores) != len(g.Pairs) || len(scores)%n != 0 {
+		panic(fmt.Sprintf("nn: there must be a score for each of %d pairs in groups of %d (got %d)",
+			len(g.Pairs), n, len(scores)))
+	}
+	weight := 1 / float64(g.Negatives)
+	for lo := 0; lo < len(scores); lo += n {
+		of := scores[lo : lo+n]
+		for k, v := range of {
+			s, w := -float64(v), 1.0
+			if k > 0 {
+				s, w = -s, weight
+			}
+			small := math.Exp(-math.Abs(s)) // −ln σ(−s) = max(s, 0) + ln(1+e^−|s|)
+			loss += float64(w * (max(s, 0) + math.Log1p(small)))
+			if ds == nil {
+				continue
+			}
+			p := sigmoid(s, small)
+			if k == 0 {
+				p = -p
+			}
+			ds[lo+k] = float32(w * p)
+		}
+	}
+	return loss
+}
+
+// Learn returns the loss of groups of pairs of rows of z, and adds its gradient to dz, of z's shape, and to those of
+// the parameters.
+func (d *Decoder) Learn(dz, z mat.Dense, of PairGroups) (loss float64) {
+	n := 1 + of.Negatives
+	size := max(pairBlock/n, 1) * n
+	memory := tape.New()
+	ds, scores := make([]float32, min(size, len(of.Pairs))), make([]float32, min(size, len(of.Pairs)))
+	for lo := 0; lo < len(of.Pairs); lo += size {
+		memory.Reset()
+		some := of
+		some.Pairs = of.Pairs[lo:min(lo+size, len(of.Pairs))]
+		s := scores[:len(some.Pairs)]
+		d.forward(s, z, some.Pairs, memory)
+		loss += some.Loss(ds[:len(s)], s)
+		d.backward(dz, ds[:len(s)], z, some.Pairs, memory)
+	}
+	return loss
 }

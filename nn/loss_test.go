@@ -1,4 +1,4 @@
-package task
+package nn
 
 import (
 	"math"
@@ -94,7 +94,7 @@ func TestLossesOfExtremeLogits(t *testing.T) {
 	if loss != 0 || grad.At(0, 0) != 0 || grad.At(1, 1) != 0 {
 		t.Errorf("cross-entropy of certain logits is %v, gradient %v", loss, grad.Data)
 	}
-	loss, _ = bce(grad, logits, graph.Labels{Bits: []uint8{1, 0, 0, 1}}, nil)
+	loss, _ = binaryCrossEntropy(grad, logits, graph.Labels{Bits: []uint8{1, 0, 0, 1}}, nil)
 	if loss != 0 || grad.At(0, 0) != 0 || grad.At(1, 1) != 0 {
 		t.Errorf("binary cross-entropy of certain logits is %v, gradient %v", loss, grad.Data)
 	}
@@ -105,7 +105,7 @@ func TestLossesOfExtremeLogits(t *testing.T) {
 }
 
 func TestClassWeights(t *testing.T) {
-	w := Weights([]float64{2, 0, 6}, true, nil)
+	w := ClassWeights([]float64{2, 0, 6}, true, nil)
 	if w[1] != 0 || math.Abs(float64(w[0]*2+w[2]*6)-8) > 1e-6 || w[0] != 3*w[2] {
 		t.Errorf("weights of 2, 0 and 6 labels are %v", w)
 	}

@@ -1,4 +1,4 @@
-package pairs
+package nn
 
 import (
 	"encoding/json"
@@ -11,13 +11,13 @@ import (
 )
 
 // drawn returns a decoder whose parameters are all drawn, rows, and groups of pairs of them; some pairs have one end twice.
-func drawn(t *testing.T, kind string) (*Decoder, mat.Dense, Groups) {
+func drawn(t *testing.T, kind string) (*Decoder, mat.Dense, PairGroups) {
 	t.Helper()
-	s := Spec{Kind: kind, Width: 5, Relations: []string{"a", "b", "c"}}
+	s := DecoderSpec{Kind: kind, Width: 5, Relations: []string{"a", "b", "c"}}
 	if kind == "mlp" {
 		s.Hidden = 7
 	}
-	d, err := New(s, rng.New(3))
+	d, err := NewDecoder(s, rng.New(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func drawn(t *testing.T, kind string) (*Decoder, mat.Dense, Groups) {
 			p.Value.Data[i] = float32(rng.New(4).Fold(uint64(k)).Normal(uint64(i))) / 2
 		}
 	}
-	z, g := mat.New(9, 5), Groups{Negatives: 3}
+	z, g := mat.New(9, 5), PairGroups{Negatives: 3}
 	for i := range z.Data {
 		z.Data[i] = float32(rng.New(1).Normal(uint64(i)))
 	}
@@ -39,7 +39,7 @@ func drawn(t *testing.T, kind string) (*Decoder, mat.Dense, Groups) {
 
 // TestLearn compares the gradients of rows and parameters with differences of the loss.
 func TestLearn(t *testing.T) {
-	for _, kind := range Kinds {
+	for _, kind := range decoderKinds {
 		d, z, g := drawn(t, kind)
 		plain := func() (loss float64) {
 			for k, s := range d.Scores(z, g.Pairs) {
@@ -77,9 +77,9 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// TestGolden compares scores, losses and gradients with PyTorch's; testdata/golden.py writes the values.
+// TestGolden compares scores, losses and gradients with PyTorch's; testdata/decoder_golden.py writes the values.
 func TestGolden(t *testing.T) {
-	b, err := os.ReadFile("testdata/golden.json")
+	b, err := os.ReadFile("testdata/decoder_golden.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +91,8 @@ func TestGolden(t *testing.T) {
 	if err := json.Unmarshal(b, &golden); err != nil {
 		t.Fatal(err)
 	}
-	if len(golden) != len(Kinds) {
-		t.Fatalf("there are %d cases, must be %d", len(golden), len(Kinds))
+	if len(golden) != len(decoderKinds) {
+		t.Fatalf("there are %d cases, must be %d", len(golden), len(decoderKinds))
 	}
 	for kind, c := range golden {
 		d, z, g := drawn(t, kind)
@@ -127,14 +127,14 @@ func TestGolden(t *testing.T) {
 
 // TestBlocks: many groups, in several blocks, score and learn as they do one by one.
 func TestBlocks(t *testing.T) {
-	for _, kind := range Kinds {
+	for _, kind := range decoderKinds {
 		d, z, g := drawn(t, kind)
 		few := g.Pairs
 		for range 1000 {
 			g.Pairs = append(g.Pairs, few...)
 		}
 		one, all := mat.New(z.Rows, z.Cols), mat.New(z.Rows, z.Cols)
-		each := d.Learn(one, z, Groups{Pairs: few, Negatives: g.Negatives})
+		each := d.Learn(one, z, PairGroups{Pairs: few, Negatives: g.Negatives})
 		if loss := d.Learn(all, z, g); math.Abs(loss-1001*each) > 1e-3*loss {
 			t.Errorf("%s: the loss is %v, must be %v", kind, loss, 1001*each)
 		}
@@ -147,11 +147,11 @@ func TestBlocks(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	for _, bad := range []Spec{
+	for _, bad := range []DecoderSpec{
 		{Kind: "cosine", Width: 1, Relations: []string{""}}, {Kind: "dot", Relations: []string{""}}, {Kind: "dot", Width: 1},
 		{Kind: "mlp", Width: 1, Relations: []string{""}}, {Kind: "dot", Width: 1, Relations: []string{""}, Hidden: 2},
 	} {
-		if _, err := New(bad, rng.New(1)); err == nil {
+		if _, err := NewDecoder(bad, rng.New(1)); err == nil {
 			t.Errorf("%+v is accepted, must be refused", bad)
 		}
 	}

@@ -1,4 +1,4 @@
-package task
+package nn
 
 import (
 	"encoding/json"
@@ -50,9 +50,9 @@ func TestNumbersGradient(t *testing.T) {
 	}
 }
 
-// TestNumbersMatchSklearn compares sums and gradients with scikit-learn; testdata/golden.py writes the values.
+// TestNumbersMatchSklearn compares sums and gradients with scikit-learn; testdata/loss_golden.py writes the values.
 func TestNumbersMatchSklearn(t *testing.T) {
-	b, err := os.ReadFile("testdata/golden.json")
+	b, err := os.ReadFile("testdata/loss_golden.json")
 	if err != nil {
 		t.Fatal(err)
 	}
