@@ -18,8 +18,8 @@ import (
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/session"
 )
 
@@ -88,7 +88,7 @@ func (s *sites) train(t *testing.T) (models func() []*nn.Model) {
 			g.IDs[i] = fmt.Sprintf("%s of site %d", g.IDs[i], r)
 		}
 		dir := t.TempDir()
-		site := heddle.Site{Site: session.Site{Identity: id, Wait: patience, Rejoin: patience, Phones: &leaves.Service{Stay: patience, Rules: s.rules}}}
+		site := heddle.Site{Site: session.Site{Identity: id, Wait: patience, Rejoin: patience, Phones: &p2p.LeafService{Stay: patience, Rules: s.rules}}}
 		all.Go(func() {
 			process, kill := context.WithCancel(ctx)
 			defer kill()

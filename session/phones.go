@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -33,7 +33,7 @@ const leafTimeout = 2 * time.Minute
 
 // phoneSums are the sums of sites and phones, at one site.
 type phoneSums struct {
-	leaves.Service
+	p2p.LeafService
 	*leaf.Collector // of the present connection
 	terms           Terms
 	network         node.Config   // how phones reach this site
@@ -44,8 +44,8 @@ type phoneSums struct {
 	secure func(context.Context, *comm.Group) (comm.Reducer, error)
 	note   func(train.Event)
 
-	sites  comm.Reducer   // the sums of the sites only
-	server *leaves.Server // nil at a site that collects no shares
+	sites  comm.Reducer    // the sums of the sites only
+	server *p2p.LeafServer // nil at a site that collects no shares
 }
 
 // OfSites returns the reducer of the sites' own sums, without those of phones.
@@ -78,7 +78,7 @@ func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 	if s.Phones == nil {
 		return c, nil
 	}
-	c.Service = *s.Phones
+	c.LeafService = *s.Phones
 	if c.Listen == nil {
 		c.Listen = t.Phones.Addresses[t.Rank]
 	}
@@ -157,7 +157,7 @@ func (c *phoneSums) begin(ctx context.Context, g *comm.Group) (comm.Reducer, err
 		}
 	}
 	if intake != nil {
-		if c.server, err = leaves.Serve(c.network, c.Collector); err != nil {
+		if c.server, err = p2p.ServeLeaves(c.network, c.Collector); err != nil {
 			return nil, err
 		}
 	}
@@ -242,7 +242,7 @@ func (p *phone) meet(ctx context.Context) (_ comm.Transport, err error) {
 		m.Addrs = p.terms.Phones.Addresses[r]
 		roster.Members, members = append(roster.Members, m), append(members, r)
 	}
-	sites, err := leaves.Dial(ctx, node.Config{Identity: id, Transport: p.terms.Carrier, MaxPeers: agreed.Sites,
+	sites, err := p2p.DialLeaf(ctx, node.Config{Identity: id, Transport: p.terms.Carrier, MaxPeers: agreed.Sites,
 		PeerTimeout: leafTimeout, Interfaces: p.Interfaces}, roster)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
@@ -30,16 +29,16 @@ type Site struct {
 	Shard    *shard.Shard      // its part of the graph; a meeting without training does not need it
 	State    string            // directory of checkpoints (empty = none are kept)
 
-	Listen       []string        // multiaddresses to listen on (nil = those of the plan, or of the roster)
-	LAN          bool            // find peers on the local network by mDNS
-	Interfaces   []netip.Addr    // addresses of this machine, if the system lists none, as Android (nil = it is asked)
-	Wait         time.Duration   // how long to wait for all peers at the start
-	Rejoin       time.Duration   // how long to wait for failed peers (0 = a failure ends the run)
-	ReceiveLimit int64           // bytes per second from each other peer (0 = no limit)
-	Link         *netsim.Table   // simulated slower network (nil = none)
-	Evidence     []byte          // what a phone shows the sites; at most leaf.MostEvidence bytes
-	Phones       *leaves.Service // for leaves whose shares this site collects (nil = it collects none)
-	Ledger       dp.Ledger       // of what runs spent of this site's edges; without Path none is kept
+	Listen       []string         // multiaddresses to listen on (nil = those of the plan, or of the roster)
+	LAN          bool             // find peers on the local network by mDNS
+	Interfaces   []netip.Addr     // addresses of this machine, if the system lists none, as Android (nil = it is asked)
+	Wait         time.Duration    // how long to wait for all peers at the start
+	Rejoin       time.Duration    // how long to wait for failed peers (0 = a failure ends the run)
+	ReceiveLimit int64            // bytes per second from each other peer (0 = no limit)
+	Link         *netsim.Table    // simulated slower network (nil = none)
+	Evidence     []byte           // what a phone shows the sites; at most leaf.MostEvidence bytes
+	Phones       *p2p.LeafService // for leaves whose shares this site collects (nil = it collects none)
+	Ledger       dp.Ledger        // of what runs spent of this site's edges; without Path none is kept
 
 	Gate    Gate
 	OnEvent func(train.Event) // receives the events one at a time; may be nil

@@ -19,8 +19,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/session"
 )
@@ -274,7 +274,7 @@ func (m machine) leaves(t *testing.T) {
 	var sites sync.WaitGroup
 	errs := make([]error, len(ids))
 	for r, id := range ids {
-		site := heddle.Site{Site: session.Site{Identity: id, Wait: patience, Phones: &leaves.Service{Stay: patience, Rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "app", Most: 2}},
+		site := heddle.Site{Site: session.Site{Identity: id, Wait: patience, Phones: &p2p.LeafService{Stay: patience, Rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "app", Most: 2}},
 			Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
 				if string(evidence) != "spring" {
 					return leaf.Admission{}, errors.New("no invitation")

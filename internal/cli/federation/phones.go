@@ -21,7 +21,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/leaf"
-	"github.com/heddle-gnn/heddle/p2p/leaves"
+	"github.com/heddle-gnn/heddle/p2p"
 )
 
 // phoneRules is the layout of a file of rules.
@@ -49,7 +49,7 @@ type phoneCohort struct {
 const usualStay = 10 * time.Minute
 
 // readPhones returns the rules in the file at path. An error names the file and all faults.
-func readPhones(path string) (*leaves.Service, error) {
+func readPhones(path string) (*p2p.LeafService, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, cli.Invalid(err)
@@ -64,7 +64,7 @@ func readPhones(path string) (*leaves.Service, error) {
 	if err := of.readTables(filepath.Dir(path)); err != nil {
 		return nil, cli.Invalidf("%s: %w", path, err)
 	}
-	s := &leaves.Service{Listen: of.Listen, Stay: of.Stay, Rules: leaf.Rules{Edges: of.edges}}
+	s := &p2p.LeafService{Listen: of.Listen, Stay: of.Stay, Rules: leaf.Rules{Edges: of.edges}}
 	s.Rules.Attest = of.attest
 	for _, c := range of.Cohorts {
 		s.Rules.Cohorts = append(s.Rules.Cohorts, leaf.Cohort{Name: c.Name, Most: c.Most, Rate: c.Rate})

@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/privacy/secagg"
 )
@@ -103,7 +103,7 @@ func overQUIC(t *testing.T, c classmeans.Config, m members, link netsim.Model) t
 	var roster node.Roster
 	for q, s := range collectors {
 		cfg := listens(t, "/ip4/127.0.0.1/udp/0/quic-v1")
-		server, err := leaves.Serve(cfg, s)
+		server, err := p2p.ServeLeaves(cfg, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func overQUIC(t *testing.T, c classmeans.Config, m members, link netsim.Model) t
 	}
 	uplinks := make([]comm.Transport, phones)
 	for p := range uplinks {
-		quic, err := leaves.Dial(t.Context(), listens(t), roster)
+		quic, err := p2p.DialLeaf(t.Context(), listens(t), roster)
 		if err != nil {
 			t.Fatal(err)
 		}

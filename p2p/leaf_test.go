@@ -1,4 +1,4 @@
-package leaves_test
+package p2p
 
 import (
 	"context"
@@ -14,17 +14,13 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/leaves"
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
-
-// open returns the configuration of a node; one that listens does so on loopback.
-func open(t *testing.T, transport string, listens bool) node.Config {
+// leafConfig returns the configuration of a node; one that listens does so on loopback.
+func leafConfig(t *testing.T, transport string, listens bool) node.Config {
 	t.Helper()
 	id, err := identity.New()
 	if err != nil {
@@ -37,18 +33,18 @@ func open(t *testing.T, transport string, listens bool) node.Config {
 	return cfg
 }
 
-// federation is sites that are connected in memory, each with a server for leaves.
-type federation struct {
+// leafFederation is sites that are connected in memory, each with a server for leaves.
+type leafFederation struct {
 	agreed     leaf.Agreement
 	collectors []*leaf.Collector
-	servers    []*leaves.Server
+	servers    []*LeafServer
 	roster     node.Roster
 }
 
-// meet makes a federation whose exchanges close with so many leaves. Evidence must be "phone".
-func meet(t *testing.T, transport string, sites, most int) *federation {
+// meetLeaves makes a leafFederation whose exchanges close with so many leaves. Evidence must be "phone".
+func meetLeaves(t *testing.T, transport string, sites, most int) *leafFederation {
 	t.Helper()
-	f := &federation{agreed: leaf.Agreement{Run: [8]byte{3}, Sites: sites, Least: 2, Most: most}}
+	f := &leafFederation{agreed: leaf.Agreement{Run: [8]byte{3}, Sites: sites, Least: 2, Most: most}}
 	net := netsim.New(sites, netsim.Config{})
 	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phone", Most: most}},
 		Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
@@ -67,8 +63,8 @@ func meet(t *testing.T, transport string, sites, most int) *federation {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg := open(t, transport, true)
-		s, err := leaves.Serve(cfg, c)
+		cfg := leafConfig(t, transport, true)
+		s, err := ServeLeaves(cfg, c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +75,7 @@ func meet(t *testing.T, transport string, sites, most int) *federation {
 	return f
 }
 
-func part(member int) *comm.Contribution {
+func leafPart(member int) *comm.Contribution {
 	c := &comm.Contribution{Counts: []int64{int64(member), 1}}
 	for i := range 300_000 { // several frames
 		c.Update = append(c.Update, float32(member*(i%1000)))
@@ -87,19 +83,19 @@ func part(member int) *comm.Contribution {
 	return c
 }
 
-// Leaves that nobody lists contribute over the network; what all compute are the sums of all. One that shows other evidence
-// is turned away.
-func TestSums(t *testing.T) {
+// Leaves that nobody lists contribute over the network; what all compute are the sums of all. One that shows other
+// evidence is turned away.
+func TestLeafSums(t *testing.T) {
 	for _, transport := range []string{"quic", "tcp"} {
 		t.Run(transport, func(t *testing.T) {
 			const sites, phones = 2, 4
-			f := meet(t, transport, sites, phones)
+			f := meetLeaves(t, transport, sites, phones)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var all sync.WaitGroup
 			total := (sites + phones) * (sites + phones - 1) / 2
 			check := func(who int, r comm.Reducer) {
-				c := part(who)
+				c := leafPart(who)
 				said, err := r.Reduce(ctx, c)
 				if err != nil || said.Without || !slices.Equal(c.Counts, []int64{int64(total), sites + phones}) || c.Update[7] != float32(7*total) {
 					t.Errorf("member %d: %v, without %v, counts %v", who, err, said.Without, c.Counts)
@@ -110,7 +106,7 @@ func TestSums(t *testing.T) {
 			}
 			for p := range phones {
 				all.Go(func() {
-					link, err := leaves.Dial(ctx, open(t, transport, false), f.roster)
+					link, err := DialLeaf(ctx, leafConfig(t, transport, false), f.roster)
 					if err != nil {
 						t.Error(err)
 						return
@@ -126,7 +122,7 @@ func TestSums(t *testing.T) {
 				})
 			}
 			all.Wait()
-			link, err := leaves.Dial(ctx, open(t, transport, false), f.roster)
+			link, err := DialLeaf(ctx, leafConfig(t, transport, false), f.roster)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,9 +135,9 @@ func TestSums(t *testing.T) {
 }
 
 // A site that closes ends what its leaves wait for, and a leaf whose context ends returns.
-func TestEnds(t *testing.T) {
-	f := meet(t, "quic", 2, 3)
-	link, err := leaves.Dial(t.Context(), open(t, "quic", false), f.roster)
+func TestLeafEnds(t *testing.T) {
+	f := meetLeaves(t, "quic", 2, 3)
+	link, err := DialLeaf(t.Context(), leafConfig(t, "quic", false), f.roster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,18 +173,20 @@ func TestEnds(t *testing.T) {
 }
 
 // What no leaf sends ends its connection, whatever it is.
-func TestNonsense(t *testing.T) {
-	f := meet(t, "quic", 2, 3)
+func TestLeafNonsense(t *testing.T) {
+	f := meetLeaves(t, "quic", 2, 3)
 	for name, b := range map[string][]byte{
 		"too long": binary.LittleEndian.AppendUint32(nil, 1<<31),
 		"no frame": {1, 0, 0, 0, 9},
 		"no hello": {8, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0},
 	} {
-		link, err := leaves.Dial(t.Context(), open(t, "quic", false), f.roster)
+		link, err := DialLeaf(t.Context(), leafConfig(t, "quic", false), f.roster)
 		if err != nil {
 			t.Fatal(err)
 		}
-		leaves.Write(t, link, 0, b)
+		if _, err := link.(*leafStreams).all[0].Write(b); err != nil {
+			t.Error(err)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if _, err := link.Recv(ctx, 0); err == nil || ctx.Err() != nil {
 			t.Errorf("%s: the site must end the stream (got %v)", name, err)

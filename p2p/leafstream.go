@@ -1,7 +1,4 @@
-// Package leaves carries the messages of package leaf over libp2p: a Server at each site that collects shares, to which
-// phones connect that no roster lists, and Dial at a phone. A phone has one stream to each site. Each frame is preceded by
-// its length, 4 bytes, little endian. docs/reference/wire.md gives the bytes.
-package leaves
+package p2p
 
 import (
 	"context"
@@ -19,11 +16,13 @@ import (
 
 const leafProtocol protocol.ID = "/heddle/leaf/1"
 
-// patience is how long one end waits for a frame of the other: an exchange may be open for that long.
-const patience = 30 * time.Minute
+// leafPatience is how long one end waits for a frame of the other: an exchange may be open for that long.
+const leafPatience = 30 * time.Minute
 
-// streams is a comm.Transport of one stream to each of some peers.
-type streams struct {
+// leafStreams is a comm.Transport of one stream to each of some peers, for the messages of package leaf: of a site's
+// LeafServer to a phone that no roster lists, or of a phone (DialLeaf) to the sites. Each frame is preceded by its
+// length, 4 bytes, little endian (docs/reference/wire.md).
+type leafStreams struct {
 	all   []network.Stream
 	close func() error
 
@@ -32,30 +31,30 @@ type streams struct {
 }
 
 // Send implements comm.Transport. If ctx ends first, the stream does, too.
-func (s *streams) Send(ctx context.Context, to int, head, body []byte) error {
+func (s *leafStreams) Send(ctx context.Context, to int, head, body []byte) error {
 	at := s.all[to]
 	stop := context.AfterFunc(ctx, func() { at.Reset() })
 	defer stop()
-	if err := at.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return fault(ctx, to, "send", err)
+	if err := at.SetWriteDeadline(time.Now().Add(leafPatience)); err != nil {
+		return leafFault(ctx, to, "send", err)
 	}
 	b := make([]byte, 4, 4+len(head)+len(body))
 	binary.LittleEndian.PutUint32(b, uint32(len(head)+len(body)))
 	_, err := at.Write(append(append(b, head...), body...))
-	return fault(ctx, to, "send", err)
+	return leafFault(ctx, to, "send", err)
 }
 
 // Recv implements comm.Transport.
-func (s *streams) Recv(ctx context.Context, from int) ([]byte, error) {
+func (s *leafStreams) Recv(ctx context.Context, from int) ([]byte, error) {
 	at := s.all[from]
 	stop := context.AfterFunc(ctx, func() { at.Reset() })
 	defer stop()
-	b, err := s.read(at)
-	return b, fault(ctx, from, "recv", err)
+	b, err := readLeafFrame(at)
+	return b, leafFault(ctx, from, "recv", err)
 }
 
-func (s *streams) read(at network.Stream) ([]byte, error) {
-	if err := at.SetReadDeadline(time.Now().Add(patience)); err != nil {
+func readLeafFrame(at network.Stream) ([]byte, error) {
+	if err := at.SetReadDeadline(time.Now().Add(leafPatience)); err != nil {
 		return nil, err
 	}
 	var head [4]byte
@@ -71,8 +70,8 @@ func (s *streams) read(at network.Stream) ([]byte, error) {
 	return b, err
 }
 
-// fault is err as a fault of a peer, or why ctx ended.
-func fault(ctx context.Context, rank int, op string, err error) error {
+// leafFault is err as a fault of a peer, or why ctx ended.
+func leafFault(ctx context.Context, rank int, op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -83,10 +82,10 @@ func fault(ctx context.Context, rank int, op string, err error) error {
 }
 
 // Free implements comm.Transport.
-func (s *streams) Free([]byte) {}
+func (s *leafStreams) Free([]byte) {}
 
 // Close implements comm.Transport.
-func (s *streams) Close() error {
+func (s *leafStreams) Close() error {
 	s.once.Do(func() { s.err = s.close() })
 	return s.err
 }
