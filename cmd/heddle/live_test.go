@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -89,21 +90,24 @@ func TestLivePage(t *testing.T) {
 	if status, body := fetched(url + "/readyz"); status != 503 || !strings.Contains(body, "waiting") {
 		t.Errorf("while a site is missing readyz must be 503 (got %d, %s)", status, body)
 	}
-	answer, err := http.Get(url + "/events")
-	if err != nil {
-		t.Fatal(err)
-	}
 	last()
-	text, err := io.ReadAll(answer.Body) // to the end of the run
-	answer.Body.Close()
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	if err != nil {
-		t.Errorf("the stream must end in good order: %v", err)
+	var news struct {
+		Version int
+		Over    bool
+		Main    string
 	}
-	for _, want := range []string{"connected: 3 of 3 sites", "3 of 3 sites are connected", "training loss by round", "Bytes that left, by door", "1: began",
-		"connected site-2", "left by reduce", "is trained: validation", "The run is complete", "event: end"} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("the stream has no %q", want)
+	text := ""
+	for !news.Over {
+		status, body := fetched(fmt.Sprintf("%s/news?seen=%d", url, news.Version))
+		if err := json.Unmarshal([]byte(body), &news); err != nil || status != 200 {
+			t.Fatalf("news: %d, %v: %s", status, err, body)
+		}
+		text += news.Main
+	}
+	for _, want := range []string{"connected: 3 of 3 sites", "3 of 3 sites are connected", "training loss by round", "Bytes and messages sent",
+		"1: began", "connected  site-2", "bytes by reduce", "is trained: validation", "The run is complete"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the news have no %q", want)
 		}
 	}
 	if err := wait(); err != nil {

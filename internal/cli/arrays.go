@@ -2,12 +2,73 @@ package cli
 
 import (
 	"archive/zip"
+	"cmp"
+	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
+	"math"
+	"path/filepath"
+	"strconv"
 
 	"github.com/heddle-gnn/heddle/graph/npy"
 	"github.com/heddle-gnn/heddle/graph/target"
 )
+
+// Column is a column of a table, or an array of an .npz: a slice of the values of all rows.
+type Column struct {
+	Name   string
+	Values any
+	Rows   int // 0 = as the table
+	Wide   int // values in a row, in an .npz (0 = one)
+	Digits int // after the point, in CSV
+}
+
+// WriteArrays writes n rows of columns as NumPy arrays.
+func WriteArrays(w io.Writer, n int, all ...Column) error {
+	z := zip.NewWriter(w)
+	var err error
+	for _, c := range all {
+		shape := []int{cmp.Or(c.Rows, n)}
+		if c.Wide > 0 {
+			shape = append(shape, c.Wide)
+		}
+		err = errors.Join(err, npy.Write(z, c.Name, shape, c.Values))
+	}
+	return errors.Join(err, z.Close())
+}
+
+// WriteColumns writes n rows of columns to a file of that name: as NumPy arrays if it ends in .npz, else as CSV.
+func WriteColumns(w io.Writer, name string, n int, all ...Column) error {
+	if filepath.Ext(name) == ".npz" {
+		return WriteArrays(w, n, all...)
+	}
+	rows := make([][]string, 1+n)
+	for _, c := range all {
+		rows[0] = append(rows[0], c.Name)
+		for k := range n {
+			rows[1+k] = append(rows[1+k], c.cell(k))
+		}
+	}
+	return csv.NewWriter(w).WriteAll(rows)
+}
+
+func (c Column) cell(k int) string {
+	switch v := c.Values.(type) {
+	case []string:
+		return v[k]
+	case []float32:
+		return strconv.FormatFloat(float64(v[k]), 'f', c.Digits, 32)
+	case []float64:
+		if math.IsNaN(v[k]) {
+			return ""
+		}
+		return strconv.FormatFloat(v[k], 'f', c.Digits, 64)
+	case []int64:
+		return strconv.FormatInt(v[k], 10)
+	}
+	panic(fmt.Sprintf("column %s of %T", c.Name, c.Values))
+}
 
 // WriteNPZ writes NumPy arrays with a row a node, N of them in C classes; docs/reference/result.md lists them.
 func WriteNPZ(w io.Writer, names []string, all []NodePredictions) error {
@@ -24,12 +85,9 @@ func WriteNPZ(w io.Writer, names []string, all []NodePredictions) error {
 	chosen, known := make([]bool, n*classes), make([]bool, n*classes)
 	logits, probability := make([]float32, 0, n*classes), make([]float32, 0, n*classes)
 	for g, i := range ordered(all) {
-		at, split := len(ids)*classes, ""
-		if g.Split != nil {
-			split = splitNames[g.Split[i]]
-		}
+		at := len(ids) * classes
 		ids, node = append(ids, g.Name(i)), append(node, g.number(i))
-		splits, sites = append(splits, split), append(sites, g.Site)
+		splits, sites = append(splits, g.splitName(i)), append(sites, g.Site)
 		logits = append(logits, g.Predictions.Logits.Row(i)...)
 		for _, p := range g.Predictions.Probabilities(i) {
 			probability = append(probability, float32(p))
@@ -49,30 +107,17 @@ func WriteNPZ(w io.Writer, names []string, all []NodePredictions) error {
 			label[len(label)-1] = int64(g.Labels.Class[i])
 		}
 	}
-	z := zip.NewWriter(w)
-	var err error
-	put := func(name string, values any, shape ...int) {
-		if err == nil {
-			err = npy.Write(z, name, shape, values)
-		}
+	list := make([]string, classes)
+	for k := range list {
+		list[k] = ClassName(names, k)
 	}
-	put("node", node, n)
-	put("id", ids, n)
+	columns := []Column{{Name: "node", Values: node}, {Name: "id", Values: ids},
+		{Name: "class", Values: class}, {Name: "label", Values: label},
+		{Name: "probability", Values: probability, Wide: classes}, {Name: "logits", Values: logits, Wide: classes},
+		{Name: "split", Values: splits}, {Name: "site", Values: sites}}
 	if several {
-		put("class", chosen, n, classes)
-		put("label", known, n, classes)
-	} else {
-		put("class", class, n)
-		put("label", label, n)
+		columns[2] = Column{Name: "class", Values: chosen, Wide: classes}
+		columns[3] = Column{Name: "label", Values: known, Wide: classes}
 	}
-	put("probability", probability, n, classes)
-	put("logits", logits, n, classes)
-	put("split", splits, n)
-	put("site", sites, n)
-	var list []string
-	for k := range classes {
-		list = append(list, ClassName(names, k))
-	}
-	put("classes", list, classes)
-	return errors.Join(err, z.Close())
+	return WriteArrays(w, n, append(columns, Column{Name: "classes", Values: list, Rows: classes})...)
 }

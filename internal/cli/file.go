@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -44,6 +45,30 @@ func WriteFile(stdout io.Writer, path string, fill func(io.Writer) error) error 
 		return errors.Join(fill(f), f.Close())
 	}
 	return disk.WriteStream(disk.OS{}, path, fill)
+}
+
+// WriteText is WriteFile of a text.
+func WriteText(stdout io.Writer, path, text string) error {
+	return WriteFile(stdout, path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+}
+
+// WriteJSON is WriteFile of a value as indented JSON.
+func WriteJSON(stdout io.Writer, path string, value any) error {
+	return WriteFile(stdout, path, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(value)
+	})
+}
+
+// ReadStart reads a file, and no more of it than shows that it has more than `most` bytes.
+func ReadStart(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // Special reports whether path exists and is neither a file nor a directory.

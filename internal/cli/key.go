@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -41,11 +40,10 @@ func KeyPlace(path string) error {
 func TrustedDir() string { return filepath.Join(filepath.Dir(DefaultIdentity()), "trusted") }
 
 // LoadKey reads a key that must exist.
-func LoadKey(path string) (identity.Identity, error) {
-	if err := KeyPlace(path); err != nil {
-		return identity.Identity{}, err
+func LoadKey(path string) (id identity.Identity, err error) {
+	if err = KeyPlace(path); err == nil {
+		id, err = identity.Load(path, func() (string, error) { return readPassphrase("passphrase: ") })
 	}
-	id, err := identity.Load(path, askPassphrase)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; the command init makes a key", err)
 	}
@@ -54,17 +52,12 @@ func LoadKey(path string) (identity.Identity, error) {
 
 // LoadOrMakeKey reads a peer's key. If there is none, it makes one without a passphrase.
 func LoadOrMakeKey(path string) (identity.Identity, error) {
-	if err := KeyPlace(path); err != nil {
-		return identity.Identity{}, err
-	}
-	id, err := identity.Load(path, askPassphrase)
+	id, err := LoadKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		id, err = identity.Create(path, "")
 	}
 	return id, Invalid(err)
 }
-
-func askPassphrase() (string, error) { return readPassphrase("passphrase: ") }
 
 // NewPassphrase asks twice: with a typing error in it the key could never be opened.
 func NewPassphrase() (string, error) {
@@ -83,17 +76,16 @@ func NewPassphrase() (string, error) {
 
 func readPassphrase(prompt string) (string, error) {
 	if path := os.Getenv(PassphraseFile); path != "" {
-		f, err := os.Open(path)
+		text, err := ReadStart(path, 4<<10)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", PassphraseFile, err)
 		}
-		defer f.Close()
-		text, err := io.ReadAll(io.LimitReader(f, 4<<10))
-		return string(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))), err
+		return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
 	}
 	in := int(os.Stdin.Fd())
 	if !term.IsTerminal(in) {
-		return "", fmt.Errorf("the key needs a passphrase, and there is no terminal to ask for it: set %s to a file that holds it", PassphraseFile)
+		return "", fmt.Errorf("the key needs a passphrase, and there is no terminal to ask for it: set %s to a file with it",
+			PassphraseFile)
 	}
 	fmt.Fprint(os.Stderr, prompt)
 	word, err := term.ReadPassword(in)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -85,9 +84,9 @@ func (l LaunchFlags) derive(path string, p *heddle.Plan, env func(string) string
 	case len(t.Hosts) != t.Ranks:
 		return own, 0, Invalidf("there must be a host for each of the %d ranks (got %d)", t.Ranks, len(t.Hosts))
 	}
-	secret, err := readSecret(l.Secret)
+	secret, err := ReadStart(l.Secret, 1<<16)
 	if err != nil {
-		return own, 0, Invalid(err)
+		return own, 0, Invalidf("secret: %w", err)
 	}
 	if own, err = heddle.DeriveMembers(p, secret, t.Hosts, t.Rank, l.port); err != nil {
 		return own, 0, Invalidf("%s: %w", l.Secret, err)
@@ -127,18 +126,4 @@ func LaunchedParts(path string, rank, ranks int) (string, error) {
 		return "", Invalidf("%s has %d parts, fewer than the %d ranks", path, len(m.Parts), ranks)
 	}
 	return strings.Join(paths, ","), nil
-}
-
-// readSecret reads the secret that all ranks share.
-func readSecret(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
-	}
-	defer f.Close()
-	secret, err := io.ReadAll(io.LimitReader(f, 1<<16))
-	if err != nil {
-		return nil, fmt.Errorf("secret: %w", err)
-	}
-	return secret, nil
 }

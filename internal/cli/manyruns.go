@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -93,26 +92,13 @@ func RunsTable(m eval.Metric, all []RunOfAll) *Table {
 	}
 	t := &Table{Name: "Runs", Head: []string{"seed", "split", "validation " + metric, "test " + metric, "sent by all", ""}}
 	for _, r := range all {
-		row := []string{fmt.Sprint(r.Seed), fmt.Sprint(r.Split), measure(r.Val), measure(r.Test), Bytes(r.Bytes), ""}
+		remark := ""
 		if r.Chosen {
-			row[5] = "the model"
+			remark = "the model"
 		}
-		t.Rows = append(t.Rows, row)
+		t.Add(r.Seed, r.Split, measure(r.Val), measure(r.Test), Bytes(r.Bytes), remark)
 	}
 	val, test := over(all, func(r RunOfAll) *float64 { return r.Val }), over(all, func(r RunOfAll) *float64 { return r.Test })
-	t.Rows = append(t.Rows, []string{"mean ± deviation", "", val.text(m), test.text(m), "", ""})
+	t.Add("mean ± deviation", "", val.text(m), test.text(m), "", "")
 	return t
-}
-
-// PrintRuns prints the runs of --seeds as a table; nothing for one.
-func PrintRuns(w io.Writer, metric eval.Metric, all []RunOfAll) error {
-	t := RunsTable(metric, all)
-	if t == nil {
-		return nil
-	}
-	if err := t.Print(w); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w, "the model and what follows are of the run that validates best")
-	return err
 }

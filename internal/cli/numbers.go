@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"archive/zip"
 	"encoding/csv"
-	"errors"
 	"io"
 	"math"
+	"slices"
 	"strconv"
-
-	"github.com/heddle-gnn/heddle/graph/npy"
 )
 
 // NumberRow is the prediction of one node, as a row of predictions.parquet.
@@ -28,50 +25,41 @@ type NumberTable struct {
 }
 
 // columns returns the column heads of each target: what alone where there is one target.
-func (t NumberTable) columns(what string, plain func(string) string) (all []string) {
+func (t NumberTable) columns(what string) (all []string) {
 	if len(t.Targets) == 1 {
 		return []string{what}
 	}
 	for _, name := range t.Targets {
-		all = append(all, plain(what+"_"+name))
+		all = append(all, plainCell(what+"_"+name))
 	}
 	return all
 }
 
-// shortNumber writes x with as many digits as a float32 needs, so that reading it gives the same bits.
-func shortNumber(x float64) string { return strconv.FormatFloat(x, 'g', -1, 32) }
-
 // csv writes one line per node: ID, predicted numbers, split, the true numbers as far as they are known, and the site
-// if there are several. plain makes a text one that a spreadsheet does not take for a formula.
-func (t NumberTable) csv(w io.Writer, plain func(string) string) error {
-	c := csv.NewWriter(w)
+// if there are several.
+func (t NumberTable) csv(w io.Writer) error {
 	sites := len(t.Rows) > 0 && t.Rows[0].Site != ""
-	head := append([]string{"id"}, t.columns("prediction", plain)...)
-	if head = append(append(head, "split"), t.columns("target", plain)...); sites {
+	c, head := csv.NewWriter(w), slices.Concat([]string{"id"}, t.columns("prediction"), []string{"split"}, t.columns("target"))
+	if sites {
 		head = append(head, "site")
 	}
-	if err := c.Write(head); err != nil {
-		return err
-	}
+	c.Write(head)                                                                  // the first error stays
+	short := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 32) } // reading it gives the same bits
 	for _, row := range t.Rows {
-		line := []string{plain(row.ID)}
+		line := []string{plainCell(row.ID)}
 		for _, v := range row.Prediction {
-			line = append(line, shortNumber(v))
+			line = append(line, short(v))
 		}
 		line = append(line, row.Split)
 		for k := range t.Targets {
-			text := ""
-			if row.Target != nil {
-				text = shortNumber(row.Target[k])
+			if line = append(line, ""); row.Target != nil {
+				line[len(line)-1] = short(row.Target[k])
 			}
-			line = append(line, text)
 		}
 		if sites {
 			line = append(line, row.Site)
 		}
-		if err := c.Write(line); err != nil {
-			return err
-		}
+		c.Write(line)
 	}
 	c.Flush()
 	return c.Error()
@@ -83,7 +71,8 @@ func (t NumberTable) npz(w io.Writer) error {
 	var node []int64
 	var prediction, known []float32
 	for _, row := range t.Rows {
-		ids, splits, sites, node = append(ids, row.ID), append(splits, row.Split), append(sites, row.Site), append(node, row.Node)
+		ids, splits, sites = append(ids, row.ID), append(splits, row.Split), append(sites, row.Site)
+		node = append(node, row.Node)
 		for k, v := range row.Prediction {
 			y := float32(math.NaN())
 			if row.Target != nil {
@@ -92,9 +81,9 @@ func (t NumberTable) npz(w io.Writer) error {
 			prediction, known = append(prediction, float32(v)), append(known, y)
 		}
 	}
-	z, n, c := zip.NewWriter(w), len(ids), len(t.Targets)
-	err := errors.Join(npy.Write(z, "node", []int{n}, node), npy.Write(z, "id", []int{n}, ids),
-		npy.Write(z, "prediction", []int{n, c}, prediction), npy.Write(z, "target", []int{n, c}, known),
-		npy.Write(z, "split", []int{n}, splits), npy.Write(z, "site", []int{n}, sites), npy.Write(z, "targets", []int{c}, t.Targets))
-	return errors.Join(err, z.Close())
+	n, c := len(ids), len(t.Targets)
+	return WriteArrays(w, n, Column{Name: "node", Values: node}, Column{Name: "id", Values: ids},
+		Column{Name: "prediction", Values: prediction, Wide: c}, Column{Name: "target", Values: known, Wide: c},
+		Column{Name: "split", Values: splits}, Column{Name: "site", Values: sites},
+		Column{Name: "targets", Values: t.Targets, Rows: c})
 }

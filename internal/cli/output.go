@@ -1,13 +1,14 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"path/filepath"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -148,6 +149,12 @@ type Output struct {
 	Pages  Pages      // nil = neither HTML nor Parquet
 }
 
+// Bind adds the flags of the files besides the directory.
+func (out *Output) Bind(f *pflag.FlagSet) {
+	f.StringVar(&out.Rows, "embeddings", "", EmbeddingsHelp)
+	f.StringVar(&out.JSON, "json", "", "JSON file for the results; - for standard output")
+}
+
 func (out Output) model() string  { return filepath.Join(out.Dir, "model.safetensors") }
 func (out Output) report() string { return filepath.Join(out.Dir, "report.html") }
 
@@ -211,7 +218,7 @@ func (out Output) Write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 	if o.Members != nil {
 		page.Names = o.Members
 	}
-	err = WriteFile(out.Stdout, out.Settings(), func(w io.Writer) error { _, err := io.WriteString(w, page.Settings); return err })
+	err = WriteText(out.Stdout, out.Settings(), page.Settings)
 	if out.Pages != nil {
 		err = errors.Join(err, WriteFile(out.Stdout, out.report(), func(w io.Writer) error { return out.Pages.WriteRun(w, page) }))
 	}
@@ -222,18 +229,11 @@ func (out Output) Write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 		return err
 	}
 	for _, path := range []string{filepath.Join(out.Dir, "result.json"), out.JSON} {
-		if path == "" {
-			continue
-		}
-		if err := WriteFile(out.Stdout, path, func(w io.Writer) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(r)
-		}); err != nil {
-			return err
+		if path != "" {
+			err = errors.Join(err, WriteJSON(out.Stdout, path, r))
 		}
 	}
-	return nil
+	return err
 }
 
 // writePredictions writes the predictions for the nodes of this process in every format, and their hidden rows.
@@ -256,6 +256,18 @@ func (out Output) writePredictions(o *heddle.Result, shards []*shard.Shard) erro
 		}
 	}
 	return WriteEmbeddings(out.Rows, all, out.Pages)
+}
+
+// PrintAll prints all runs, the figures of o and what they spent.
+func (out Output) PrintAll(w io.Writer, o *heddle.Result, shards []*shard.Shard, l dp.Ledger) error {
+	if t := RunsTable(o.Metric, out.Runs); t != nil {
+		t.Print(w)
+		fmt.Fprintln(w, "the model and what follows are of the run that validates best")
+	}
+	if err := out.Print(w, o, shards); err != nil {
+		return err
+	}
+	return printLedger(w, l, shards...)
 }
 
 // Print prints the figures of a run, and the files that it wrote. shards are those of this process.

@@ -115,32 +115,38 @@ func (g NodePredictions) Count() (n int) {
 	return n
 }
 
-// EachPrediction calls do with every node that has a class, in the order of their numbers.
-func EachPrediction(names []string, all []NodePredictions, do func(row PredictionRow, probability string) error) error {
-	for g, i := range ordered(all) {
-		if !g.Predicts(i) {
-			continue
-		}
-		row := PredictionRow{ID: g.Name(i), Site: g.Site, Probabilities: g.Predictions.Probabilities(i)}
-		var class, probability []string
-		for _, k := range g.Predictions.Classes(i) {
-			class, probability = append(class, ClassName(names, k)), append(probability, rounded(row.Probabilities[k]))
-			if !g.Labels.Multi() {
-				row.Probability = &row.Probabilities[k]
+// splitName is the split of node i, empty without one.
+func (g NodePredictions) splitName(i int) string {
+	if g.Split == nil {
+		return ""
+	}
+	return splitNames[g.Split[i]]
+}
+
+// PredictionRows gives every node that has a class, in the order of their numbers, and the probabilities of its classes as text.
+func PredictionRows(names []string, all []NodePredictions) iter.Seq2[PredictionRow, string] {
+	return func(yield func(PredictionRow, string) bool) {
+		for g, i := range ordered(all) {
+			if !g.Predicts(i) {
+				continue
+			}
+			row := PredictionRow{ID: g.Name(i), Site: g.Site, Split: g.splitName(i), Probabilities: g.Predictions.Probabilities(i)}
+			var class, probability []string
+			for _, k := range g.Predictions.Classes(i) {
+				class, probability = append(class, ClassName(names, k)), append(probability, rounded(row.Probabilities[k]))
+				if !g.Labels.Multi() {
+					row.Probability = &row.Probabilities[k]
+				}
+			}
+			row.Class = strings.Join(class, ";")
+			if label, ok := LabelOf(g.Labels, i, names); ok {
+				row.Label = &label
+			}
+			if !yield(row, strings.Join(probability, ";")) {
+				return
 			}
 		}
-		row.Class = strings.Join(class, ";")
-		if g.Split != nil {
-			row.Split = splitNames[g.Split[i]]
-		}
-		if label, ok := LabelOf(g.Labels, i, names); ok {
-			row.Label = &label
-		}
-		if err := do(row, strings.Join(probability, ";")); err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // NumbersOf returns predictions of numbers, for nodes of every type or of that which has any.
@@ -152,12 +158,9 @@ func NumbersOf(names []string, all []NodePredictions, every bool) (t NumberTable
 		if !every && !g.Predicts(i) {
 			continue
 		}
-		row := NumberRow{ID: g.Name(i), Site: g.Site, Node: g.number(i)}
+		row := NumberRow{ID: g.Name(i), Site: g.Site, Split: g.splitName(i), Node: g.number(i)}
 		for _, v := range g.Predictions.Logits.Row(i) {
 			row.Prediction = append(row.Prediction, float64(v))
-		}
-		if g.Split != nil {
-			row.Split = splitNames[g.Split[i]]
 		}
 		if l := g.Labels; l.Values != nil && l.Has(i) {
 			for _, v := range l.Values[i*l.Classes : (i+1)*l.Classes] {
@@ -196,10 +199,9 @@ func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
 // all with a probability above one half.
 func WriteCSV(w io.Writer, names []string, all []NodePredictions) error {
 	if len(all) > 0 && all[0].Predictions.Kind() == target.Numbers {
-		return NumbersOf(names, all, false).csv(w, plainCell)
+		return NumbersOf(names, all, false).csv(w)
 	}
-	c := csv.NewWriter(w)
-	head := []string{"id", "class", "probability", "split", "label"}
+	c, head := csv.NewWriter(w), []string{"id", "class", "probability", "split", "label"}
 	sites := len(all) > 0 && all[0].Site != ""
 	if sites {
 		head = append(head, "site")
@@ -209,25 +211,19 @@ func WriteCSV(w io.Writer, names []string, all []NodePredictions) error {
 			head = append(head, plainCell("p_"+ClassName(names, k)))
 		}
 	}
-	if err := c.Write(head); err != nil {
-		return err
-	}
-	err := EachPrediction(names, all, func(row PredictionRow, probability string) error {
-		label := ""
+	c.Write(head) // the first error stays
+	for row, probability := range PredictionRows(names, all) {
+		line := []string{plainCell(row.ID), plainCell(row.Class), probability, row.Split, ""}
 		if row.Label != nil {
-			label = *row.Label
+			line[4] = plainCell(*row.Label)
 		}
-		line := []string{plainCell(row.ID), plainCell(row.Class), probability, row.Split, plainCell(label)}
 		if sites {
 			line = append(line, row.Site)
 		}
 		for _, p := range row.Probabilities {
 			line = append(line, rounded(p))
 		}
-		return c.Write(line)
-	})
-	if err != nil {
-		return err
+		c.Write(line)
 	}
 	c.Flush()
 	return c.Error()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"strings"
 	"time"
 
@@ -26,7 +25,7 @@ import (
 // text of the file. The class_weights of a flag may be a file of them.
 func LoadPlan(command, path string, given map[string]string, rest any) (p *heddle.Plan, text []byte, err error) {
 	if path != "" {
-		if text, err = readText(path); err != nil {
+		if text, err = ReadStart(path, yamltext.MaxLen); err != nil {
 			return nil, nil, Invalid(err)
 		}
 	}
@@ -66,16 +65,6 @@ func sets(text []byte, given map[string]string, name string) bool {
 		}
 	}
 	return err != nil
-}
-
-// readText reads a settings file, and no more of it than shows that it is too long.
-func readText(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, yamltext.MaxLen+1))
 }
 
 // ReadPlan reads a plan that several sites agreed on, which flags do not change, and returns its
@@ -160,8 +149,8 @@ func BindLedger(f *pflag.FlagSet, l *dp.Ledger) {
 	f.TextVar(&l.Budget, "privacy-budget", dp.Guarantee{}, "epsilon, or epsilon,delta, of all runs in the ledger")
 }
 
-// PrintLedger prints what the runs so far have spent of the edges of parts, if there is a ledger.
-func PrintLedger(w io.Writer, l dp.Ledger, parts ...*shard.Shard) error {
+// printLedger prints what the runs so far have spent of the edges of parts, if there is a ledger.
+func printLedger(w io.Writer, l dp.Ledger, parts ...*shard.Shard) error {
 	if l.Path == "" {
 		return nil
 	}

@@ -39,9 +39,9 @@ func predicted(all []prediction) *Table {
 	if all == nil {
 		return nil
 	}
-	t := &Table{Head: []string{"connection of each peer", "predicted seconds"}}
+	t := &Table{Name: "Over other connections", Head: []string{"connection of each peer", "predicted seconds"}}
 	for _, p := range all {
-		t.Rows = append(t.Rows, []string{p.Name + ": " + p.Link, fmt.Sprintf("%.1f", p.Seconds)})
+		t.Add(p.Name+": "+p.Link, fmt.Sprintf("%.1f", p.Seconds))
 	}
 	return t
 }

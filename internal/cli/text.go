@@ -12,10 +12,19 @@ import (
 
 // Table is rows of text under a head; the first column is of names.
 type Table struct {
-	Name string // for those who do not see it; of a Run's tables its place on the page gives it
+	Name string // for those who do not see it
 	Head []string
 	Rows [][]string
 	Text bool // all columns are of text, not of numbers
+}
+
+// Add appends a row.
+func (t *Table) Add(cells ...any) {
+	row := make([]string, len(cells))
+	for k, cell := range cells {
+		row[k] = fmt.Sprint(cell)
+	}
+	t.Rows = append(t.Rows, row)
 }
 
 // Print writes t as plain text, in columns.

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/heddle-gnn/heddle/internal/yamltext"
 )
 
 // readClassWeights reads lines CLASS,WEIGHT of the file at path, quoted as in CSV, and returns them as a flag has them:
 // CLASS=WEIGHT with commas between. A first line that ends in weight is a header.
 func readClassWeights(path string) (string, error) {
-	text, err := readText(path)
+	text, err := ReadStart(path, yamltext.MaxLen)
 	if err != nil {
 		return "", fmt.Errorf("class_weights must be CLASS=WEIGHT or a file: %w", err)
 	}
@@ -36,7 +38,8 @@ func readClassWeights(path string) (string, error) {
 		}
 		if strings.Contains(fields[0], ",") {
 			line, _ := r.FieldPos(0)
-			return "", fmt.Errorf("%s, line %d: a class whose name has a comma must be given in a settings file (got %q)", path, line, fields[0])
+			return "", fmt.Errorf("%s, line %d: a class whose name has a comma must be given in a settings file (got %q)", path,
+				line, fields[0])
 		}
 		all = append(all, fields[0]+"="+fields[1])
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
@@ -34,90 +33,63 @@ func Commands(join *cobra.Command) []*cobra.Command {
 
 // comparing has the flags of heddle compare.
 type comparing struct {
-	graphs.Source `yaml:",inline"`
-	Out           string `yaml:"out"`
-	Seeds         int    `yaml:"seeds,omitempty"`
-
+	graphs.RunFile
 	view cli.WatchFlags
-}
-
-// bindRuns adds the flag of the number of runs, which is 5 unless given.
-func bindRuns(f *pflag.FlagSet, n *int, by int) {
-	f.IntVar(n, "seeds", by, "runs, by the next seeds and the next splits, if several")
 }
 
 func newCompare() *cobra.Command {
 	var c comparing
-	var config string
 	one := &cobra.Command{
 		Use:   "compare (--data D [--peers K] | --shards DIR | --plan PLAN --shard S)",
 		Short: "Compare training together with training alone",
 		Long: `Simulate all peers on one machine and compare what they reach together with what each site reaches alone, with what the
 features alone give (a linear model or a hidden layer, chosen by validation, on pooled features), and with pooled data, by
-the same settings and by GraphSAGE. Settings are those of heddle train, once for each of --seeds. The result says by how much training together is ahead on the same test
-nodes, with a 95 % interval, how many bytes were sent, and who saw raw data.
+the same settings and by GraphSAGE. Settings are those of heddle train, once for each of --seeds. The result says by how
+much training together is ahead on the same test nodes, with a 95 % interval, how many bytes were sent, and who saw raw
+data.
 
 The directory gets compare.html, compare.json, compare.csv, compare.npz and settings.yaml. heddle train writes the model.
 
-With --plan each site of the plan runs it, or heddle join, with its own part. They train one model, and this site learns from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
+With --plan each site of the plan runs it, or heddle join, with its own part. They train one model, and this site learns
+from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
 		Example: `  heddle compare --data data/cora --seeds 5
   heddle compare --data data/cora --peers 4 --method layer-wise --model sage --rounds 50
   heddle compare --shards parts --config settings.yaml
   heddle compare --plan plan.yaml --shard parts/part-0`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.run(cmd, config)
+			w, err := c.view.Start(cmd)
+			if err != nil {
+				return err
+			}
+			defer w.End()
+			p, err := c.Load(cmd.Flags(), cli.GivenSettings(cmd.Flags()))
+			if err != nil {
+				return err
+			}
+			all, err := open(c.Source, *p, w.Event)
+			if err != nil {
+				return err
+			}
+			return c.compare(cmd.Context(), all, w, c.view.Text(cmd), "")
 		},
 	}
 	f := one.Flags()
-	cli.BindSettings(f, "train", func(s plan.Setting) bool { return s.Name != "init" }) // one trial of it has the layers of a file
-	f.StringVar(&c.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
-	f.StringVar(&c.Shards, "shards", "", "partition: a directory that heddle partition wrote")
-	f.IntVar(&c.Split, "split", 0, "split of the first run")
-	f.StringVar(&config, "config", "", "settings file (YAML); flags override it")
-	cli.Reads(f, "data", "shards", "config", "init")
-	bindRuns(f, &c.Seeds, 5)
-	f.StringVarP(&c.Out, "out", "o", "", "directory to write to (default runs/DATA-compare)")
+	// One trial of setting init has the layers of a file.
+	cli.BindSettings(f, "train", func(s plan.Setting) bool { return s.Name != "init" })
+	c.Bind(f, 5, "runs/DATA-compare")
 	c.view.Bind(f)
 	cli.GroupFlags(one, "data", "shards", "split", "config", "seeds")
 	return one
 }
 
-// run reads the settings, runs, writes and prints.
-func (c *comparing) run(cmd *cobra.Command, config string) error {
-	w, err := c.view.Start(cmd)
-	if err != nil {
-		return err
+// comparable refuses what cannot be compared: a metric that is no share of anything, and links.
+func comparable(m eval.Metric, p heddle.Plan) error {
+	if m.Gain(1, 0) < 0 {
+		return fmt.Errorf("comparing needs a metric of which more is better, as r2 or accuracy (got %s): set --metric", m)
 	}
-	defer w.End()
-	given := *c
-	p, _, err := cli.LoadPlan("train", config, cli.GivenSettings(cmd.Flags()), c)
-	if err != nil {
-		return err
-	}
-	for name, restore := range map[string]func(){"data": func() { c.Data = given.Data }, "shards": func() { c.Shards = given.Shards },
-		"split": func() { c.Split = given.Split }, "out": func() { c.Out = given.Out },
-		"seeds": func() { c.Seeds = given.Seeds }} {
-		if cmd.Flags().Changed(name) {
-			restore()
-		}
-	}
-	if err := checkMode(*p, c.Seeds); err != nil {
-		return err
-	}
-	all, err := open(c.Source, *p, w.Event)
-	if err != nil {
-		return err
-	}
-	return c.compare(cmd.Context(), all, w, c.view.Text(cmd), "")
-}
-
-// checkMode refuses what has no training together.
-func checkMode(p heddle.Plan, seeds int) error {
-	if seeds < 1 || seeds > 1000 {
-		return cli.Invalidf("--seeds must be 1 to 1000 (got %d)", seeds)
-	}
-	if p.Peers == 1 {
-		return cli.Invalidf("peers must be at least 2 (got 1): comparing needs several sites that train together")
+	if p.Task.Links() {
+		return errors.New("comparing needs task auto (got links): heddle train ranks links together, and on one part those of a " +
+			"site alone")
 	}
 	return nil
 }
@@ -130,14 +102,11 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	if err != nil {
 		return err
 	}
-	if m := eval.Metric(in.plan.Metric); m.Gain(1, 0) < 0 {
-		return cli.Invalid(lessIsBetter(m))
-	}
-	if in.plan.Task.Links() {
-		return cli.Invalidf("comparing needs task auto (got links): heddle train ranks links together, and on one part those of a site alone")
+	if err := comparable(eval.Metric(in.plan.Metric), in.plan); err != nil {
+		return cli.Invalid(err)
 	}
 	if len(in.shards) < 2 {
-		return cli.Invalidf("comparing needs at least 2 sites (got %d): give --peers", len(in.shards))
+		return cli.Invalidf("peers must be at least 2 (got %d): comparing needs several sites that train together", len(in.shards))
 	}
 	if err := in.plan.Check(in.shards); err != nil {
 		return cli.Invalid(err)
@@ -148,8 +117,7 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	if err := cli.WritableDir(c.Out); err != nil {
 		return err
 	}
-	if err := cli.KeepsWithin(c.Out, "compare.json", "compare.csv", "compare.npz", "compare.html",
-		"settings.yaml"); err != nil {
+	if err := cli.KeepsWithin(c.Out, resultFiles...); err != nil {
 		return err
 	}
 	started := in
@@ -174,21 +142,15 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	if err := r.sign(started.plan, c, command); err != nil {
 		return err
 	}
-	out := output{c.Out}
-	if err := out.write(r); err != nil {
+	if err := r.write(c.Out); err != nil {
 		return err
 	}
 	describe(stdout, started)
 	if err := r.print(stdout); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "\nreport: %s\n", out.file("html"))
+	_, err = fmt.Fprintf(stdout, "\nreport: %s\n", filepath.Join(c.Out, "compare.html"))
 	return err
-}
-
-// lessIsBetter refuses a metric that is no share of anything.
-func lessIsBetter(m eval.Metric) error {
-	return fmt.Errorf("comparing needs a metric of which more is better, as r2 or accuracy (got %s): set --metric", m)
 }
 
 // sign adds the settings and what made the figures.
@@ -197,17 +159,14 @@ func (r *results) sign(p heddle.Plan, c *comparing, command string) error {
 	if err != nil {
 		return err
 	}
-	place, err := yaml.Marshal(c)
-	if err != nil {
-		return err
+	if r.Settings, r.Command = string(settings), command; command == "" {
+		place, err := yaml.Marshal(c.RunFile)
+		if err != nil {
+			return err
+		}
+		r.Settings += string(place)
+		r.Command = fmt.Sprintf("heddle compare --config %s --out %s-again", filepath.Join(c.Out, "settings.yaml"), c.Out)
 	}
-	if command != "" {
-		place = nil
-	}
-	if command == "" {
-		command = fmt.Sprintf("heddle compare --config %s --out %s-again", output{c.Out}.settings(), c.Out)
-	}
-	r.Settings, r.Command = string(settings)+string(place), command
 	r.Version, r.Date = cli.Version(), time.Now().UTC().Format(time.RFC3339)
 	return nil
 }

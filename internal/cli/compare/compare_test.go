@@ -43,7 +43,7 @@ func sites(edit func(*graph.Graph)) (*data, heddle.Plan) {
 // compared runs a comparison and returns what it wrote and printed.
 func compared(t *testing.T, all *data, seeds int) (r results, dir, text string) {
 	t.Helper()
-	c := comparing{Seeds: seeds, Out: t.TempDir()}
+	c := comparing{RunFile: graphs.RunFile{Seeds: seeds, Out: t.TempDir()}}
 	var out bytes.Buffer
 	if err := c.compare(t.Context(), all, cli.NewWatch(io.Discard, true), &out, "heddle compare"); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestFiguresAreThoseOfTheRuns(t *testing.T) {
 	if lines, err := csv.NewReader(f).ReadAll(); err != nil || len(lines) != 1+5*2 {
 		t.Errorf("%d lines of CSV must be a head and one for each way and run: %v", len(lines), err)
 	}
-	p, err := heddle.ReadPlan(read(t, filepath.Join(dir, "settings.yaml")), nil, new(comparing))
+	p, err := heddle.ReadPlan(read(t, filepath.Join(dir, "settings.yaml")), nil, new(graphs.RunFile))
 	if err != nil || p.Seed != 7 || p.Method != plan.ClassMeans {
 		t.Errorf("settings.yaml must repeat the run: %+v, %v", p, err)
 	}
@@ -199,7 +199,7 @@ func TestInterrupted(t *testing.T) {
 	all, _ := sites(nil)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	c := comparing{Seeds: 2, Out: t.TempDir()}
+	c := comparing{RunFile: graphs.RunFile{Seeds: 2, Out: t.TempDir()}}
 	err := c.compare(ctx, all, cli.NewWatch(io.Discard, true), io.Discard, "heddle compare")
 	if err == nil || !strings.Contains(err.Error(), "nothing is written") {
 		t.Errorf("interrupted: %v", err)

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -27,21 +28,19 @@ on your data. Each run draws the graph anew.`,
 				return cli.Invalid(dataset.Write(graph, dataset.Sites(dataset.SitesConfig{}, rng.New(seed))))
 			}
 			w, err := c.view.Start(cmd)
-			if err != nil {
+			if err = cmp.Or(err, c.CheckSeeds()); err != nil {
 				return err
 			}
 			defer w.End()
 			p := heddle.Defaults(heddle.Plan{})
 			p.Seed = seed
-			if err := checkMode(p, c.Seeds); err != nil {
-				return err
-			}
-			return c.compare(cmd.Context(), builtIn(p), w, c.view.Text(cmd), fmt.Sprintf("heddle demo --seed %d --seeds %d", seed, c.Seeds))
+			again := fmt.Sprintf("heddle demo --seed %d --seeds %d", seed, c.Seeds)
+			return c.compare(cmd.Context(), builtIn(p), w, c.view.Text(cmd), again)
 		},
 	}
 	one.Flags().Uint64Var(&seed, "seed", 1, "random seed of graph and training, of the first run")
 	one.Flags().StringVar(&graph, "graph", "", "directory for the graph as a data set; nothing is run")
-	bindRuns(one.Flags(), &c.Seeds, 3)
+	one.Flags().IntVar(&c.Seeds, "seeds", 3, "runs, by the next seeds")
 	one.Flags().StringVarP(&c.Out, "out", "o", filepath.Join("runs", "demo"), "directory to write to")
 	c.view.Bind(one.Flags())
 	return one

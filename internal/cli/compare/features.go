@@ -24,17 +24,19 @@ const (
 // rows of unit length; on the best of them with other penalties; then hidden layers, on ranks and steps if columns are few.
 // It returns the model that validates best, the seconds of all and the columns of that model. A further layer must gain a
 // standard error. shards are the parts of g.
-func onFeatures(ctx context.Context, p heddle.Plan, g *graph.Graph, shards []*shard.Shard, event func(heddle.Event)) (best heddle.Outcome, columns *graph.Graph, err error) {
+func onFeatures(
+	ctx context.Context, p heddle.Plan, g *graph.Graph, shards []*shard.Shard, event func(heddle.Event),
+) (best heddle.Outcome, columns *graph.Graph, err error) {
 	base, few, seconds := pooledPlan(p, "mlp"), g.X.Cols() <= narrow, 0.0
 	linear := base
 	linear.RowNorm, linear.Layers, linear.Dropout, linear.LR, linear.Decay = "none", 1, 0, 0.05, 0.005
 	fit := func(q heddle.Plan, of *graph.Graph) error {
-		all, err := heddle.Compare(ctx, of, shards, heddle.Trial{Name: "features only", Plan: q, Pooled: true, OnEvent: event})
+		all, err := trained(ctx, of, shards, heddle.Trial{Name: "features only", Plan: q, Pooled: true, OnEvent: event})
 		if err != nil {
 			return err
 		}
-		one, least := all[0].Runs[0], 0.0
-		if seconds += all[0].Seconds; best.Runs != nil {
+		one, least := all.Runs[0], 0.0
+		if seconds += all.Seconds; best.Runs != nil {
 			last := best.Runs[0]
 			if q.Layers > last.Plan.Layers && last.Figures != nil {
 				least = last.Metric.StandardError(last.Val, float64(last.Figures.Val.Rows))
@@ -43,7 +45,7 @@ func onFeatures(ctx context.Context, p heddle.Plan, g *graph.Graph, shards []*sh
 				return nil
 			}
 		}
-		best, columns = all[0], of
+		best, columns = all, of
 		return nil
 	}
 	for k := range 7 {

@@ -66,64 +66,40 @@ func student(n int) float64 { return distuv.StudentsT{Sigma: 1, Nu: float64(n - 
 // part is what one model says of the test nodes of one site, the same ones in the same order in every way.
 type part = eval.Scored
 
-// countOf counts the rows of some parts that at returns.
-func countOf(metric eval.Metric, all []part, at func(site int) []int32) float64 {
-	some := slices.Clone(all)
-	for k := range some {
-		some[k].Rows = at(k)
-	}
-	return metric.Pooled(some...)
-}
-
-// metricOf is the metric over all rows of some parts.
-func metricOf(metric eval.Metric, all []part) float64 {
-	return metric.Pooled(all...)
-}
-
-// Of the bootstrap: most samples, and about how many logits are read for all of them at most.
+// Most samples of the bootstrap, and about how many logits are read for all of them at most.
 const (
 	samples = 100
 	effort  = 2e8
 )
 
 // differenceOf compares two models on the same test nodes, of at least one site. The standard error
-// is that of a bootstrap (Efron, Annals of Statistics 7, 1979): nodes are drawn with replacement,
+// is that of a bootstrap (Efron, Annals of Statistics 7, 1979): nodes are sampled with replacement,
 // within each site, by key.
 func differenceOf(metric eval.Metric, a, b []part, key rng.Key) difference {
-	d := difference{value: metricOf(metric, a) - metricOf(metric, b)}
+	d := difference{value: metric.Pooled(a...) - metric.Pooled(b...)}
 	size := 0
 	for _, p := range a {
 		size += len(p.Rows) * max(1, p.Scores.Cols)
 	}
 	n := min(samples, max(25, int(effort/float64(2*max(1, size)))))
-	drawn := make([]float64, 0, n)
+	sampled := make([]float64, 0, n)
 	for k := range n {
-		var rowsA, rowsB [][]int32
+		ours, theirs := slices.Clone(a), slices.Clone(b)
 		for site, p := range a {
-			var one, other []int32
+			one, other := []int32{}, []int32{} // nil would mean every row
 			key := key.Fold(uint64(k)).Fold(uint64(site))
 			for i := range p.Rows {
 				j := int(key.Uint64(uint64(i)) % uint64(len(p.Rows)))
 				one, other = append(one, p.Rows[j]), append(other, b[site].Rows[j])
 			}
-			rowsA, rowsB = append(rowsA, one), append(rowsB, other)
+			ours[site].Rows, theirs[site].Rows = one, other
 		}
-		x := countOf(metric, a, func(k int) []int32 { return nonNil(rowsA[k]) }) -
-			countOf(metric, b, func(k int) []int32 { return nonNil(rowsB[k]) })
-		if !math.IsNaN(x) { // a draw may lack a class
-			drawn = append(drawn, x)
+		if x := metric.Pooled(ours...) - metric.Pooled(theirs...); !math.IsNaN(x) { // a sample may lack a class
+			sampled = append(sampled, x)
 		}
 	}
-	if len(drawn) > 1 {
-		d.error = stat.StdDev(drawn, nil)
+	if len(sampled) > 1 {
+		d.error = stat.StdDev(sampled, nil)
 	}
 	return d
-}
-
-// nonNil is rows, since no rows at all mean every row to eval.
-func nonNil(rows []int32) []int32 {
-	if rows == nil {
-		return []int32{}
-	}
-	return rows
 }

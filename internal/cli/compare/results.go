@@ -99,11 +99,9 @@ func (r *results) add(ctx context.Context, in input, w *cli.Watch, text string) 
 			if one.key == sage && norm != "" {
 				g, one.trial.Plan.RowNorm = columns, norm
 			}
-			outcomes, err := heddle.Compare(ctx, g, in.shards, one.trial)
-			if err != nil {
+			if f.outcome, err = trained(ctx, g, in.shards, one.trial); err != nil {
 				return err
 			}
-			f.outcome = outcomes[0]
 		}
 		for rank, s := range in.shards {
 			f.test = append(f.test, in.part(f, rank, rowsOf(s, graph.Test)))
@@ -115,6 +113,15 @@ func (r *results) add(ctx context.Context, in input, w *cli.Watch, text string) 
 		r.begin(in, all)
 	}
 	return r.record(in, all)
+}
+
+// trained is what one trial gave.
+func trained(ctx context.Context, g *graph.Graph, shards []*shard.Shard, t heddle.Trial) (heddle.Outcome, error) {
+	all, err := heddle.Compare(ctx, g, shards, t)
+	if err != nil {
+		return heddle.Outcome{}, err
+	}
+	return all[0], nil
 }
 
 // rowsOf returns the labelled nodes of s in a split.
@@ -180,7 +187,7 @@ func (r *results) record(in input, all []figures) error {
 	key := rng.New(in.plan.Seed).FoldString("compare")
 	for i, f := range all {
 		w := r.Ways[i]
-		one := oneRun{Seed: in.plan.Seed, Split: in.split, Test: metricOf(r.Metric, f.test), Val: known(metricOf(r.Metric, f.val)), Seconds: f.outcome.Seconds}
+		one := oneRun{Seed: in.plan.Seed, Split: in.split, Test: r.Metric.Pooled(f.test...), Val: cli.Number(r.Metric.Pooled(f.val...)), Seconds: f.outcome.Seconds}
 		if math.IsNaN(one.Test) {
 			return cli.Invalidf("%s: comparing needs test nodes with labels, at a site that can train alone (got none)", in.graph.Name)
 		}
@@ -200,10 +207,10 @@ func (r *results) record(in input, all []figures) error {
 			}
 			ours, theirs := joined.test[rank:rank+1], f.test[rank:rank+1]
 			if len(ours[0].Rows) > 0 {
-				s.together = append(s.together, metricOf(r.Metric, ours))
+				s.together = append(s.together, r.Metric.Pooled(ours...))
 			}
 			if len(theirs[0].Rows) > 0 {
-				s.alone = append(s.alone, metricOf(r.Metric, theirs))
+				s.alone = append(s.alone, r.Metric.Pooled(theirs...))
 				s.ahead = append(s.ahead, differenceOf(r.Metric, ours, theirs, key.FoldString("site").Fold(uint64(rank))))
 			}
 		}
@@ -219,14 +226,6 @@ func common(a, b []part) (inA, inB []part) {
 		}
 	}
 	return inA, inB
-}
-
-// known is x for JSON, which has no NaN.
-func known(x float64) *float64 {
-	if math.IsNaN(x) {
-		return nil
-	}
-	return &x
 }
 
 // count fills in the bytes of a run.

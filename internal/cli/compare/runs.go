@@ -8,13 +8,11 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // input is what one run trains on.
@@ -49,32 +47,22 @@ func open(s graphs.Source, p heddle.Plan, event func(heddle.Event)) (*data, erro
 	if s.Shards != "" || s.Data == "" {
 		return openShards(s, p, event)
 	}
-	splits, err := dataset.Splits(s.Data)
+	splits, err := s.Splits()
 	if err != nil {
-		return nil, cli.Invalid(err)
+		return nil, err
 	}
-	if s.Split < 0 || s.Split >= splits {
-		return nil, cli.Invalidf("split must be 0 to %d (got %d of %d)", splits-1, s.Split, splits)
-	}
-	graphs := map[int]*graph.Graph{}
+	read := map[int]*graph.Graph{}
 	return &data{sameNodes: splits == 1, closer: io.NopCloser(nil), run: func(k int) (in input, err error) {
 		split := (s.Split + k) % splits
-		if graphs[split] == nil {
-			if clear(graphs); splits == 1 || k == 0 {
+		if read[split] == nil {
+			if clear(read); splits == 1 || k == 0 {
 				event = once(event)
 			}
-			if graphs[split], err = (dataset.As{Task: p.Task.Kind}).Read(s.Data, split); err != nil {
-				return in, cli.Invalid(err)
-			}
-			warnings, err := table.Warnings(s.Data, graphs[split], p.Task.Kind)
-			if err != nil {
-				return in, cli.Invalid(err)
-			}
-			for _, text := range warnings {
-				event(heddle.Event{Kind: train.Warning, Text: text})
+			if read[split], _, err = s.ReadData(p, split, event); err != nil {
+				return in, err
 			}
 		}
-		in, err = cut(graphs[split], seeded(p, k), event)
+		in, err = cut(read[split], seeded(p, k), event)
 		in.split = split
 		return in, err
 	}}, nil
@@ -99,19 +87,15 @@ func seeded(p heddle.Plan, k int) heddle.Plan {
 
 // cut makes the parts of g by p.
 func cut(g *graph.Graph, p heddle.Plan, event func(heddle.Event)) (in input, err error) {
-	placed, notes := heddle.ForGraph(g, p)
-	for _, e := range notes {
-		event(e)
-	}
-	shards, err := heddle.Split(g, placed)
+	shards, err := graphs.Place(g, &p, event)
 	if err != nil {
 		return in, err
 	}
 	names := g.Sites
-	if placed.Policy != "by-column" || len(names) != len(shards) {
+	if p.Policy != "by-column" || len(names) != len(shards) {
 		names = numbered(len(shards))
 	}
-	return input{graph: g.Numbered(), shards: shards, names: names, plan: placed}, nil
+	return input{graph: g.Numbered(), shards: shards, names: names, plan: p}, nil
 }
 
 func numbered(sites int) (names []string) {

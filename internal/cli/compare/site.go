@@ -2,11 +2,9 @@ package compare
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 
 	"github.com/heddle-gnn/heddle"
@@ -18,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// siteComparison says what joining gave this site, over its own test nodes: the object of compare.json of heddle compare --plan.
-// Nothing of it leaves the site. Metrics are in [0, 1].
+// siteComparison says what joining gave this site, over its own test nodes: the object of compare.json of heddle compare
+// --plan. Nothing of it leaves the site. Metrics are in [0, 1].
 type siteComparison struct {
 	Metric    eval.Metric `json:"metric"`
 	Sentence  string      `json:"sentence"` // whether joining paid
@@ -27,7 +25,7 @@ type siteComparison struct {
 	Runs      int         `json:"runs"` // over which tests are means
 	Ways      []*siteWay  `json:"ways"` // the last is together
 
-	page report.Comparison
+	plans []heddle.Plan // of the runs
 }
 
 // siteWay is what one way of training gave the site.
@@ -48,24 +46,36 @@ type After struct{}
 func (After) Joined(
 	ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch, text io.Writer, dir, again string,
 ) error {
-	at, err := compareSite(ctx, p, own, o, w)
+	s, err := compareSite(ctx, p, own, o, w)
 	if err != nil {
 		return err
 	}
-	return errors.Join(at.show(text), at.write(text, dir, again))
+	page, err := s.page(own, o, again)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(text)
+	s.table().Print(text)
+	fmt.Fprintf(text, "\n%s\n%s\n", s.Sentence, s.note())
+	path := filepath.Join(dir, "compare.html")
+	err = errors.Join(cli.WriteJSON(nil, filepath.Join(dir, "compare.json"), s), cli.WriteFile(nil, path, page.Write))
+	if err == nil {
+		_, err = fmt.Fprintf(text, "comparison: %s\n", path)
+	}
+	return err
 }
 
-// compareSite trains at the site alone, by the settings p of a run over several sites, and on its features only, and compares that
-// with the run's result o on the site's own labelled test nodes. It is an error if there are none, or if o has no
+// compareSite trains at the site alone, by the settings p of a run over several sites, and on its features only, and compares
+// that with the run's result o on the site's own labelled test nodes. It is an error if there are none, or if o has no
 // predictions for own nodes, as at a peer that received the model from another.
-func compareSite(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch) (*siteComparison, error) {
-	if o.Metric.Gain(1, 0) < 0 {
-		return nil, fmt.Errorf("%s: %w", own.Name, lessIsBetter(o.Metric))
+func compareSite(
+	ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch,
+) (*siteComparison, error) {
+	test := rowsOf(own, graph.Test)
+	s := &siteComparison{Metric: o.Metric, TestNodes: len(test)}
+	if err := comparable(o.Metric, p); err != nil {
+		return nil, fmt.Errorf("%s: %w", own.Name, err)
 	}
-	if p.Task.Links() {
-		return nil, fmt.Errorf("%s: comparing needs task auto (got links)", own.Name)
-	}
-	s := &siteComparison{Metric: o.Metric, TestNodes: len(rowsOf(own, graph.Test))}
 	if s.TestNodes == 0 {
 		return nil, fmt.Errorf("%s: comparing needs labelled test nodes at this site (got none)", own.Name)
 	}
@@ -73,9 +83,9 @@ func compareSite(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle
 	p.Metric, p.Positive = string(o.Metric), o.Card.Positive
 	of := own.Labels
 	of.First = o.Card.First()
-	plans := p.Repeats()
-	for k := range plans {
-		plans[k].Runs = 1
+	s.plans = p.Repeats()
+	for k := range s.plans {
+		s.plans[k].Runs = 1
 	}
 	runs := o.Runs
 	if runs == nil {
@@ -87,41 +97,41 @@ func compareSite(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle
 		if r.Own[0].Logits.Empty() {
 			return nil, fmt.Errorf("%s: comparing needs predictions of every run: this peer received a model from another", own.Name)
 		}
-		joined[k] = part{Scores: r.Own[0].Logits, Labels: of, Rows: rowsOf(own, graph.Test)}
-		whole += metricOf(s.Metric, joined[k:k+1]) / float64(len(runs))
+		joined[k] = part{Scores: r.Own[0].Logits, Labels: of, Rows: test}
+		whole += s.Metric.Pooled(joined[k]) / float64(len(runs))
 	}
-	for _, key := range []string{alone, features} {
-		way := &siteWay{Way: key, title: map[string]string{alone: "this site alone",
-			features: "features only, this site"}[key], seen: "nobody else"}
-		if key == features && own.X.Cols() == 0 {
-			continue
-		}
-		s.Ways = append(s.Ways, way)
-		g, err := s.aheadOf(ctx, way, plans, own, joined, w)
-		if ctx.Err() != nil {
+	s.Ways = []*siteWay{{Way: alone, title: "this site alone", seen: "nobody else"}}
+	if own.X.Cols() > 0 {
+		s.Ways = append(s.Ways, &siteWay{Way: features, title: "features only, this site", seen: "nobody else"})
+	}
+	for _, way := range s.Ways {
+		g, err := s.aheadOf(ctx, way, own, joined, w)
+		switch {
+		case ctx.Err() != nil:
 			return nil, err
-		}
-		if err != nil {
+		case err != nil:
 			way.Fault = err.Error()
-			continue
-		}
-		if way.Ahead = &g; key == alone {
-			s.Sentence = sentenceOf(g, " for this site", "this site alone", false)
+		default:
+			way.Ahead = &g
 		}
 	}
-	if s.Sentence == "" {
-		s.Sentence = "Whether joining paid is open: this site could not train alone: " + s.Ways[0].Fault
+	if first := s.Ways[0]; first.Ahead != nil {
+		s.Sentence = sentenceOf(*first.Ahead, " for this site", "this site alone", false)
+	} else {
+		s.Sentence = "Whether joining paid is open: this site could not train alone: " + first.Fault
 	}
-	s.Ways = append(s.Ways, &siteWay{Way: together, title: together, seen: "nobody; rows left", Test: known(whole)})
-	return s, s.describe(plans, own, o)
+	s.Ways = append(s.Ways, &siteWay{Way: together, title: together, seen: "nobody; rows left", Test: cli.Number(whole)})
+	return s, nil
 }
 
 // aheadOf trains at the site alone in one way by each of the plans, sets the mean metric of these runs, and returns by how
 // much the runs together, in the same order, are ahead.
-func (s *siteComparison) aheadOf(ctx context.Context, of *siteWay, plans []heddle.Plan, own *shard.Shard, joined []part, w *cli.Watch) (gain, error) {
+func (s *siteComparison) aheadOf(
+	ctx context.Context, of *siteWay, own *shard.Shard, joined []part, w *cli.Watch,
+) (gain, error) {
 	var ahead []difference
 	sum := 0.0
-	for k, p := range plans {
+	for k, p := range s.plans {
 		var outcome heddle.Outcome
 		var err error
 		if of.Way == features {
@@ -129,92 +139,64 @@ func (s *siteComparison) aheadOf(ctx context.Context, of *siteWay, plans []heddl
 		} else {
 			one := waysOf(p, false)[0]
 			one.trial.OnEvent = w.Part(of.title)
-			var all []heddle.Outcome
-			if all, err = heddle.Compare(ctx, nil, []*shard.Shard{own}, one.trial); err == nil {
-				outcome = all[0]
-			}
+			outcome, err = trained(ctx, nil, []*shard.Shard{own}, one.trial)
 		}
 		if err != nil {
 			return gain{}, err
 		}
-		theirs := []part{{Scores: outcome.Runs[0].Own[0].Logits, Labels: joined[k].Labels, Rows: joined[k].Rows}}
+		theirs := part{Scores: outcome.Runs[0].Own[0].Logits, Labels: joined[k].Labels, Rows: joined[k].Rows}
 		key := rng.New(p.Seed).FoldString("compare").FoldString(of.Way)
-		ahead = append(ahead, differenceOf(s.Metric, joined[k:k+1], theirs, key))
-		sum += metricOf(s.Metric, theirs)
+		ahead = append(ahead, differenceOf(s.Metric, joined[k:k+1], []part{theirs}, key))
+		sum += s.Metric.Pooled(theirs)
 	}
-	of.Test = known(sum / float64(len(plans)))
+	of.Test = cli.Number(sum / float64(len(s.plans)))
 	return gainOf(ahead, true), nil
 }
 
-// describe prepares the page of s, whose runs are by these plans.
-func (s *siteComparison) describe(plans []heddle.Plan, own *shard.Shard, o *heddle.Result) error {
-	left, err := departed(plans, []*shard.Shard{own})
+// page is the page of s; command repeats the comparison.
+func (s *siteComparison) page(own *shard.Shard, o *heddle.Result, command string) (report.Page, error) {
+	left, err := departed(s.plans, []*shard.Shard{own})
 	if err != nil {
-		return err
+		return report.Page{}, err
 	}
-	settings, err := plans[0].MarshalYAML()
+	settings, err := s.plans[0].MarshalYAML()
 	if err != nil {
-		return err
+		return report.Page{}, err
 	}
-	name := o.Members[own.Rank]
-	s.page = report.Comparison{Title: fmt.Sprintf("%s: did joining pay for %s?", own.Name, name), Sentence: s.Sentence, Metric: string(s.Metric), Ways: s.table(), Settings: string(settings),
-		Kicker: fmt.Sprintf("%s · one of %d sites · version %s", name, own.Parts, cli.Version()), Notes: []string{s.note(), left, "Nothing of this comparison left the site."}}
+	name, notes := o.Members[own.Rank], []string{s.note(), left, "Nothing of this comparison left the site."}
+	var bars []report.Bar
 	for _, one := range s.Ways {
 		if one.Test != nil {
-			s.page.WayBars = append(s.page.WayBars, report.Bar{Name: one.title, Value: *one.Test, Low: math.NaN(), High: math.NaN()})
+			bars = append(bars, report.BarOf(one.title, *one.Test))
 		}
 		if one.Fault != "" {
-			s.page.Notes = append(s.page.Notes, fmt.Sprintf("The site could not train this way (%s): %s.", one.title, one.Fault))
+			notes = append(notes, fmt.Sprintf("The site could not train this way (%s): %s.", one.title, one.Fault))
 		}
 	}
-	return nil
+	page := pageOf(fmt.Sprintf("%s: did joining pay for %s?", own.Name, name), s.Sentence, string(s.Metric), bars, s.table(), notes)
+	page.Kicker = fmt.Sprintf("%s · one of %d sites · version %s", name, own.Parts, cli.Version())
+	page.Settings, page.Command = string(settings), command
+	return page, nil
 }
 
 func (s *siteComparison) note() string {
 	if s.Runs > 1 {
-		return fmt.Sprintf("%d runs, %d test nodes of this site; the intervals are of seeds and of the choice of these nodes.", s.Runs, s.TestNodes)
+		return fmt.Sprintf("%d runs, %d test nodes of this site; the intervals are of seeds and of the choice of these nodes.",
+			s.Runs, s.TestNodes)
 	}
 	return fmt.Sprintf("One run, %d test nodes of this site; the interval is of the choice of these nodes.", s.TestNodes)
 }
 
 // table has a row for each way.
 func (s *siteComparison) table() cli.Table {
-	t := cli.Table{Head: []string{"way", "test " + string(s.Metric), "together ahead by", "raw data seen by"}}
+	t := cli.Table{Name: "Ways of training",
+		Head: []string{"way", "test " + string(s.Metric), "together ahead by", "raw data seen by"}}
 	for _, one := range s.Ways {
 		test := "–"
-		if one.Test != nil && !math.IsNaN(*one.Test) {
+		if one.Test != nil {
 			test = cli.Percent(*one.Test)
 		}
-		t.Rows = append(t.Rows, []string{one.title, test, one.Ahead.String(), one.seen})
+		t.Add(one.title, test, one.Ahead, one.seen)
 	}
 	return t
-}
-
-// show prints s as a table and a sentence.
-func (s *siteComparison) show(w io.Writer) error {
-	fmt.Fprintln(w)
-	if err := s.table().Print(w); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\n%s\n%s\n", s.Sentence, s.note())
-	return err
-}
-
-// write writes s as compare.json and compare.html in a directory, and prints where the page is. command repeats the
-// comparison.
-func (s *siteComparison) write(w io.Writer, dir, command string) error {
-	s.page.Command = command
-	page := filepath.Join(dir, "compare.html")
-	err := errors.Join(
-		cli.WriteFile(io.Discard, filepath.Join(dir, "compare.json"), func(w io.Writer) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(s)
-		}),
-		cli.WriteFile(io.Discard, page, func(w io.Writer) error { return report.WriteComparison(w, s.page) }),
-	)
-	if err == nil {
-		_, err = fmt.Fprintf(w, "comparison: %s\n", page)
-	}
-	return err
 }

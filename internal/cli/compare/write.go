@@ -1,65 +1,32 @@
 package compare
 
 import (
-	"archive/zip"
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"path/filepath"
-	"strconv"
 
-	"github.com/heddle-gnn/heddle/graph/npy"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
 )
 
-// output is the directory of the results.
-type output struct{ dir string }
+// resultFiles are those of a comparison.
+var resultFiles = []string{"compare.json", "compare.csv", "compare.npz", "compare.html", "settings.yaml"}
 
-func (o output) file(ending string) string { return filepath.Join(o.dir, "compare."+ending) }
-
-// settings is the file of the settings that trained the models.
-func (o output) settings() string { return filepath.Join(o.dir, "settings.yaml") }
-
-// write writes compare.html, compare.json, compare.csv, compare.npz and settings.yaml.
-func (o output) write(r *results) error {
-	to := func(ending string, fill func(io.Writer) error) error {
-		return cli.WriteFile(io.Discard, o.file(ending), fill)
+// write writes them to a directory.
+func (r *results) write(dir string) error {
+	err := errors.Join(cli.WriteJSON(nil, filepath.Join(dir, resultFiles[0]), r),
+		cli.WriteFile(nil, filepath.Join(dir, resultFiles[3]), r.page().Write),
+		cli.WriteText(nil, filepath.Join(dir, resultFiles[4]), r.Settings))
+	for _, name := range resultFiles[1:3] {
+		err = errors.Join(err, cli.WriteFile(nil, filepath.Join(dir, name), func(w io.Writer) error { return r.writeRuns(w, name) }))
 	}
-	return errors.Join(
-		to("json", func(w io.Writer) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(r)
-		}),
-		to("csv", r.writeCSV),
-		to("npz", r.writeNPZ),
-		to("html", func(w io.Writer) error { return report.WriteComparison(w, r.page()) }),
-		cli.WriteFile(io.Discard, o.settings(), func(w io.Writer) error { _, err := io.WriteString(w, r.Settings); return err }))
+	return err
 }
 
-// writeCSV writes one line for each run in each way.
-func (r *results) writeCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	lines := [][]string{{"way", "seed", "split", "test", "val", "bytes", "wire_bytes", "raw_data_seen_by", "seconds"}}
-	for _, way := range r.Ways {
-		for _, one := range way.Runs {
-			val := ""
-			if one.Val != nil {
-				val = decimal(*one.Val)
-			}
-			lines = append(lines, []string{way.Way, strconv.FormatUint(one.Seed, 10), strconv.Itoa(one.Split), decimal(one.Test), val,
-				strconv.FormatInt(one.Bytes, 10), strconv.FormatInt(one.Wire, 10), way.Seen, strconv.FormatFloat(one.Seconds, 'f', 3, 64)})
-		}
-	}
-	return c.WriteAll(lines)
-}
-
-// writeNPZ writes the columns of writeCSV as NumPy arrays with a row a run; val is NaN where there is none.
-func (r *results) writeNPZ(w io.Writer) error {
+// writeRuns writes a row for each run in each way, as CSV or .npz; without validation nodes val is empty or NaN.
+func (r *results) writeRuns(w io.Writer, name string) error {
 	var ways, seen []string
 	var seed, split, sent, wire []int64
 	var test, val, seconds []float64
@@ -69,25 +36,17 @@ func (r *results) writeNPZ(w io.Writer) error {
 			seed, split = append(seed, int64(one.Seed)), append(split, int64(one.Split))
 			sent, wire = append(sent, one.Bytes), append(wire, one.Wire)
 			test, seconds = append(test, one.Test), append(seconds, one.Seconds)
-			val = append(val, math.NaN())
-			if one.Val != nil {
+			if val = append(val, math.NaN()); one.Val != nil {
 				val[len(val)-1] = *one.Val
 			}
 		}
 	}
-	z := zip.NewWriter(w)
-	var err error
-	for _, c := range []struct {
-		name   string
-		values any
-	}{{"way", ways}, {"seed", seed}, {"split", split}, {"test", test}, {"val", val}, {"bytes", sent}, {"wire_bytes", wire},
-		{"raw_data_seen_by", seen}, {"seconds", seconds}} {
-		err = errors.Join(err, npy.Write(z, c.name, []int{len(ways)}, c.values))
-	}
-	return errors.Join(err, z.Close())
+	return cli.WriteColumns(w, name, len(ways), cli.Column{Name: "way", Values: ways}, cli.Column{Name: "seed", Values: seed},
+		cli.Column{Name: "split", Values: split}, cli.Column{Name: "test", Values: test, Digits: 6},
+		cli.Column{Name: "val", Values: val, Digits: 6}, cli.Column{Name: "bytes", Values: sent},
+		cli.Column{Name: "wire_bytes", Values: wire}, cli.Column{Name: "raw_data_seen_by", Values: seen},
+		cli.Column{Name: "seconds", Values: seconds, Digits: 3})
 }
-
-func decimal(x float64) string { return strconv.FormatFloat(x, 'f', 6, 64) }
 
 // mostSites is how many sites are printed.
 const mostSites = 16
@@ -112,28 +71,39 @@ func (r *results) print(w io.Writer) error {
 }
 
 // page is the page of the results.
-func (r *results) page() report.Comparison {
-	p := report.Comparison{Title: r.Dataset + ": does joining pay?", Sentence: r.Sentence, Metric: string(r.Metric), Ways: r.waysTable(), Sites: r.sitesTable(),
-		Kicker: fmt.Sprintf("%d sites · %d runs · %s · version %s", len(r.Sites), r.runs(), r.Date, r.Version),
-		Notes:  r.Notes, Settings: r.Settings, Command: r.Command}
+func (r *results) page() report.Page {
+	var ways, sites []report.Bar
 	for _, w := range r.Ways {
-		p.WayBars = append(p.WayBars, w.Test.bar(w.Title, len(w.Runs)))
+		ways = append(ways, w.Test.bar(w.Title, len(w.Runs)))
 	}
 	for _, s := range r.Sites {
 		if s.Together == nil {
 			continue
 		}
 		if s.Alone != nil {
-			p.SiteBars = append(p.SiteBars, s.Alone.bar(s.Site+" alone", len(s.alone)))
+			sites = append(sites, s.Alone.bar(s.Site+" alone", len(s.alone)))
 		}
-		p.SiteBars = append(p.SiteBars, s.Together.bar(s.Site+" together", len(s.together)))
+		sites = append(sites, s.Together.bar(s.Site+" together", len(s.together)))
 	}
+	metric := string(r.Metric)
+	p := pageOf(r.Dataset+": does joining pay?", r.Sentence, metric, ways, r.waysTable(), r.Notes, report.Section{
+		Title: "Site by site", Tables: []cli.Table{r.sitesTable()},
+		Charts: report.Bars("Test "+metric+" of each site, by itself and together", metric, sites)})
+	p.Kicker = fmt.Sprintf("%d sites · %d runs · %s · version %s", len(r.Sites), r.runs(), r.Date, r.Version)
+	p.Settings, p.Command = r.Settings, r.Command
 	return p
+}
+
+// pageOf is the page of a comparison.
+func pageOf(title, sentence, metric string, bars []report.Bar, ways cli.Table, notes []string, more ...report.Section) report.Page {
+	first := report.Section{Charts: report.Bars("Test "+metric+" of each way of training", metric, bars), Tables: []cli.Table{ways}}
+	last := report.Section{Title: "What the figures mean", Notes: notes}
+	return report.Page{Title: title, Lead: []string{sentence}, Sections: append(append([]report.Section{first}, more...), last)}
 }
 
 // bar is the mean of n runs with its 95 % interval.
 func (s *spread) bar(name string, n int) report.Bar {
-	b := report.Bar{Name: name, Value: max(0, s.Mean), Low: math.NaN(), High: math.NaN()}
+	b := report.BarOf(name, max(0, s.Mean))
 	if s.Deviation != nil {
 		half := student(n) * *s.Deviation / math.Sqrt(float64(n))
 		b.Low, b.High = max(0, s.Mean-half), min(1, s.Mean+half)
@@ -143,18 +113,19 @@ func (s *spread) bar(name string, n int) report.Bar {
 
 // waysTable has a row for each way.
 func (r *results) waysTable() cli.Table {
-	t := cli.Table{Head: []string{"way", "test " + string(r.Metric), "together ahead by", "sent", "raw data seen by"}}
+	t := cli.Table{Name: "Ways of training",
+		Head: []string{"way", "test " + string(r.Metric), "together ahead by", "sent", "raw data seen by"}}
 	for _, w := range r.Ways {
-		t.Rows = append(t.Rows, []string{w.Title, w.Test.String(), w.Ahead.String(), cli.Bytes(int64(w.Bytes)), w.Seen})
+		t.Add(w.Title, w.Test.String(), w.Ahead, cli.Bytes(int64(w.Bytes)), w.Seen)
 	}
 	return t
 }
 
 // sitesTable has a row for each site.
 func (r *results) sitesTable() cli.Table {
-	t := cli.Table{Head: []string{"site", "nodes", "test nodes", "alone", "together", "together ahead by"}}
+	t := cli.Table{Name: "Sites", Head: []string{"site", "nodes", "test nodes", "alone", "together", "together ahead by"}}
 	for _, s := range r.Sites {
-		t.Rows = append(t.Rows, []string{s.Site, fmt.Sprint(s.Nodes), fmt.Sprint(s.TestNodes), s.Alone.String(), s.Together.String(), s.Ahead.String()})
+		t.Add(s.Site, s.Nodes, s.TestNodes, s.Alone, s.Together, s.Ahead)
 	}
 	return t
 }

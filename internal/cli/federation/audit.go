@@ -62,7 +62,7 @@ func newAuditShow() *cobra.Command {
 				if event != "" && string(r.Event) != event {
 					return nil
 				}
-				_, err := fmt.Fprintln(c.OutOrStdout(), line(r))
+				_, err := fmt.Fprintf(c.OutOrStdout(), "%s  %s\n", r.Time, AuditLine(r))
 				return err
 			})
 			return cli.Invalid(err)
@@ -72,9 +72,9 @@ func newAuditShow() *cobra.Command {
 	return c
 }
 
-// line returns a record as a line to read.
-func line(r admission.Record) string {
-	parts := []string{fmt.Sprintf("%d  %s  %s", r.Seq, r.Time, r.Event)}
+// AuditLine returns a record, without its time, as a line to read.
+func AuditLine(r admission.Record) string {
+	parts := []string{fmt.Sprintf("%d: %s", r.Seq, r.Event)}
 	add := func(some bool, format string, args ...any) {
 		if some {
 			parts = append(parts, fmt.Sprintf(format, args...))

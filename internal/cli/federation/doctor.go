@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -59,11 +58,7 @@ start it on both sides with a longer --wait.`,
 }
 
 func (d *doctor) run(ctx context.Context) error {
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-	}
-	d.fine("heddle", "%s, %s, %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	d.fine("heddle", "%s, %s, %s/%s", cli.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	d.fine("kernels", "%s (of %s; HEDDLE_KERNELS chooses)", kernels.Name(), strings.Join(kernels.Usable(), ", "))
 	d.fine("cores", "%d, of which %d are used (GOMAXPROCS)", runtime.NumCPU(), runtime.GOMAXPROCS(0))
 	d.memory()

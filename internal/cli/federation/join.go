@@ -90,8 +90,7 @@ peers, and --shard may be the whole partition.`,
 	cli.BindSettings(f, "join", func(one plan.Setting) bool { return one.Local && one.Name != "relays" })
 	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state; 0: none")
 	f.StringVarP(&s.out.Dir, "out", "o", "", "directory (default runs/DATA-peer-N)")
-	f.StringVar(&s.out.Rows, "embeddings", "", cli.EmbeddingsHelp)
-	f.StringVar(&s.out.JSON, "json", "", "JSON file for the results; - for standard output")
+	s.out.Bind(f)
 	view.Bind(f)
 	s.launch.Bind(f)
 	s.http.Bind(f)
@@ -151,13 +150,8 @@ func (s joining) run(ctx context.Context, w *cli.Watch, text io.Writer) (err err
 	if err := write(s.out, o); err != nil { // again, with the figures of the whole run
 		return err
 	}
-	if err := cli.PrintRuns(text, o.Metric, cli.Joined(o)); err != nil {
-		return err
-	}
-	if err := s.out.Print(text, o, []*shard.Shard{own}); err != nil {
-		return err
-	}
-	if err := cli.PrintLedger(text, s.Site.Ledger, own); err != nil {
+	s.out.Runs = cli.Joined(o)
+	if err := s.out.PrintAll(text, o, []*shard.Shard{own}, s.Site.Ledger); err != nil {
 		return err
 	}
 	if s.after != nil {

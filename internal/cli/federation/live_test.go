@@ -130,7 +130,7 @@ func TestToken(t *testing.T) {
 		header []string
 		want   int
 	}{
-		{"/", nil, 401}, {"/metrics", nil, 401}, {"/events", nil, 401}, {"/status", nil, 401}, {"/live.js", nil, 401},
+		{"/", nil, 401}, {"/metrics", nil, 401}, {"/news", nil, 401}, {"/status", nil, 401}, {"/live.js", nil, 401},
 		{"/", []string{"Authorization", "Bearer " + token}, 200}, {"/", []string{"Authorization", "Bearer " + token + "x"}, 401},
 		{"/", []string{"Authorization", token}, 401}, {"/?token=" + token[1:], nil, 401}, {"/", []string{"Cookie", cookieName + "=" + token}, 401},
 		{"/", []string{"Authorization", "Bearer " + token, "Host", "heddle.example"}, 200},
@@ -188,7 +188,7 @@ func TestStatus(t *testing.T) {
 	}
 	for _, want := range []string{"south: wards (layer-wise, gcn)\n",
 		"Training layer 1: 9 of at most 9 rounds are done.", "training loss 0.2222, validation accuracy 84.44 %, sent 12.0 kB\n",
-		"north   is connected\n", "south   is this site\n", "<west>  has failed or left\n", "warning: red  [31mtext\n"} {
+		"north   is connected\n", "south   is this site\n", "<west>  has failed or left\n", "Warning: red  [31mtext\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the status has no %q:\n%s", want, text)
 		}

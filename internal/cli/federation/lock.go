@@ -6,12 +6,9 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
@@ -36,24 +33,26 @@ func (f HTTP) lock() (httpLock, error) {
 	}
 	if f.Token == "" {
 		if !isLoopback(host) {
-			return httpLock{}, cli.Invalidf("--http %s can be reached from other machines: it requires --http-token-file; without one use 127.0.0.1", f.Address)
+			return httpLock{}, cli.Invalidf("--http %s can be reached from other machines: it requires --http-token-file; "+
+				"without one use 127.0.0.1", f.Address)
 		}
 		return httpLock{}, nil
 	}
-	file, err := os.Open(f.Token)
+	token, err := f.readToken()
+	return httpLock{token}, err
+}
+
+func (f HTTP) readToken() ([]byte, error) {
+	text, err := cli.ReadStart(f.Token, mostToken)
 	if err != nil {
-		return httpLock{}, cli.Invalid(fmt.Errorf("--http-token-file: %w", err))
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, mostToken+1))
-	if err != nil {
-		return httpLock{}, cli.Invalid(fmt.Errorf("--http-token-file: %w", err))
+		return nil, cli.Invalidf("--http-token-file: %w", err)
 	}
 	token := bytes.TrimSpace(text)
 	if len(token) < leastToken || len(text) > mostToken {
-		return httpLock{}, cli.Invalidf("--http-token-file %s: a token must have %d to %d characters (got %d)", f.Token, leastToken, mostToken, len(token))
+		return nil, cli.Invalidf("--http-token-file %s: a token must have %d to %d characters (got %d)", f.Token, leastToken,
+			mostToken, len(token))
 	}
-	return httpLock{token}, nil
+	return token, nil
 }
 
 // isLoopback reports whether host is this machine only.
@@ -91,15 +90,14 @@ func (l httpLock) over(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if given := r.URL.Query().Get("token"); given != "" && sameToken([]byte(given), l.token) {
-			http.SetCookie(w, &http.Cookie{Name: cookieName, Value: l.cookie(), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+			http.SetCookie(w, &http.Cookie{Name: cookieName, Value: l.cookie(), Path: "/", HttpOnly: true,
+				SameSite: http.SameSiteStrictMode})
 			http.Redirect(w, r, r.URL.Path, http.StatusSeeOther)
 			return
 		}
-		if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && sameToken([]byte(given), l.token) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		if given, err := r.Cookie(cookieName); err == nil && sameToken([]byte(given.Value), []byte(l.cookie())) {
+		bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		cookie, err := r.Cookie(cookieName)
+		if ok && sameToken([]byte(bearer), l.token) || err == nil && sameToken([]byte(cookie.Value), []byte(l.cookie())) {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -16,9 +16,16 @@ const mostNotes = 40
 
 // LiveNote is something that was reported, and when.
 type LiveNote struct {
-	At      time.Time
-	Text    string
-	Warning bool
+	Time    time.Time `json:"time"`
+	Text    string    `json:"text"`
+	Warning bool      `json:"warning"`
+}
+
+func (n LiveNote) String() string {
+	if n.Warning {
+		return "Warning: " + n.Text
+	}
+	return n.Text
 }
 
 // LiveState is what is known of the run.
@@ -42,19 +49,20 @@ type LiveState struct {
 
 // LiveSite is a site of the run.
 type LiveSite struct {
-	Name, Status string // Status is in words
-	Here         bool   // connected to the others
+	Name      string `json:"name"`
+	State     string `json:"state"` // in words
+	Connected bool   `json:"connected"`
 }
 
 // begun is the state before the first event.
 func begun(about About) LiveState {
 	s := LiveState{version: 1, Began: time.Now(), Last: time.Now(), Metric: "metric"}
 	for r := range about.Sites {
-		one := LiveSite{Name: about.Site(r), Status: "is not connected yet"}
+		one := LiveSite{about.Site(r), "is not connected yet", about.Simulated || r == about.Rank}
 		if about.Simulated {
-			one.Status, one.Here = "is simulated here", true
+			one.State = "is simulated here"
 		} else if r == about.Rank {
-			one.Status, one.Here = "is this site", true
+			one.State = "is this site"
 		}
 		s.Sites = append(s.Sites, one)
 	}
@@ -111,14 +119,14 @@ func (s *LiveState) note(e train.Event, now time.Time) {
 		}
 		s.waiting = true
 		if e.Peer >= 0 && e.Peer < len(s.Sites) {
-			s.Sites[e.Peer].Status, s.Sites[e.Peer].Here = "is waited on", false
+			s.Sites[e.Peer].State, s.Sites[e.Peer].Connected = "is waited on", false
 		}
 		s.say(now, false, e.Text)
 	case train.Saved:
 		s.Saved++
 	case train.Restored:
 		s.Restored++
-		s.rewind(e)
+		s.Result, s.Round = s.Result.Until(train.Position{Stage: e.Stage, Round: e.Round}), train.Event{} // it is measured again
 		s.say(now, false, fmt.Sprintf("continues from the checkpoint of %s, round %d", e.StageName, e.Round))
 	case train.Resync:
 		s.Resyncs++
@@ -130,28 +138,17 @@ func (s *LiveState) note(e train.Event, now time.Time) {
 // Measure is the metric, with the class that it is of.
 func (s *LiveState) Measure() string { return cli.OfClass(s.Metric, eval.Metric(s.Metric), s.Positive) }
 
-// rewind forgets what the run will measure again.
-func (s *LiveState) rewind(e train.Event) {
-	s.Result, s.Round = s.Result.Until(train.Position{Stage: e.Stage, Round: e.Round}), train.Event{}
-}
-
 // gather takes that those members are connected.
 func (s *LiveState) gather(members []int) {
-	here := make([]bool, len(s.Sites))
-	for _, r := range members {
-		if r >= 0 && r < len(here) {
-			here[r] = true
-		}
-	}
 	s.waiting = false
 	for r := range s.Sites {
 		one := &s.Sites[r]
-		switch {
-		case one.Status == "is this site" || one.Status == "is simulated here":
-		case here[r]:
-			one.Status, one.Here = "is connected", true
-		default:
-			one.Status, one.Here = "has failed or left", false
+		if one.State == "is this site" || one.State == "is simulated here" {
+			continue
+		}
+		one.State, one.Connected = "has failed or left", slices.Contains(members, r)
+		if one.Connected {
+			one.State = "is connected"
 		}
 	}
 }
@@ -159,13 +156,10 @@ func (s *LiveState) gather(members []int) {
 // say keeps a note; of the same text again only the newest time.
 func (s *LiveState) say(now time.Time, warning bool, text string) {
 	if n := len(s.Notes); n > 0 && s.Notes[n-1].Text == text {
-		s.Notes[n-1].At = now
+		s.Notes[n-1].Time = now
 		return
 	}
-	s.Notes = append(s.Notes, LiveNote{now, text, warning})
-	if len(s.Notes) > mostNotes {
-		s.Notes = append([]LiveNote(nil), s.Notes[len(s.Notes)-mostNotes:]...)
-	}
+	s.Notes = append(s.Notes[max(0, len(s.Notes)+1-mostNotes):], LiveNote{now, text, warning})
 }
 
 // end takes how the run went.
@@ -183,32 +177,30 @@ func (s *LiveState) end(run error, now time.Time) {
 // now is a copy that later events leave as it is.
 func (s *LiveState) now() LiveState {
 	c := *s
-	c.Sites = append([]LiveSite(nil), s.Sites...)
-	c.Result.Stages = append([]train.StageResult(nil), s.Result.Stages...) // of curves, only what follows changes
-	c.Notes = append([]LiveNote(nil), s.Notes...)
+	c.Sites, c.Notes = slices.Clone(s.Sites), slices.Clone(s.Notes)
+	c.Result.Stages = slices.Clone(s.Result.Stages) // of curves, only what follows changes
 	return c
 }
 
 // Sentence says what goes on.
 func (s *LiveState) Sentence() string {
-	text := "Training has begun."
 	switch {
 	case s.fault != "":
-		text = "The run has failed: " + s.fault
+		return "The run has failed: " + s.fault
 	case s.over:
-		text = "The run is complete."
+		return "The run is complete."
 	case s.waiting:
 		var names []string
 		for _, one := range s.Sites {
-			if !one.Here {
+			if !one.Connected {
 				names = append(names, one.Name)
 			}
 		}
-		text = "Waiting for " + strings.Join(names, ", ") + "."
+		return "Waiting for " + strings.Join(names, ", ") + "."
 	case s.Round.Kind != "":
-		text = fmt.Sprintf("Training %s: %d of at most %d rounds are done.", s.Round.StageName, s.Round.Done, s.Round.Total)
+		return fmt.Sprintf("Training %s: %d of at most %d rounds are done.", s.Round.StageName, s.Round.Done, s.Round.Total)
 	}
-	return text
+	return "Training has begun."
 }
 
 // LastVal is the newest figure of validation, which not every round has.

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -21,40 +19,28 @@ import (
 
 // status is a run as /status tells it, and heddle status reads it. Fields are added and never removed.
 type status struct {
-	Title    string       `json:"title"`
-	State    string       `json:"state"` // in a sentence
-	Method   string       `json:"method"`
-	Model    string       `json:"model"`
-	Sites    []statusSite `json:"sites"`
-	Stage    string       `json:"stage"`
-	Round    int          `json:"round"`
-	Done     int          `json:"done"`
-	Total    int          `json:"total"`
-	Metric   string       `json:"metric"`
-	Positive string       `json:"positive,omitempty"` // of two classes, the one that the metric is of, as AP is
-	Loss     *float64     `json:"loss"`               // null: not known, as in rounds that are solved
-	Val      *float64     `json:"val"`
-	Sent     comm.Counts  `json:"sent"`
-	Saved    int          `json:"checkpoints"`
-	Restored int          `json:"restored"`
-	Resyncs  int          `json:"resyncs"`
-	Began    time.Time    `json:"began"`
-	Last     time.Time    `json:"last_event"`
-	Complete bool         `json:"complete"`
-	Failed   string       `json:"failed,omitempty"`
-	Notes    []statusNote `json:"notes"` // newest last
-}
-
-type statusSite struct {
-	Name      string `json:"name"`
-	State     string `json:"state"`
-	Connected bool   `json:"connected"`
-}
-
-type statusNote struct {
-	Time    time.Time `json:"time"`
-	Text    string    `json:"text"`
-	Warning bool      `json:"warning"`
+	Title    string      `json:"title"`
+	State    string      `json:"state"` // in a sentence
+	Method   string      `json:"method"`
+	Model    string      `json:"model"`
+	Sites    []LiveSite  `json:"sites"`
+	Stage    string      `json:"stage"`
+	Round    int         `json:"round"`
+	Done     int         `json:"done"`
+	Total    int         `json:"total"`
+	Metric   string      `json:"metric"`
+	Positive string      `json:"positive,omitempty"` // of two classes, the one that the metric is of, as AP is
+	Loss     *float64    `json:"loss"`               // null: not known, as in rounds that are solved
+	Val      *float64    `json:"val"`
+	Sent     comm.Counts `json:"sent"`
+	Saved    int         `json:"checkpoints"`
+	Restored int         `json:"restored"`
+	Resyncs  int         `json:"resyncs"`
+	Began    time.Time   `json:"began"`
+	Last     time.Time   `json:"last_event"`
+	Complete bool        `json:"complete"`
+	Failed   string      `json:"failed,omitempty"`
+	Notes    []LiveNote  `json:"notes"` // newest last
 }
 
 // status is the run as it is now.
@@ -62,32 +48,17 @@ func (p *Live) status() status {
 	p.mu.Lock()
 	s := p.state.now()
 	p.mu.Unlock()
-	all := status{Title: p.About.Title(), State: s.Sentence(), Method: p.About.Method, Model: p.About.Model,
-		Metric: s.Metric, Positive: s.Positive,
-		Stage: s.Round.StageName, Round: s.Round.Round, Done: s.Round.Done, Total: s.Round.Total, Sent: s.Round.Sent, Saved: s.Saved, Restored: s.Restored,
-		Resyncs: s.Resyncs, Began: s.Began, Last: s.Last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: []statusNote{}}
+	all := status{Title: p.About.Title(), State: s.Sentence(), Method: p.About.Method, Model: p.About.Model, Sites: s.Sites,
+		Metric: s.Metric, Positive: s.Positive, Stage: s.Round.StageName, Round: s.Round.Round, Done: s.Round.Done,
+		Total: s.Round.Total, Sent: s.Round.Sent, Saved: s.Saved, Restored: s.Restored, Resyncs: s.Resyncs, Began: s.Began,
+		Last: s.Last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: append([]LiveNote{}, s.Notes...)}
 	if ago := time.Since(s.Last); !s.over && ago >= 2*time.Second {
 		all.State += fmt.Sprintf(" The last event was %d s ago.", int(ago.Seconds()))
 	}
 	if s.Round.Kind != "" {
-		all.Val = known(s.LastVal())
-		all.Loss = known(s.Round.Loss)
-	}
-	for _, one := range s.Sites {
-		all.Sites = append(all.Sites, statusSite{one.Name, one.Status, one.Here})
-	}
-	for _, n := range s.Notes {
-		all.Notes = append(all.Notes, statusNote{n.At, n.Text, n.Warning})
+		all.Val, all.Loss = cli.Number(s.LastVal()), cli.Number(s.Round.Loss)
 	}
 	return all
-}
-
-// known returns x for JSON, which has neither NaN nor infinities.
-func known(x float64) *float64 {
-	if x-x != 0 {
-		return nil
-	}
-	return &x
 }
 
 func newStatus() *cobra.Command {
@@ -106,11 +77,10 @@ measured and sent, and the last events.`,
 				return err
 			}
 			if asJSON {
-				e := json.NewEncoder(c.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(s)
+				return cli.WriteJSON(c.OutOrStdout(), cli.Stdout, s)
 			}
-			return s.print(c.OutOrStdout())
+			s.print(c.OutOrStdout()) // the program keeps the first error of standard output
+			return nil
 		},
 	}
 	c.Flags().StringVar(&f.Address, "http", "127.0.0.1:8080", "address of the live page")
@@ -136,11 +106,11 @@ func (f HTTP) fetch(ctx context.Context) (s status, err error) {
 		return s, cli.Invalidf("--http: %v", err)
 	}
 	if f.Token != "" {
-		token, err := os.ReadFile(f.Token)
+		token, err := f.readToken()
 		if err != nil {
-			return s, cli.Invalid(fmt.Errorf("--http-token-file: %w", err))
+			return s, err
 		}
-		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		r.Header.Set("Authorization", "Bearer "+string(token))
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}}
 	answer, err := client.Do(r)
@@ -174,7 +144,7 @@ func plain(text string) string {
 // mostLines is how many events are printed.
 const mostLines = 8
 
-func (s status) print(w io.Writer) error {
+func (s status) print(w io.Writer) {
 	fmt.Fprintf(w, "%s (%s, %s)\n%s\n", plain(s.Title), plain(s.Method), plain(s.Model), plain(s.State))
 	var known []string
 	if s.Loss != nil {
@@ -191,27 +161,17 @@ func (s status) print(w io.Writer) error {
 	if len(known) > 0 {
 		fmt.Fprintln(w, strings.Join(known, ", "))
 	}
-	lines := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if len(s.Sites) > 1 {
-		fmt.Fprintln(lines)
-		for _, one := range s.Sites {
-			fmt.Fprintf(lines, "%s\t%s\n", plain(one.Name), plain(one.State))
-		}
+	t := cli.Table{Head: []string{""}}
+	for _, one := range s.Sites {
+		t.Add(plain(one.Name), plain(one.State))
 	}
-	if err := lines.Flush(); err != nil {
-		return err
+	if len(s.Sites) > 1 {
+		t.Print(w)
 	}
 	if len(s.Notes) > 0 {
 		fmt.Fprintln(w)
 	}
 	for _, n := range s.Notes[max(0, len(s.Notes)-mostLines):] {
-		text := plain(n.Text)
-		if n.Warning {
-			text = "warning: " + text
-		}
-		if _, err := fmt.Fprintf(w, "%s  %s\n", Clock(n.Time), text); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "%s  %s\n", Clock(n.Time), plain(n.String()))
 	}
-	return nil
 }

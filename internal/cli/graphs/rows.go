@@ -11,34 +11,10 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 // SkippedFile is the file of the rows that were skipped, beside what was made of the others.
 const SkippedFile = "skipped.csv"
-
-// onError is the flag for rows at fault.
-type onError struct{ faults *table.Faults }
-
-// String implements pflag.Value.
-func (o onError) String() string {
-	if o.faults != nil && o.faults.Skip {
-		return "skip"
-	}
-	return "stop"
-}
-
-// Set implements pflag.Value.
-func (o onError) Set(text string) error {
-	if text != "stop" && text != "skip" {
-		return fmt.Errorf("must be stop or skip (got %q)", text)
-	}
-	o.faults.Skip = text == "skip"
-	return nil
-}
-
-// Type implements pflag.Value.
-func (o onError) Type() string { return "string" }
 
 // BindCells adds the flags for how tables write their cells.
 func BindCells(f *pflag.FlagSet, c *table.Format) {
@@ -57,7 +33,13 @@ func BindDates(f *pflag.FlagSet, dates *[]string) {
 // BindRows adds the flag for rows at fault.
 func BindRows(f *pflag.FlagSet, c *table.Format) {
 	c.Faults = &table.Faults{}
-	f.Var(onError{c.Faults}, "on-error", "rows at fault: stop, or skip into "+SkippedFile)
+	f.Func("on-error", "rows at fault: `stop|skip` (into "+SkippedFile+")", func(text string) error {
+		if text != "stop" && text != "skip" {
+			return fmt.Errorf("must be stop or skip (got %q)", text)
+		}
+		c.Faults.Skip = text == "skip"
+		return nil
+	})
 }
 
 // bindRows is BindRows with one spelling more of another flag.
@@ -79,7 +61,7 @@ func WriteSkipped(dir string, faults *table.Faults) error {
 	if err := cli.KeepsWithin(dir, SkippedFile); err != nil {
 		return err
 	}
-	return cli.Invalid(disk.Replace(disk.OS{}, filepath.Join(dir, SkippedFile), 0o600, func(f disk.File) error { return faults.Write(f) }))
+	return cli.Invalid(cli.WriteFile(nil, filepath.Join(dir, SkippedFile), faults.Write))
 }
 
 // readProgress returns what shows how much of the files was read, and stops when ctx ends. Files are
@@ -98,7 +80,8 @@ func readProgress(ctx context.Context, w *cli.Watch, files ...string) func(bytes
 	return func(bytes int64) error {
 		done += bytes
 		if total := int(max(3*size, done) >> 20); w.Due(total) {
-			w.Show(int(done>>20), []string{"reading", cli.Bytes(done)}, "reading", "read", cli.Bytes(done), "files", cli.Bytes(size))
+			w.Show(int(done>>20), []string{"reading", cli.Bytes(done)}, "reading", "read", cli.Bytes(done), "files",
+				cli.Bytes(size))
 		}
 		return ctx.Err()
 	}

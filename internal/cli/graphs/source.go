@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+
+	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
@@ -26,6 +29,81 @@ type Source struct {
 	Warnings []string `yaml:"-"` // of the data that Open has read
 }
 
+// RunFile is what a settings file of simulated runs has besides settings. Flags override it.
+type RunFile struct {
+	Source   `yaml:",inline"`
+	InitFile string `yaml:"init_file,omitempty"` // model file whose SHA-256 is setting init
+	Out      string `yaml:"out"`                 // directory to write to; empty: the command names it
+	Seeds    int    `yaml:"seeds,omitempty"`     // runs; each takes the next seed, and the next split if there are several
+
+	Config string `yaml:"-"` // settings file
+}
+
+// Bind adds the flags; seeds is the usual number of runs, out the usual directory.
+func (r *RunFile) Bind(f *pflag.FlagSet, seeds int, out string) {
+	f.StringVar(&r.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
+	f.StringVar(&r.Shards, "shards", "", "partition: a directory that heddle partition wrote")
+	f.IntVar(&r.Split, "split", 0, "split of the first run")
+	f.StringVar(&r.Config, "config", "", "settings file (YAML); flags override it")
+	cli.Reads(f, "data", "shards", "config", "init")
+	f.IntVar(&r.Seeds, "seeds", seeds, "runs, by the next seeds and the next splits, if several")
+	f.StringVarP(&r.Out, "out", "o", "", "directory to write to (default "+out+")")
+}
+
+// Load makes a plan from the settings file, if there is one, and the flags that were given.
+func (r *RunFile) Load(f *pflag.FlagSet, settings map[string]string) (*heddle.Plan, error) {
+	given := map[string]string{}
+	f.Visit(func(one *pflag.Flag) {
+		if slices.Contains([]string{"data", "shards", "split", "out", "seeds"}, one.Name) {
+			given[one.Name] = one.Value.String()
+		}
+	})
+	p, _, err := cli.LoadPlan("train", r.Config, settings, r)
+	for name, text := range given {
+		err = errors.Join(err, f.Set(name, text))
+	}
+	return p, cmp.Or(err, r.CheckSeeds())
+}
+
+// CheckSeeds refuses no runs and too many.
+func (r *RunFile) CheckSeeds() error {
+	if r.Seeds < 1 || r.Seeds > 1000 {
+		return cli.Invalidf("--seeds must be 1 to 1000 (got %d)", r.Seeds)
+	}
+	return nil
+}
+
+// Splits is how many splits the data have; several runs take one after the other.
+func (s *Source) Splits() (int, error) {
+	n, err := dataset.Splits(s.Data)
+	if err != nil {
+		return 0, cli.Invalid(err)
+	}
+	if s.Split < 0 || s.Split >= n {
+		return 0, cli.Invalidf("split must be 0 to %d (got %d of %d)", n-1, s.Split, n)
+	}
+	return n, nil
+}
+
+// ReadData reads the data set in a split, with labels for p. event gets its warnings, which are returned, too.
+func (s *Source) ReadData(p heddle.Plan, split int, event func(heddle.Event)) (*graph.Graph, []string, error) {
+	g, err := dataset.As{Task: p.Task.Kind}.Read(s.Data, split)
+	if err != nil {
+		return nil, nil, cli.Invalid(err)
+	}
+	warnings, err := warn(s.Data, g, p.Task.Kind, event)
+	return g, warnings, err
+}
+
+// warn passes on the warnings of data.
+func warn(path string, g *graph.Graph, task string, event func(heddle.Event)) ([]string, error) {
+	all, err := table.Warnings(path, g, task)
+	for _, text := range all {
+		event(heddle.Event{Kind: train.Warning, Text: text})
+	}
+	return all, cli.Invalid(err)
+}
+
 // Open returns the shards, whose arrays are valid until Close, and makes p what it means for the
 // data. event gets what there is to say of that. It sets Sites and Warnings.
 func (s *Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
@@ -41,57 +119,56 @@ func (s *Source) read(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard,
 	if (s.Data == "") == (s.Shards == "") {
 		return nil, nil, cli.Invalidf("a run needs either --data D (a data set) or --shards DIR (written by heddle partition)")
 	}
-	if err := cmp.Or(cli.CheckRead("data", s.Data), cli.CheckRead("shards", s.Shards)); err != nil { // a settings file may name them, too
+	// A settings file may name them, too.
+	if err := cmp.Or(cli.CheckRead("data", s.Data), cli.CheckRead("shards", s.Shards)); err != nil {
 		return nil, nil, err
 	}
-	switch {
-	case s.Shards != "":
-		shards, closer, err := shard.ReadDir(s.Shards)
-		if err != nil {
-			return nil, nil, cli.Invalid(err)
-		}
-		if p.Peers != heddle.Auto && p.Peers != len(shards) {
-			if shards, err = grouped(shards, p.Peers); err != nil {
-				return nil, nil, errors.Join(cli.Invalid(err), closer.Close())
-			}
-			return shards, closer, nil
-		}
-		m, err := shard.ReadManifest(s.Shards)
-		if err != nil {
-			return nil, nil, errors.Join(cli.Invalid(err), closer.Close())
-		}
-		s.Sites = m.Sites
-		if s.Warnings, err = table.Warnings(s.Shards, nil, ""); err != nil {
-			return nil, nil, errors.Join(cli.Invalid(err), closer.Close())
-		}
-		for _, text := range s.Warnings {
-			event(heddle.Event{Kind: train.Warning, Text: text})
-		}
-		return shards, closer, nil
+	if s.Shards != "" {
+		return s.readShards(*p, event)
 	}
-	g, err := dataset.As{Task: p.Task.Kind}.Read(s.Data, s.Split)
-	if err != nil {
-		return nil, nil, cli.Invalid(err)
-	}
-	if s.Warnings, err = table.Warnings(s.Data, g, p.Task.Kind); err != nil {
-		return nil, nil, cli.Invalid(err)
-	}
-	for _, text := range s.Warnings {
-		event(heddle.Event{Kind: train.Warning, Text: text})
+	g, warnings, err := s.ReadData(*p, s.Split, event)
+	if s.Warnings = warnings; err != nil {
+		return nil, nil, err
 	}
 	if g.Labels.Classes > 0 && !p.Task.Links() && len(g.InSplit(graph.Train)) == 0 {
 		return nil, nil, cli.Invalidf("%s: array train_mask must mark nodes with a label (got none)", s.Data)
 	}
+	shards, err := Place(g, p, event)
+	if len(g.Sites) == len(shards) && p.Policy == "by-column" {
+		s.Sites = g.Sites
+	}
+	return shards, io.NopCloser(nil), err
+}
+
+// Place cuts g into parts, and makes p what it means for g.
+func Place(g *graph.Graph, p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, error) {
 	placed, notes := heddle.ForGraph(g, *p)
 	for _, e := range notes {
 		event(e)
 	}
 	*p = placed
-	shards, err := heddle.Split(g, placed)
-	if len(g.Sites) == len(shards) && placed.Policy == "by-column" {
-		s.Sites = g.Sites
+	return heddle.Split(g, placed)
+}
+
+// readShards reads a partition.
+func (s *Source) readShards(p heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
+	shards, closer, err := shard.ReadDir(s.Shards)
+	if err != nil {
+		return nil, nil, cli.Invalid(err)
 	}
-	return shards, io.NopCloser(nil), err
+	if p.Peers != heddle.Auto && p.Peers != len(shards) {
+		shards, err = grouped(shards, p.Peers)
+	} else {
+		var m *shard.Manifest
+		if m, err = shard.ReadManifest(s.Shards); err == nil {
+			s.Sites = m.Sites
+			s.Warnings, err = warn(s.Shards, nil, "", event)
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(cli.Invalid(err), closer.Close())
+	}
+	return shards, closer, nil
 }
 
 // grouped merges the parts for fewer peers.

@@ -1,13 +1,17 @@
 "use strict";
-// Replaces each part of the page that the server sends anew.
-const link = document.getElementById("link");
-const source = new EventSource("events");
-source.addEventListener("open", () => { link.textContent = "Live."; });
-source.addEventListener("part", event => {
-  const part = JSON.parse(event.data), place = document.getElementById(part.id);
-  const left = [...place.querySelectorAll(".scroll")].map(box => box.scrollLeft);
-  place.innerHTML = part.html;
-  place.querySelectorAll(".scroll").forEach((box, k) => { box.scrollLeft = left[k] || 0; });
-});
-source.addEventListener("end", () => { source.close(); link.textContent = "The run has ended. Its report has all figures."; });
-source.addEventListener("error", () => { link.textContent = "The connection is lost; trying again."; });
+// Replaces the main part of the page whenever the server has news, for which it waits.
+const link = document.getElementById("link"), main = document.querySelector("main");
+async function follow(version) {
+  try {
+    const news = await (await fetch("news?seen=" + version)).json();
+    const left = [...main.querySelectorAll(".scroll")].map(box => box.scrollLeft);
+    if (news.main) { main.innerHTML = news.main; }
+    main.querySelectorAll(".scroll").forEach((box, k) => { box.scrollLeft = left[k] || 0; });
+    link.textContent = news.over ? "The run has ended. Its report has all figures." : "Live.";
+    if (!news.over) { follow(news.version); }
+  } catch {
+    link.textContent = "The connection is lost; trying again.";
+    setTimeout(follow, 2000, version);
+  }
+}
+follow(0);

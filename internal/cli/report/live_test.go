@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +9,9 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/cli/federation"
@@ -83,39 +82,29 @@ func rounds(n int) (all []train.Event) {
 		Sent: comm.Counts{Halo: int64(1000 * n), Reduce: int64(500 * n), Control: 7}})
 }
 
-// TestStream: a browser gets all parts, then those that change, and the end.
-func TestStream(t *testing.T) {
+// TestNews: a browser gets the page, then each change, and the end.
+func TestNews(t *testing.T) {
 	p, url := serve(t)
-	answer, err := http.Get(url + "/events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	lines := bufio.NewScanner(answer.Body)
-	lines.Buffer(nil, 1<<20)
-	parts := map[string]string{}
-	next := func(want func() bool) {
+	var last liveNews
+	next := func(text string) {
 		t.Helper()
-		for !want() {
-			if !lines.Scan() {
-				t.Fatalf("the stream has ended: %v; parts %v", lines.Err(), parts)
+		for main := ""; !strings.Contains(main, text); main = string(last.Main) {
+			status, body := get(t, http.DefaultClient, fmt.Sprintf("%s/news?seen=%d", url, last.Version))
+			if err := json.Unmarshal([]byte(body), &last); err != nil || status != 200 {
+				t.Fatalf("news: %d, %v: %s", status, err, body)
 			}
-			if line := lines.Text(); line == "event: end" {
-				parts["end"] = "yes"
-			} else if data, ok := strings.CutPrefix(line, `data: {"id"`); ok {
-				var one livePart
-				if err := json.Unmarshal([]byte(`{"id"`+data), &one); err != nil {
-					t.Fatalf("%v: %s", err, line)
-				}
-				parts[one.ID] = string(one.HTML)
+			if last.Over && !strings.Contains(string(last.Main), text) {
+				t.Fatalf("the run is over without %q: %s", text, last.Main)
 			}
 		}
 	}
-	has := func(id, text string) func() bool { return func() bool { return strings.Contains(parts[id], text) } }
-	next(has("state", "Waiting for north, &lt;west&gt;."))
+	next("Waiting for north, &lt;west&gt;.")
+	if status, body := get(t, http.DefaultClient, url+"/"); status != 200 || !strings.Contains(body, string(last.Main)) {
+		t.Errorf("the page without scripts must have the same main part (got %d, %s)", status, body)
+	}
 	event := p.Over(nil)
 	event(train.Event{Kind: train.Connection, Peer: 2, Text: "waiting for <west>: 5s of 10m"})
-	next(has("map", "&lt;west&gt; is waited on"))
+	next("&lt;west&gt; is waited on")
 	if got, body := get(t, http.DefaultClient, url+"/readyz"); got != 503 || !strings.Contains(body, "waiting") {
 		t.Errorf("while it waits: %d %s", got, body)
 	}
@@ -123,9 +112,12 @@ func TestStream(t *testing.T) {
 	for _, e := range rounds(20) {
 		event(e)
 	}
-	next(has("sent", "20.0 kB"))
-	next(has("curves", "validation accuracy by round"))
-	next(has("notes", "connected: 3 of 3 sites"))
+	for _, text := range []string{"20.0 kB", "validation accuracy by round", "connected: 3 of 3 sites"} {
+		if next(text); !strings.Contains(string(last.Main), text) {
+			t.Errorf("the page has no %q", text)
+		}
+		last = liveNews{}
+	}
 	if got, _ := get(t, http.DefaultClient, url+"/readyz"); got != 200 {
 		t.Errorf("while it trains: %d", got)
 	}
@@ -134,22 +126,26 @@ func TestStream(t *testing.T) {
 			event(e)
 		}
 	}
-	next(has("curves", "layer 1 from 2 to 0.6667"))
-	if n := strings.Count(parts["curves"], "layer 1"); n != 4 { // a title and a legend in each of two charts
-		t.Errorf("the curves of another run must replace those before (got %d names in\n%s)", n, parts["curves"])
-	}
-	for _, e := range rounds(20) {
-		event(e)
+	next("layer 1 from 2 to 0.6667")
+	if n := strings.Count(string(last.Main), ">layer 1<") + strings.Count(string(last.Main), ": layer 1 from"); n != 4 {
+		t.Errorf("the curves of another run must replace those before (got %d names in\n%s)", n, last.Main)
 	}
 	event(train.Event{Kind: train.Connection, Members: []int{1, 2}, Peer: -1})
-	next(has("map", "2 of 3 sites are connected"))
+	next("2 of 3 sites are connected")
 	event(train.Event{Kind: train.Warning, Text: "a <b>bold</b> warning"})
-	next(has("notes", "Warning: a &lt;b&gt;bold"))
+	next("Warning: a &lt;b&gt;bold")
+	waited := make(chan string)
+	go func() { // is asking when the run ends
+		_, body := get(t, http.DefaultClient, fmt.Sprintf("%s/news?seen=%d", url, last.Version))
+		waited <- body
+	}()
+	time.Sleep(50 * time.Millisecond)
 	if err := p.End(errors.New("a site has failed")); err != nil {
 		t.Error(err)
 	}
-	next(has("state", "The run has failed: a site has failed"))
-	next(has("end", "yes"))
+	if body := <-waited; !strings.Contains(body, "The run has failed: a site has failed") {
+		t.Errorf("a browser that waits must get the end: %s", body)
+	}
 }
 
 // TestSlowBrowser: a browser that reads nothing holds nobody up, neither the run nor its end.
@@ -161,7 +157,7 @@ func TestSlowBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		fmt.Fprint(c, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		fmt.Fprint(c, "GET /news HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}
 	event := p.Over(nil)
 	for range 20 {
@@ -177,22 +173,5 @@ func TestSlowBrowser(t *testing.T) {
 	}
 	if err := p.End(nil); err != nil {
 		t.Error(err)
-	}
-}
-
-// More browsers than there are places for are refused, and nobody else is.
-func TestStreamsAreBounded(t *testing.T) {
-	p, _ := serve(t)
-	page := newLivePage(p)
-	for range mostStreams {
-		page.streams <- struct{}{}
-	}
-	server := httptest.NewServer(page.handler())
-	defer server.Close()
-	if got, _ := get(t, http.DefaultClient, server.URL+"/events"); got != 503 {
-		t.Errorf("one browser too many: %d, must be 503", got)
-	}
-	if got, _ := get(t, http.DefaultClient, server.URL+"/"); got != 200 {
-		t.Errorf("the page itself: %d, must be 200", got)
 	}
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/csv"
+	"errors"
 	"io"
 	"strings"
 
@@ -14,47 +15,38 @@ import (
 // WriteParquet writes the predictions, a row of each node.
 func (Pages) WriteParquet(w io.Writer, names []string, all []cli.NodePredictions) error {
 	if len(all) > 0 && all[0].Predictions.Kind() == target.Numbers {
-		return writeNumbers(w, cli.NumbersOf(names, all, false))
+		t := cli.NumbersOf(names, all, false)
+		f := writerOf[cli.NumberRow](w, parquet.KeyValueMetadata("targets", listed(t.Targets)))
+		_, err := f.Write(t.Rows)
+		return errors.Join(err, f.Close())
 	}
-	classes := 0
+	var classes []string
 	if len(all) > 0 {
-		classes = all[0].Predictions.Logits.Cols
+		for k := range all[0].Predictions.Logits.Cols {
+			classes = append(classes, cli.ClassName(names, k))
+		}
 	}
-	var list strings.Builder
-	c := csv.NewWriter(&list)
-	var line []string
-	for k := range classes {
-		line = append(line, cli.ClassName(names, k))
-	}
-	if err := c.Write(line); err != nil {
-		return err
-	}
-	c.Flush()
-	f := parquet.NewGenericWriter[cli.PredictionRow](w, parquet.Compression(&parquet.Zstd), parquet.KeyValueMetadata("classes", strings.TrimSpace(list.String())))
-	err := cli.EachPrediction(names, all, func(row cli.PredictionRow, _ string) error {
-		_, err := f.Write([]cli.PredictionRow{row})
-		return err
-	})
-	if err != nil {
-		return err
+	f := writerOf[cli.PredictionRow](w, parquet.KeyValueMetadata("classes", listed(classes)))
+	for row := range cli.PredictionRows(names, all) {
+		if _, err := f.Write([]cli.PredictionRow{row}); err != nil {
+			return err
+		}
 	}
 	return f.Close()
 }
 
-// writeNumbers writes predictions of numbers, a row of each node.
-func writeNumbers(w io.Writer, t cli.NumberTable) error {
-	var list strings.Builder
-	c := csv.NewWriter(&list)
-	if err := c.Write(t.Targets); err != nil {
-		return err
-	}
+// writerOf compresses: IDs and lists of numbers repeat.
+func writerOf[T any](w io.Writer, options ...parquet.WriterOption) *parquet.GenericWriter[T] {
+	return parquet.NewGenericWriter[T](w, append(options, parquet.Compression(&parquet.Zstd))...)
+}
+
+// listed is a line of CSV.
+func listed(names []string) string {
+	var line strings.Builder
+	c := csv.NewWriter(&line)
+	c.Write(names)
 	c.Flush()
-	f := parquet.NewGenericWriter[cli.NumberRow](w, parquet.Compression(&parquet.Zstd),
-		parquet.KeyValueMetadata("targets", strings.TrimSpace(list.String())))
-	if _, err := f.Write(t.Rows); err != nil {
-		return err
-	}
-	return f.Close()
+	return strings.TrimSpace(line.String())
 }
 
 // embeddedNode is a row of a .parquet.
@@ -63,9 +55,9 @@ type embeddedNode struct {
 	Embedding []float32 `parquet:"embedding,list"`
 }
 
-// WriteHidden writes a row of each node, compressed: ids and lists of numbers repeat.
+// WriteHidden writes a row of each node.
 func (Pages) WriteHidden(w io.Writer, all []cli.HiddenRows) error {
-	f := parquet.NewGenericWriter[embeddedNode](w, parquet.Compression(&parquet.Zstd))
+	f := writerOf[embeddedNode](w)
 	for _, r := range all {
 		for i, id := range r.IDs {
 			if _, err := f.Write([]embeddedNode{{id, r.X.Row(i)}}); err != nil {

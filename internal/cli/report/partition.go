@@ -1,9 +1,7 @@
 package report
 
 import (
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -13,18 +11,11 @@ import (
 	"github.com/heddle-gnn/heddle/internal/svg"
 )
 
-// Width is the number of columns for which the bytes of an exchange are estimated, that of a usual
-// hidden layer.
+// Width is the number of columns for which the bytes of an exchange are estimated, that of a usual hidden layer.
 const Width = 64
 
-//go:embed partition.html
-var partitionPage string
-
-var partitionLayout = template.Must(template.Must(template.New("partition").Parse(partsPage)).Parse(partitionPage))
-
-// WritePartition writes the quality of a partition: balance, the rows between each pair of parts as
-// a picture and in numbers, and, if known, the times of the phases and the peak of the memory (0:
-// unknown).
+// WritePartition writes the quality of a partition: balance, the rows between each pair of parts as a picture and in
+// numbers, and, if known, the times of the phases and the peak of the memory (0 = unknown).
 func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes, memory int64) error {
 	r := partition.Measure(m)
 	facts := []Fact{
@@ -35,44 +26,35 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 		facts = append(facts, Fact{"peak memory", cli.Bytes(memory)})
 	}
 	balance := cli.Table{Name: "Balance", Head: []string{"largest part over the mean", "ratio"}}
-	for _, b := range []struct {
-		name  string
-		value float64
-	}{{"work", r.WorkBalance}, {"nodes", r.NodeBalance}, {"edges", r.EdgeBalance}, {"training nodes", r.TrainBalance},
-		{"bytes of features", r.ByteBalance}, {"halo rows", r.HaloBalance}} {
-		balance.Rows = append(balance.Rows, []string{b.name, fmt.Sprintf("%.3f", b.value)})
+	for k, name := range []string{"work", "nodes", "edges", "training nodes", "bytes of features", "halo rows"} {
+		ratio := [...]float64{r.WorkBalance, r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance}[k]
+		balance.Add(name, fmt.Sprintf("%.3f", ratio))
 	}
-	row := r.Halo * 4 * Width
-	travel := cli.Table{Name: "Bytes of an exchange", Head: []string{"sent", "bytes"}, Rows: [][]string{
-		{"layer by layer: a layer, once", cli.Bytes(row)},
-		{"full-batch: a layer and epoch, forward and back", cli.Bytes(2 * row)},
-	}}
-	parts := cli.Table{Name: "Parts", Head: []string{"part", "nodes", "edges", "cut", "train", "val", "test", "features", "halo rows"}}
+	exchange := cli.Table{Name: "Bytes of an exchange", Head: []string{"sent", "bytes"}}
+	exchange.Add("layer by layer: a layer, once", cli.Bytes(r.Halo*4*Width))
+	exchange.Add("full-batch: a layer and epoch, forward and back", cli.Bytes(2*r.Halo*4*Width))
+	parts := cli.Table{Name: "Parts",
+		Head: []string{"part", "nodes", "edges", "cut", "train", "val", "test", "features", "halo rows"}}
 	for k, p := range m.Parts {
-		name := fmt.Sprint(k)
+		name, halo := fmt.Sprint(k), 0
 		if k < len(m.Sites) {
 			name += " " + m.Sites[k]
 		}
-		halo := 0
 		for _, n := range p.Halo {
 			halo += n
 		}
-		parts.Rows = append(parts.Rows,
-			[]string{name, fmt.Sprint(p.Owned), fmt.Sprint(p.Edges), fmt.Sprint(p.Cut), fmt.Sprint(p.Train),
-				fmt.Sprint(p.Val), fmt.Sprint(p.Test), cli.Bytes(p.Bytes), fmt.Sprint(halo)})
+		parts.Add(name, p.Owned, p.Edges, p.Cut, p.Train, p.Val, p.Test, cli.Bytes(p.Bytes), halo)
 	}
-	tables := []cli.Table{balance, travel, parts}
+	tables := []cli.Table{balance, exchange, parts}
 	if len(r.Rows) <= 32 { // beyond that the picture is enough
 		pairs := cli.Table{Name: "Rows between parts", Head: []string{"rows from part, to"}}
-		for q := range r.Rows {
-			pairs.Head = append(pairs.Head, fmt.Sprint(q))
-		}
 		for p, to := range r.Rows {
-			line := []string{fmt.Sprint(p)}
+			pairs.Head = append(pairs.Head, fmt.Sprint(p))
+			line := []any{p}
 			for _, n := range to {
-				line = append(line, fmt.Sprint(n))
+				line = append(line, n)
 			}
-			pairs.Rows = append(pairs.Rows, line)
+			pairs.Add(line...)
 		}
 		tables = append(tables, pairs)
 	}
@@ -83,22 +65,17 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 			if t.Edges > 0 && t.Seconds > 0 {
 				rate = fmt.Sprintf("%.1f", float64(t.Edges)/1e6/t.Seconds)
 			}
-			took.Rows = append(took.Rows, []string{t.Phase, fmt.Sprintf("%.1f", t.Seconds), rate})
+			took.Add(t.Phase, fmt.Sprintf("%.1f", t.Seconds), rate)
 		}
 		tables = append(tables, took)
 	}
-	title := fmt.Sprintf("%s in %d parts by %s, seed %d", m.Name, r.Parts, m.Policy, m.Seed)
-	return partitionLayout.Execute(w, struct {
-		Style   template.CSS
-		Title   string
-		Summary []Fact
-		Matrix  Chart
-		Tables  []cli.Table
-	}{template.CSS(Style), title, facts, matrix(r.Rows), tables})
+	return Page{Title: fmt.Sprintf("%s in %d parts by %s, seed %d", m.Name, r.Parts, m.Policy, m.Seed), Facts: facts,
+		Sections: []Section{{Charts: rowMatrix(r.Rows), Tables: tables,
+			Foot: "Bytes are estimated for rows of 64 columns of 4 bytes."}}}.Write(w)
 }
 
-// matrix draws the rows that each part sends to each other, dark for many; empty if none are sent.
-func matrix(rows [][]int64) Chart {
+// rowMatrix draws the rows that each part sends to each other, dark for many; nil if none are sent.
+func rowMatrix(rows [][]int64) []Chart {
 	most := int64(0)
 	for _, to := range rows {
 		for _, n := range to {
@@ -106,7 +83,7 @@ func matrix(rows [][]int64) Chart {
 		}
 	}
 	if most == 0 {
-		return Chart{}
+		return nil
 	}
 	p := newPlot("to part", "from part")
 	p.Width, p.Height = 1.2*height, 1.2*height
@@ -120,6 +97,6 @@ func matrix(rows [][]int64) Chart {
 			p.Y.Ticks = append(p.Y.Ticks, svg.Tick{Value: float64(last - k), Text: fmt.Sprint(k)})
 		}
 	}
-	return Chart{picture(p, fmt.Sprintf("Rows that one part sends to another in an exchange: %d at most, of %d parts; the tables have the numbers", most, len(rows))),
-		"Rows that one part sends to another in an exchange; stronger colour is more."}
+	return chartOf(p, fmt.Sprintf("Rows that one part sends to another in an exchange: %d at most, of %d parts; the tables have "+
+		"the numbers", most, len(rows)), "Rows that one part sends to another in an exchange; stronger color is more.")
 }

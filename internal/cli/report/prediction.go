@@ -1,12 +1,10 @@
 package report
 
 import (
-	_ "embed"
+	"cmp"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/heddle-gnn/heddle"
@@ -42,68 +40,51 @@ type Together struct {
 	Left *disclosure.Disclosure
 }
 
-//go:embed prediction.html
-var predictionPage string
-
-var predictionLayout = template.Must(template.Must(template.New("prediction").Parse(partsPage)).Parse(predictionPage))
-
 // WritePrediction writes the page of p as HTML.
 func WritePrediction(w io.Writer, p Prediction) error {
-	c := contents{Style: template.CSS(Style), Title: p.Data + ": predictions", Warnings: slices.Clone(p.Notes), Facts: p.facts(), Lead: p.lead()}
-	c.Kicker = fmt.Sprintf("%s · %s · %s", p.Model, p.File, p.Date.UTC().Format("2 January 2006, 15:04 UTC"))
 	named, warning := p.named()
+	c := Page{Title: p.Data + ": predictions", Warnings: p.Notes, Facts: p.facts(), Lead: p.lead(), Sections: []Section{named},
+		Kicker: fmt.Sprintf("%s · %s · %s", p.Model, p.File, p.Date.UTC().Format("2 January 2006, 15:04 UTC"))}
 	if warning != "" {
 		c.Warnings = append([]string{warning}, c.Warnings...)
 	}
-	c.Quality = []section{named}
 	if !p.Labels.Multi() {
-		c.Quality = append(c.Quality, p.sure())
+		c.Sections = append(c.Sections, p.sure())
 	}
 	proved, err := p.proved()
 	if err != nil {
 		return err
 	}
-	c.Quality = append(c.Quality, proved...)
+	c.Sections = append(c.Sections, proved...)
 	if t := p.Together; t != nil {
 		sent := t.Sent
 		sent.Name = t.Site
-		c.Sent, c.Doors = Sent([]heddle.Traffic{sent})
-		c.Leaves = leavesOf([]string{t.Site}, []*disclosure.Disclosure{t.Left}, []int{p.Predictions.Logits.Rows})
+		c.Sections = append(c.Sections, sentSection([]heddle.Traffic{sent}),
+			leavesOf([]string{t.Site}, []*disclosure.Disclosure{t.Left}, []int{p.Predictions.Logits.Rows}))
 	}
-	return predictionLayout.Execute(w, c)
+	return c.Write(w)
 }
 
 func (p Prediction) lead() []string {
-	n := p.Predictions.Logits.Rows
-	said := fmt.Sprintf("A model (%s) that was trained on %s named a class for each of %d nodes.", p.Model, p.trainedOn(), n)
+	n, by := p.Predictions.Logits.Rows, fmt.Sprintf("model (%s) that was trained on %s", p.Model, cmp.Or(p.Card.Dataset, "other data"))
+	said := fmt.Sprintf("A %s named a class for each of %d nodes.", by, n)
 	if t := p.Together; t != nil {
-		said = fmt.Sprintf("%s named a class for each of its %d nodes by a model (%s) that was trained on %s, with the rows of %d neighbours at other sites.",
-			t.Site, n, p.Model, p.trainedOn(), t.Neighbours)
+		said = fmt.Sprintf("%s named a class for each of its %d nodes by a %s, with the rows of %d neighbours at other sites.",
+			t.Site, n, by, t.Neighbours)
 	}
-	if math.IsNaN(p.Score) {
-		return []string{said, "None of these nodes has a label, so nothing says how good the predictions are." + p.inTraining()}
+	trained := ""
+	if p.Card.Test != 0 {
+		trained = fmt.Sprintf(" When it was trained, the test %s was %s.", metricName(p.metric()), cli.Percent(p.Card.Test))
 	}
 	right := fmt.Sprintf("Of %d %s, whose labels are known, the %s is %s.", len(p.Known), p.KnownAs,
 		cli.OfClass(metricName(p.metric()), p.metric(), p.Card.Positive), cli.Percent(p.Score))
-	if p.metric() == "accuracy" {
+	switch {
+	case math.IsNaN(p.Score):
+		right = "None of these nodes has a label, so nothing says how good the predictions are."
+	case p.metric() == "accuracy":
 		right = fmt.Sprintf("It names the right class of %.1f %% of %d %s.", 100*p.Score, len(p.Known), p.KnownAs)
 	}
-	return []string{said, right + p.inTraining()}
-}
-
-func (p Prediction) trainedOn() string {
-	if p.Card.Dataset == "" {
-		return "other data"
-	}
-	return p.Card.Dataset
-}
-
-// inTraining says what the model had when it was trained.
-func (p Prediction) inTraining() string {
-	if p.Card.Test == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" When it was trained, the test %s was %s.", metricName(p.metric()), cli.Percent(p.Card.Test))
+	return []string{said, right + trained}
 }
 
 func (p Prediction) metric() eval.Metric { return eval.Metric(p.Card.Metric) }
@@ -118,13 +99,14 @@ func (p Prediction) facts() []Fact {
 			all = append(all, Fact{fmt.Sprintf("test %s of all sites (%d nodes)", metricName(t.Metric), t.Tested),
 				cli.Within(t.Metric, t.Test, t.Bound)})
 		}
-		all = append(all, Fact{"neighbours at other sites", fmt.Sprint(t.Neighbours)}, Fact{"edges from them", fmt.Sprint(t.Edges)}, Fact{"bytes sent", cli.Bytes(t.Sent.Total())})
+		all = append(all, Fact{"neighbours at other sites", fmt.Sprint(t.Neighbours)},
+			Fact{"edges from them", fmt.Sprint(t.Edges)}, Fact{"bytes sent", cli.Bytes(t.Sent.Total())})
 	}
 	return all
 }
 
-// named counts the nodes that were given each class. warning is not empty where all were given the same.
-func (p Prediction) named() (s section, warning string) {
+// named counts the nodes that were given each class. warning is not empty if all were given the same.
+func (p Prediction) named() (s Section, warning string) {
 	n, classes := p.Predictions.Logits.Rows, p.Predictions.Logits.Cols
 	given, sums := make([]int, classes), make([]float64, classes)
 	for i := range n {
@@ -139,39 +121,38 @@ func (p Prediction) named() (s section, warning string) {
 	var bars []Bar
 	for k := range classes {
 		share := float64(given[k]) / float64(max(1, n))
-		t.Rows = append(t.Rows, []string{p.class(k), fmt.Sprint(given[k]), cli.Percent(share), cli.Percent(sums[k] / float64(max(1, n)))})
-		bars = append(bars, Bar{p.class(k), share, math.NaN(), math.NaN()})
+		t.Add(p.class(k), given[k], cli.Percent(share), cli.Percent(sums[k]/float64(max(1, n))))
+		bars = append(bars, BarOf(p.class(k), share))
 		if given[k] == n && n > 1 && !p.Labels.Multi() {
 			warning = fmt.Sprintf("the model names one class only, %s, for all %d nodes", p.class(k), n)
 		}
 	}
-	chart := barsOf("Nodes that were given each class", "of all nodes", bars, math.NaN(), "")
-	s = section{Title: "What was predicted", Chart: charts(chart), Tables: []cli.Table{t}}
+	s = Section{Title: "What was predicted", Charts: Bars("Nodes that were given each class", "of all nodes", bars),
+		Tables: []cli.Table{t}}
 	if h := p.Card.Threshold; h != nil && classes == 2 {
 		class, cut := 1, *h
 		if p.Card.First() {
 			class, cut = 0, eval.Mirrored(cut)
 		}
-		s.Notes = append(s.Notes, fmt.Sprintf("Class %s is named from a probability of %.1f %% on, which was chosen on validation nodes for %s.",
-			p.class(class), 100/(1+math.Exp(-cut)), p.Card.Goal))
+		s.Notes = append(s.Notes, fmt.Sprintf("Class %s is named from a probability of %.1f %% on, which was chosen on validation "+
+			"nodes for %s.", p.class(class), 100/(1+math.Exp(-cut)), p.Card.Goal))
 	}
 	if len(p.Card.Thresholds) > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from a probability of its own on, which was chosen on validation nodes for %s.", p.Card.Goal))
+		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from its own probability on, which was chosen on validation "+
+			"nodes for %s.", p.Card.Goal))
 	}
 	return s, warning
 }
 
-func (p Prediction) class(k int) string { return graph.Labels{Names: p.Card.Classes}.Name(k) }
-
-// sureBins is into how many ranges probabilities are divided.
-const sureBins = 10
+func (p Prediction) class(k int) string { return cli.ClassName(p.Card.Classes, k) }
 
 // sure counts nodes by the probability of the class that they were given and, of those with a label, how often that is right.
-func (p Prediction) sure() section {
-	var nodes, known, right [sureBins]int
+func (p Prediction) sure() Section {
+	const bins = 10 // ranges of probabilities
+	var nodes, known, right [bins]int
 	bin := func(i int) (int, int) {
 		k := p.Predictions.Classes(i)[0]
-		return k, min(int(p.Predictions.Probabilities(i)[k]*sureBins), sureBins-1)
+		return k, min(int(p.Predictions.Probabilities(i)[k]*bins), bins-1)
 	}
 	for i := range p.Predictions.Logits.Rows {
 		_, b := bin(i)
@@ -183,33 +164,28 @@ func (p Prediction) sure() section {
 			right[b]++
 		}
 	}
-	t := cli.Table{Name: "Probabilities", Head: []string{"probability of the class", "nodes", "with a label", "right"}}
+	t := cli.Table{Name: "Probabilities", Head: []string{"probability of the class", "nodes"}}
+	if len(p.Known) > 0 {
+		t.Head = append(t.Head, "with a label", "right")
+	}
 	var bars []Bar
 	for b, n := range nodes {
-		name := fmt.Sprintf("%d to %d %%", 10*b, 10*b+10)
-		row := []string{name, fmt.Sprint(n), fmt.Sprint(known[b]), "–"}
+		if n == 0 {
+			continue
+		}
+		row := []any{fmt.Sprintf("%d to %d %%", 10*b, 10*b+10), n, known[b], "–"}
 		if known[b] > 0 {
 			row[3] = cli.Percent(float64(right[b]) / float64(known[b]))
 		}
-		if n > 0 {
-			t.Rows = append(t.Rows, row)
-			bars = append(bars, Bar{name, float64(n) / float64(p.Predictions.Logits.Rows), math.NaN(), math.NaN()})
-		}
+		t.Add(row[:len(t.Head)]...)
+		bars = append(bars, BarOf(row[0].(string), float64(n)/float64(p.Predictions.Logits.Rows)))
 	}
-	chart := barsOf("Nodes by the probability of the class that they were given", "of all nodes", bars, math.NaN(), "")
-	s := section{Title: "How sure the model is", Chart: charts(chart), Tables: []cli.Table{t}}
-	if len(p.Known) == 0 {
-		t.Head = t.Head[:2]
-		for k := range t.Rows {
-			t.Rows[k] = t.Rows[k][:2]
-		}
-		s.Tables[0] = t
-	}
-	return s
+	return Section{Title: "How sure the model is", Tables: []cli.Table{t},
+		Charts: Bars("Nodes by the probability of the class that they were given", "of all nodes", bars)}
 }
 
 // proved is how good the predictions are for nodes whose labels are known.
-func (p Prediction) proved() ([]section, error) {
+func (p Prediction) proved() ([]Section, error) {
 	if len(p.Known) == 0 || math.IsNaN(p.Score) {
 		return nil, nil
 	}
@@ -222,17 +198,16 @@ func (p Prediction) proved() ([]section, error) {
 	for k := range set.Classes {
 		set.Classes[k].Name = p.class(k)
 	}
-	notes, more := mistakes(set)
-	all := []section{{Title: "Right and wrong, class by class", Notes: notes, Confusion: confusionOf(set, p.KnownAs), Tables: append(more, classes(set))}}
-	t := cli.Table{Name: "Measures", Head: []string{"measure", "value"}, Rows: [][]string{{metricName(p.metric()), cli.Measure(p.metric(), p.Score)}, {"95 % interval", interval(p.metric(), set)}}}
-	for _, m := range []struct {
-		name  string
-		value figures.Value
-	}{{"F1, all classes alike (macro)", set.MacroF1}, {"calibration error of the model's scores", set.ECE}, {"calibration error of the probabilities", set.Calibrated}} {
-		if m.value == m.value {
-			t.Rows = append(t.Rows, []string{m.name, cli.Percent(float64(m.value))})
+	t := cli.Table{Name: "Measures", Head: []string{"measure", "value"}}
+	t.Add(metricName(p.metric()), cli.Measure(p.metric(), p.Score))
+	t.Add("95 % interval", interval(p.metric(), set))
+	for k, name := range []string{"F1, all classes alike (macro)", "calibration error of the model's scores",
+		"calibration error of the probabilities"} {
+		if x := [...]figures.Value{set.MacroF1, set.ECE, set.Calibrated}[k]; x == x {
+			t.Add(name, cli.Percent(float64(x)))
 		}
 	}
-	return append(all, section{Title: "Measures", Tables: []cli.Table{t},
-		Notes: []string{"The calibration error is how far a probability is from how often it proves right, on average. What scores are divided by for it comes from the validation nodes of the training."}}), nil
+	return []Section{classByClass(set, p.KnownAs), {Title: "Measures", Tables: []cli.Table{t},
+		Notes: []string{"The calibration error is how far a probability is from how often it proves right, on average. What scores " +
+			"are divided by for it comes from the validation nodes of the training."}}}, nil
 }

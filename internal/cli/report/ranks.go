@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -10,23 +9,25 @@ import (
 )
 
 // ranks is where links that were held out rank: of all, by relation and by site.
-func (r runPage) ranks(l *links.Ranked) section {
-	t := cli.Table{Name: "Ranks", Head: []string{"links", "test ends", "test MRR", "hits@1", "hits@3", "hits@10", "hits@50", "AUC", "validation MRR"}}
+func (r runPage) ranks(l *links.Ranked) Section {
+	t := cli.Table{Name: "Ranks", Head: []string{"links", "test ends", "test MRR", "hits@1", "hits@3", "hits@10", "hits@50",
+		"AUC", "validation MRR"}}
 	metric := r.Result.Metric
 	var bars []Bar
+	figure := func(x float64) string { return fmt.Sprintf("%.4f", x) }
 	row := func(name string, of links.Ranked) {
-		cells, mrr := []string{name, "0", "–", "–", "–", "–", "–", "–"}, "–"
+		cells := []any{name, "0", "–", "–", "–", "–", "–", "–", "–"}
 		if x := of.Test; x != nil {
-			cells[1], cells[2], cells[7] = fmt.Sprint(x.Links), figure(x.MRR), figure(x.AUC)
+			cells[1], cells[2], cells[7] = x.Links, figure(x.MRR), figure(x.AUC)
 			for k, most := range eval.Hits {
 				cells[3+k] = figure(x.Hits[most])
 			}
-			bars = append(bars, Bar{name, x.Of(metric), math.NaN(), math.NaN()})
+			bars = append(bars, BarOf(name, x.Of(metric)))
 		}
 		if of.Val != nil {
-			mrr = figure(of.Val.MRR)
+			cells[8] = figure(of.Val.MRR)
 		}
-		t.Rows = append(t.Rows, append(cells, mrr))
+		t.Add(cells...)
 	}
 	for _, of := range l.Relations {
 		row(of.Name, of)
@@ -37,14 +38,13 @@ func (r runPage) ranks(l *links.Ranked) section {
 		}
 	}
 	row("all together", *l)
-	chart := barsOf("Test "+metricName(metric)+" of links", metricName(metric), bars, math.NaN(), "")
 	near := ""
 	if r.Plan.NegativesFrom == "near" && r.parts() > 1 {
 		near = ", of near nodes only: the site's own and their neighbours"
 	}
-	return section{Title: "Where held-out links rank", Chart: charts(chart), Tables: []cli.Table{t},
-		Notes: []string{"Each link is ranked twice, from each end, among 100 drawn pairs, or all where a type has fewer nodes" + near + ". MRR is the mean of " +
-			"1/rank, hits@K the fraction of ranks up to K, AUC the probability that a link scores above a drawn pair. A site's links are those of its own nodes."}}
+	return Section{Title: "Where held-out links rank", Tables: []cli.Table{t},
+		Charts: Bars("Test "+metricName(metric)+" of links", metricName(metric), bars),
+		Notes: []string{"Each link is ranked twice, from each end, among 100 random pairs, or all if a type has fewer nodes" + near +
+			". MRR is the mean of 1/rank, hits@K the fraction of ranks up to K, AUC the probability that a link scores above a " +
+			"random pair. A site's links are those of its own nodes."}}
 }
-
-func figure(x float64) string { return fmt.Sprintf("%.4f", x) }

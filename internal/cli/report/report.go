@@ -19,60 +19,46 @@ import (
 // Pages writes and serves what the program heddle adds to a run: federation.Pages.
 type Pages struct{}
 
+// Page is what a page shows.
+type Page struct {
+	Title, Kicker     string
+	Lead, Warnings    []string
+	Facts             []Fact
+	Sections          []Section
+	Settings, Command string // by which models were trained, and what repeats that
+
+	Live        bool // a script replaces the main part
+	Done, Total int  // rounds of a run that goes on
+}
+
 // Fact is one figure with its name.
 type Fact struct{ Name, Value string }
 
-// Render writes a cli.Table by the part "table" of all pages, or a Chart by "chart".
-func Render(w io.Writer, part string, shown any) error { return layout.ExecuteTemplate(w, part, shown) }
-
-// named returns the table under that name; nil stays nil.
-func named(t *cli.Table, name string) *cli.Table {
-	if t == nil {
-		return nil
-	}
-	return &cli.Table{Name: name, Head: t.Head, Rows: t.Rows, Text: t.Text}
-}
-
-// section is a part of the page.
-type section struct {
+// Section is a part of a page. Without a title it goes on with what is before it.
+type Section struct {
 	Title     string
 	Notes     []string
 	Confusion *confusion
-	Chart     []Chart
+	Charts    []Chart
 	Tables    []cli.Table
+	Foot      string
 }
 
-// contents is what report.html shows.
-type contents struct {
-	Title, Kicker     string
-	Style             template.CSS
-	Lead, Warnings    []string
-	Facts             []Fact
-	Quality           []section
-	Layers            cli.Table
-	Curves            []Chart
-	Links             *cli.Table
-	Runs              *cli.Table
-	Sent              cli.Table
-	Doors             Chart
-	Leaves            *section
-	Settings, Command string
-}
-
-// Style is the style sheet of all pages: light and dark, from 320 pixels on, and printed.
+// style is the style sheet of all pages: light and dark, from 320 pixels on, and printed.
 //
 //go:embed style.css
-var Style string
+var style template.CSS
 
-//go:embed report.html
-var page string
+//go:embed page.html
+var pageText string
 
-// partsPage has what pages share: tables and charts.
-//
-//go:embed parts.html
-var partsPage string
+var layout = template.Must(template.New("page").Parse(pageText))
 
-var layout = template.Must(template.Must(template.New("report").Parse(partsPage)).Parse(page))
+// Style is for the layout.
+func (Page) Style() template.CSS { return style }
+
+// Write writes the page as HTML.
+func (p Page) Write(w io.Writer) error { return layout.Execute(w, p) }
 
 // runPage is the page of a run.
 type runPage struct{ cli.RunPage }
@@ -81,19 +67,33 @@ type runPage struct{ cli.RunPage }
 func (Pages) WriteRun(w io.Writer, of cli.RunPage) error {
 	r := runPage{of}
 	o := r.Result
-	c := contents{Style: template.CSS(Style), Title: r.title(), Kicker: r.kicker(), Lead: r.lead(),
-		Warnings: slices.Concat(r.Data, o.Warnings()), Facts: r.facts(),
-		Layers: r.learned(), Runs: r.Runs, Links: named(r.Links, "Over other connections"),
-		Settings: r.Settings, Command: r.Command}
-	if c.Quality = r.quality(); o.Model == nil || o.Model.Closed == nil { // the table of rounds has all figures
-		c.Curves = Curves(o.Result, metricName(o.Metric))
+	learned := Section{Title: "How it was learned", Tables: []cli.Table{r.layers()}}
+	if o.Model != nil && o.Model.Closed != nil { // the table of rounds has all figures
+		learned.Tables[0] = r.rounds()
+	} else {
+		learned.Charts = curves(o.Result, metricName(o.Metric))
 	}
-	c.Sent, c.Doors = Sent(r.peers())
-	var err error
-	if c.Leaves, err = r.leaves(); err != nil {
-		return fmt.Errorf("report: what left each site: %w", err)
+	sections := r.quality()
+	if r.Runs != nil {
+		sections = append(sections, Section{Title: "Runs", Tables: []cli.Table{*r.Runs},
+			Foot: "Runs differ in their seed, and in the split of the nodes if the data have several. The model and the rest of " +
+				"this page are of the run that validates best; the mean is what to expect of another run."})
 	}
-	return layout.Execute(w, c)
+	sections = append(sections, learned, sentSection(r.peers()))
+	if r.Links != nil {
+		sections = append(sections, Section{Title: "Over other connections", Tables: []cli.Table{*r.Links},
+			Foot: "Predicted from this run: the time of its computation here, plus the latency of every message that follows " +
+				"another, plus the bytes of the site that sends most."})
+	}
+	if r.parts() > 1 {
+		leaves, err := r.leaves()
+		if err != nil {
+			return fmt.Errorf("what left each site: %w", err)
+		}
+		sections = append(sections, leaves)
+	}
+	return Page{Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: slices.Concat(r.Data, o.Warnings()),
+		Facts: r.facts(), Sections: sections, Settings: r.Settings, Command: r.Command}.Write(w)
 }
 
 // metricName is a metric as people write it.
@@ -115,19 +115,18 @@ func metricName(m eval.Metric) string {
 	return string(m)
 }
 
-// learned is what each stage ended with, or each round of class means brought.
-func (r runPage) learned() cli.Table {
+// layers is what each stage ended with.
+func (r runPage) layers() cli.Table {
 	o := r.Result
-	if o.Model != nil && o.Model.Closed != nil {
-		return r.rounds()
-	}
-	t := cli.Table{Name: "Layers", Head: []string{"layer", "rounds", "chosen round", "validation " + metricName(o.Metric), "test " + metricName(o.Metric), "remark"}}
+	metric := metricName(o.Metric)
+	t := cli.Table{Name: "Layers",
+		Head: []string{"layer", "rounds", "chosen round", "validation " + metric, "test " + metric, "remark"}}
 	for _, s := range o.Stages {
-		row := []string{s.Name, fmt.Sprint(len(s.Curve)), fmt.Sprint(s.BestRound), cli.Measure(o.Metric, s.Val), cli.Measure(o.Metric, s.Test), ""}
+		remark := ""
 		if s.Stage == o.Ends && len(o.Stages) > 1 {
-			row[5] = "the model ends here"
+			remark = "the model ends here"
 		}
-		t.Rows = append(t.Rows, row)
+		t.Add(s.Name, len(s.Curve), s.BestRound, cli.Measure(o.Metric, s.Val), cli.Measure(o.Metric, s.Test), remark)
 	}
 	return t
 }
@@ -139,19 +138,19 @@ func (r runPage) rounds() cli.Table {
 		"mean validation " + metricName(o.Metric) + " of its regressions", "gain", "remark"}}
 	last := o.Final()
 	for k, p := range last.Curve {
-		row := []string{fmt.Sprint(k + 1), r.rowsSent(k), cli.Measure(o.Metric, p.Val), "", ""}
+		gained, remark := "", ""
 		if k > 0 {
 			gain := o.Metric.Gain(p.Val, last.Curve[k-1].Val)
-			if row[3] = fmt.Sprintf("%+.2f points", 100*gain); o.Metric.Plain() {
-				row[3] = fmt.Sprintf("%+.4f", gain)
-			} else if math.IsNaN(gain) { // nothing validates
-				row[3] = ""
+			if o.Metric.Plain() {
+				gained = fmt.Sprintf("%+.4f", gain)
+			} else if !math.IsNaN(gain) { // else nothing validates
+				gained = fmt.Sprintf("%+.2f points", 100*gain)
 			}
 		}
 		if p.Round == last.BestRound {
-			row[4] = "this is the model"
+			remark = "this is the model"
 		}
-		t.Rows = append(t.Rows, row)
+		t.Add(k+1, r.rowsSent(k), cli.Measure(o.Metric, p.Val), gained, remark)
 	}
 	return t
 }
@@ -187,11 +186,9 @@ func (r runPage) rowsSent(k int) string {
 
 // peers is what each site of this process sent, by name.
 func (r runPage) peers() []heddle.Traffic {
-	all := make([]heddle.Traffic, len(r.Result.Peers))
-	for k, p := range r.Result.Peers {
-		if all[k] = p; k < len(r.Shards) {
-			all[k].Name = r.site(r.Shards[k].Rank)
-		}
+	all := slices.Clone(r.Result.Peers)
+	for k := range min(len(all), len(r.Shards)) {
+		all[k].Name = r.site(r.Shards[k].Rank)
 	}
 	return all
 }
@@ -204,23 +201,18 @@ func (r runPage) site(rank int) string {
 	return fmt.Sprintf("part %d", rank)
 }
 
-// Sent is what each of peers sent, in numbers and as bars.
-func Sent(peers []heddle.Traffic) (cli.Table, Chart) {
-	t := cli.Table{Name: "Bytes and messages sent", Head: []string{"site", "rows (halo)", "updates (reduce)", "control", "together", "on the wire", "messages"}}
+// sentSection is what each of peers sent, in numbers and as bars.
+func sentSection(peers []heddle.Traffic) Section {
+	t := cli.Table{Name: "Bytes and messages sent",
+		Head: []string{"site", "rows (halo)", "updates (reduce)", "control", "together", "on the wire", "messages"}}
 	for _, p := range peers {
 		wire := "–"
 		if p.Wire > 0 {
 			wire = cli.Bytes(p.Wire)
 		}
-		t.Rows = append(t.Rows, []string{p.Name, cli.Bytes(p.Halo), cli.Bytes(p.Reduce), cli.Bytes(p.Control), cli.Bytes(p.Total()), wire, fmt.Sprint(p.Messages)})
+		t.Add(p.Name, cli.Bytes(p.Halo), cli.Bytes(p.Reduce), cli.Bytes(p.Control), cli.Bytes(p.Total()), wire, p.Messages)
 	}
-	return t, sentBars(peers)
-}
-
-// listed joins names as a sentence does.
-func listed(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	return Section{Title: t.Name, Charts: sentBars(peers), Tables: []cli.Table{t},
+		Foot: "Rows of nodes are halo, model updates reduce; control is frame headers, fingerprints and barriers. On the wire " +
+			"is what the connections of libp2p carried, including encryption. A message goes to one other site."}
 }

@@ -120,7 +120,7 @@ func TestRanks(t *testing.T) {
 	r.Result.Links = &links.Ranked{Val: of(0.45), Test: of(0.512), Relations: []links.Ranked{{Name: "takes", Val: of(0.4), Test: of(0.611)}, {Name: "sees"}},
 		Sites: []links.Ranked{{Name: "peer 0", Val: of(0.4), Test: of(0.477)}, {Name: "peer 1", Val: of(0.3), Test: of(0.533)}}}
 	html := written(t, r)
-	for _, must := range []string{"Where held-out links rank", "MRR 0.512 among drawn pairs", "takes", "0.6110", "sees", "0.4770", "a hospital with a very long name", "0.5330", "all together", "0.5400", "0.9100"} {
+	for _, must := range []string{"Where held-out links rank", "MRR 0.512 among random pairs", "takes", "0.6110", "sees", "0.4770", "a hospital with a very long name", "0.5330", "all together", "0.5400", "0.9100"} {
 		if !strings.Contains(html, must) {
 			t.Errorf("the page has no %q", must)
 		}
@@ -130,13 +130,17 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-func TestWriteComparison(t *testing.T) {
+// A page has its parts, and one bar is no chart.
+func TestPage(t *testing.T) {
 	var b strings.Builder
-	if err := WriteComparison(&b, Comparison{Title: "<cora>", Sentence: "Joining paid: +14.4 points.", Metric: "accuracy",
-		Ways:    cli.Table{Head: []string{"way", "accuracy"}, Rows: [][]string{{"each site alone", "70.1"}}},
-		Sites:   cli.Table{Head: []string{"site", "alone"}, Rows: [][]string{{"north", "68.2"}}},
-		WayBars: []Bar{{"alone", 0.7, 0.65, 0.75}, {"together", 0.8, 0.78, 0.82}}, SiteBars: []Bar{{"north alone", 0.7, 0.65, 0.75}},
-		Notes: []string{"5 runs."}, Settings: "model: gcn\n", Command: "heddle compare --config settings.yaml"}); err != nil {
+	p := Page{Title: "<cora>", Lead: []string{"Joining paid: +14.4 points."}, Settings: "model: gcn\n",
+		Command: "heddle compare --config settings.yaml", Sections: []Section{
+			{Charts: Bars("Ways", "accuracy", []Bar{{"alone", 0.7, 0.65, 0.75}, {"together", 0.8, 0.78, 0.82}}),
+				Tables: []cli.Table{{Head: []string{"way", "accuracy"}, Rows: [][]string{{"each site alone", "70.1"}}}}},
+			{Title: "Site by site", Charts: Bars("Sites", "accuracy", []Bar{{"north alone", 0.7, 0.65, 0.75}}),
+				Tables: []cli.Table{{Head: []string{"site", "alone"}, Rows: [][]string{{"north", "68.2"}}}}},
+			{Title: "What the figures mean", Notes: []string{"5 runs."}}}}
+	if err := p.Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	html := b.String()
@@ -156,7 +160,7 @@ func TestCharts(t *testing.T) {
 	for k := range curve {
 		curve[k] = train.Point{Round: k, Loss: float64(k)}
 	}
-	xy := line(curve, 4321, func(q train.Point) float64 { return q.Loss })
+	xy := curvePoints(curve, 4321, func(q train.Point) float64 { return q.Loss })
 	if len(xy) > points+2 || !slices.Contains(xy, svg.Point{X: 4321, Y: 4321}) || xy[len(xy)-1].X != 9999 {
 		t.Errorf("%d points of a curve must be at most %d, with the chosen and the last round", len(xy), points+2)
 	}

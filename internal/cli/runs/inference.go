@@ -36,8 +36,8 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	}
 	own, closer, err := cli.ReadParts(q.shard, len(p.Members))
 	before := runNodes{}
-	if err = errors.Join(err, q.pageable(m), q.writable()); err == nil {
-		before, err = q.run(own.Alone(), card)
+	if err = errors.Join(err, q.check(m)); err == nil {
+		before, err = q.runNodes(own.Alone(), card)
 	}
 	if err != nil {
 		heddle.Decline(ctx, *p, q.Site)
@@ -56,17 +56,14 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	alone := own.Alone()
 	alone.Split = slices.Clone(own.Split) // a part's cannot be written to
 	used := before.mark(alone.Split, 0)
-	of := cli.NodePredictions{Site: p.Members[rank].Name, IDs: own.IDs, Global: own.Global, Split: alone.Split, Labels: own.Labels,
-		Predictions: out.Predictions, Hidden: out.Hidden, Only: cli.TargetType(own.Encoding)}
+	of := cli.NodePredictions{Site: p.Members[rank].Name, IDs: own.IDs, Global: own.Global, Split: alone.Split,
+		Labels: own.Labels, Predictions: out.Predictions, Hidden: out.Hidden, Only: cli.TargetType(own.Encoding)}
 	if err := q.write(stdout, card, of); err != nil {
 		return err
 	}
-	if err := cli.WriteEmbeddings(q.embeddings, []cli.NodePredictions{of}, report.Pages{}); err != nil {
-		return err
-	}
-	fmt.Fprintf(text, "%s: %d nodes, with %d neighbours at other peers and %d edges from them\n", q.out, own.Owned, own.Halo(), across(own))
-	fmt.Fprintf(text, "sent: halo %s, reduce %s, control %s; on the wire %s\n", cli.Bytes(out.Sent.Halo), cli.Bytes(out.Sent.Reduce),
-		cli.Bytes(out.Sent.Control), cli.Bytes(out.Sent.Wire))
+	fmt.Fprintf(text, "%s: %d nodes, with %d neighbours at other peers and %d edges from them\n", q.out, own.Owned, own.Halo(),
+		across(own))
+	printSent(text, out.Sent)
 	if out.Warning != "" && !before.strangers {
 		fmt.Fprintf(text, "warning: %s\n", out.Warning)
 	}
@@ -83,7 +80,8 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	}
 	page := q.page(alone, m, card, out.Predictions, "test nodes", score)
 	page.Notes = notes
-	page.Together = &report.Together{Site: p.Members[rank].Name, Neighbours: own.Halo(), Edges: across(own), Inference: out, Left: left}
+	page.Together = &report.Together{Site: p.Members[rank].Name, Neighbours: own.Halo(), Edges: across(own), Inference: out,
+		Left: left}
 	return q.writeReport(stdout, text, page)
 }
 
@@ -113,8 +111,7 @@ func printScores(
 	return score, notes, nil
 }
 
-// identify returns this peer's key. Of the ranks of a scheduler, which all have the same flags, each has its own parts and
-// files.
+// identify returns this peer's key. The ranks of a scheduler all have the same flags; each has its own parts and files.
 func (q *question) identify(p *heddle.Plan) (own identity.Identity, err error) {
 	own, rank, err := q.launch.Identify(&q.SiteFlags, p)
 	if err != nil {

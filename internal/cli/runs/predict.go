@@ -49,24 +49,21 @@ func newPredict() *cobra.Command {
 		Short: "Predict the classes of nodes with a trained model",
 		Long: `Predict the classes of nodes with a trained model. The CSV has one line per node: its ID, the class and the
 probability of that class, its split and label if there are any, and the probability of every class. An --out that ends
-in .npz or .parquet is written in that format. If test nodes have labels, the metric over them is printed.
+in .npz or .parquet is written in that format. If test nodes have labels, the metric over them is printed. Nodes that trained
+or chose the model, by predictions.npz in its folder, are marked in --out and not measured.
 
 With --plan all members of a plan run this command with the same model file, each with its own part: they exchange rows
 of boundary nodes once, under the same rules as in training, and each writes predictions for its own nodes, computed with
-its neighbours at other peers. A site with a policy needs an approval of plan and model (heddle approve --model).
-With --secret a scheduler starts them, as those of heddle join: they share all flags, {rank} in --out is a peer's rank, and
---shard is the whole partition.
-With --shard alone a peer predicts for its own nodes from its own rows and edges, without its neighbours at other peers.
-With --nodes and --edges tables are read like those that the model was trained on; --on-error skip leaves out rows at
-fault, which skipped.csv beside --out has with their reasons. Give all tables of new nodes, and with --known those of
-nodes that are neighbours of them: they are read, but not predicted. Nodes that trained or chose the model, by
-predictions.npz in its folder, are marked in --out and not measured. --report writes a page about the
-predictions: how many of each class, how sure, how often right where labels are known, and what left the site. With
---embeddings in place of --out it writes the nodes' last hidden rows alone: of a model of links those that its decoder reads,
-by which heddle recommend ranks new links.`,
+its neighbours at other peers. A site with a policy needs an approval of plan and model (heddle approve --model). With
+--secret a scheduler starts them, as those of heddle join: {rank} in --out is a peer's rank, --shard the whole partition.
+
+With only --shard a peer predicts for its own nodes from its own rows and edges. With --nodes and --edges tables are read
+like those that the model was trained on: those of new nodes, and with --known those of their neighbours. Without --out,
+--embeddings writes only the nodes' last hidden rows; for a model of links these are what its decoder reads.`,
 		Example: "  heddle predict --model runs/cora-class-means-1/model.safetensors --data data/cora --out predictions.csv\n" +
 			"  heddle predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv\n" +
-			"  mpirun -n 4 heddle predict --plan plan.yaml --secret secret --model model.safetensors --shard parts --out 'rank-{rank}.parquet'",
+			"  mpirun -n 4 heddle predict --plan plan.yaml --secret secret --model model.safetensors --shard parts " +
+			"--out 'rank-{rank}.parquet'",
 		RunE: func(c *cobra.Command, _ []string) error {
 			text := cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, q.report)
 			switch {
@@ -121,13 +118,13 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err := q.alike(m, card, g); err != nil {
 		return err
 	}
-	if err := errors.Join(q.pageable(m), q.writable()); err != nil {
+	if err := q.check(m); err != nil {
 		return err
 	}
 	if err := graphs.WriteSkipped(filepath.Dir(cmp.Or(q.out, q.embeddings)), q.cells.Faults); err != nil {
 		return err
 	}
-	before, err := q.run(g, card)
+	before, err := q.runNodes(g, card)
 	if err != nil {
 		return err
 	}
@@ -149,10 +146,11 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err := q.write(stdout, card, all); err != nil {
 		return err
 	}
-	if err := cli.WriteEmbeddings(q.embeddings, []cli.NodePredictions{all}, report.Pages{}); err != nil {
-		return err
+	count := all.Count()
+	if filepath.Ext(q.out) == ".npz" { // arrays are of all nodes, whatever their type
+		count = all.Predictions.Logits.Rows
 	}
-	fmt.Fprintf(text, "%s: %d nodes\n", q.out, q.written(&all))
+	fmt.Fprintf(text, "%s: %d nodes\n", q.out, count)
 	if of.unseen != "" {
 		fmt.Fprintln(text, of.unseen)
 	}
@@ -215,9 +213,9 @@ type runNodes struct {
 	unsure    string              // why that is not known (empty = it is)
 }
 
-// run finds the nodes of g that the model's run had. The run's predictions in the folder of the model have
+// runNodes finds the nodes of g that the model's run had. The run's predictions in the folder of the model have
 // their names: the model has none.
-func (q question) run(g *graph.Graph, card modelfile.Card) (of runNodes, err error) {
+func (q question) runNodes(g *graph.Graph, card modelfile.Card) (of runNodes, err error) {
 	same := card.Dataset == g.Name && card.Nodes == int64(g.N())
 	if g.IDs == nil && !same {
 		return of, nil // another graph
@@ -311,14 +309,6 @@ func (q question) alike(m *nn.Model, card modelfile.Card, g *graph.Graph) error 
 	return nil
 }
 
-// written returns how many nodes --out has: arrays are of all nodes, whatever their type.
-func (q question) written(all *cli.NodePredictions) int {
-	if filepath.Ext(q.out) == ".npz" {
-		return all.Predictions.Logits.Rows
-	}
-	return all.Count()
-}
-
 // embed writes the hidden rows alone.
 func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Writer) error {
 	if q.embeddings == "" || q.report != "" {
@@ -337,32 +327,30 @@ func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Wr
 	return err
 }
 
-// writable checks that all files can be written before anything is computed.
-func (q question) writable() error {
-	return errors.Join(cli.Writable(q.out), cli.Writable(q.report), cli.CheckEmbeddings(q.embeddings, report.Pages{}))
-}
-
-// pageable refuses --report for a model whose predictions have no page.
-func (q question) pageable(m *nn.Model) error {
+// check refuses --report for a model whose predictions have no page, and files that cannot be written, before anything is
+// computed.
+func (q question) check(m *nn.Model) (err error) {
 	if q.report != "" && m.Spec.Kind() == target.Numbers {
-		return cli.Invalidf("--report needs predictions of classes (got those of a numeric target): the file of --out has them")
+		err = cli.Invalidf("--report needs predictions of classes (got those of a numeric target): the file of --out has them")
 	}
-	return nil
+	return errors.Join(err, cli.Writable(q.out), cli.Writable(q.report), cli.CheckEmbeddings(q.embeddings, report.Pages{}))
 }
 
 // page is that of p for g, whose nodes with a label that training did not use have that name.
-func (q question) page(g *graph.Graph, m *nn.Model, card modelfile.Card, p heddle.Predictions, knownAs string, score float64) report.Prediction {
-	one := report.Prediction{Data: g.Name, File: filepath.Base(q.model), Model: "closed form", Card: card, Predictions: p, Labels: g.Labels, KnownAs: knownAs, Score: score, Date: time.Now()}
+func (q question) page(
+	g *graph.Graph, m *nn.Model, card modelfile.Card, p heddle.Predictions, knownAs string, score float64,
+) report.Prediction {
+	one := report.Prediction{Data: g.Name, File: filepath.Base(q.model), Model: "closed form", Card: card, Predictions: p,
+		Labels: g.Labels, KnownAs: knownAs, Score: score, Date: time.Now()}
 	if m.Closed == nil {
 		one.Model = m.Spec.Encoder.Kind // of a run that ended with its encoder
 	}
 	if len(m.Spec.Layers) > 0 {
 		one.Model = m.Spec.Layers[0].Conv
 	}
-	if math.IsNaN(score) {
-		return one
+	if !math.IsNaN(score) {
+		one.Known = g.InSplit(graph.Test)
 	}
-	one.Known = g.InSplit(graph.Test)
 	return one
 }
 
@@ -378,7 +366,7 @@ func (q question) writeReport(stdout, text io.Writer, page report.Prediction) er
 	return err
 }
 
-// write writes predictions to --out.
+// write writes predictions to --out, and hidden rows to --embeddings.
 func (q question) write(stdout io.Writer, card modelfile.Card, of cli.NodePredictions) error {
 	fill := cli.WriteCSV
 	switch filepath.Ext(q.out) {
@@ -387,7 +375,11 @@ func (q question) write(stdout io.Writer, card modelfile.Card, of cli.NodePredic
 	case ".parquet":
 		fill = report.Pages{}.WriteParquet
 	}
-	return cli.WriteFile(stdout, q.out, func(w io.Writer) error { return fill(w, card.Classes, []cli.NodePredictions{of}) })
+	all := []cli.NodePredictions{of}
+	if err := cli.WriteFile(stdout, q.out, func(w io.Writer) error { return fill(w, card.Classes, all) }); err != nil {
+		return err
+	}
+	return cli.WriteEmbeddings(q.embeddings, all, report.Pages{})
 }
 
 // subject is what is predicted for.
@@ -417,46 +409,52 @@ func (q question) graph(card modelfile.Card, as dataset.As, edges bool, text io.
 		of.Graph, err = as.Read(q.data, q.split)
 		return of, cli.Invalid(err)
 	case len(q.nodes) > 0:
-		if card.Encoding == nil {
-			return of, cli.Invalidf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes[0])
-		}
-		if typed.Encodes(card.Encoding) {
-			return of, cli.Invalidf("the model of %s reads tables of several types: make a data set of them with heddle import --like %[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
-		}
-		if q.cells.Faults.Skip && q.out == "-" {
-			return of, cli.Invalidf("--on-error skip writes skipped.csv beside the file of --out, which must not be - (standard output)")
-		}
-		if edges && q.edges == nil {
-			return of, cli.Invalidf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
-		}
-		var f *table.Facts
-		tables := slices.Concat(q.nodes, q.known)
-		if of.Graph, f, err = dataset.Encode(card.Encoding, tables, q.edges, q.dates, q.cells); err != nil {
-			return of, cli.Invalid(err)
-		}
-		for k := range q.nodes {
-			of.predicted += f.Tables[k].Rows
-		}
-		f.Warn() // of categories that the model does not know
-		f.PrintWarnings(text, "")
-		if n := q.cells.Faults.Count(""); n > 0 {
-			fmt.Fprintf(text, "skipped: %d rows at fault, in %s\n", n, filepath.Join(filepath.Dir(q.out), graphs.SkippedFile))
-			for _, t := range f.Tables {
-				t.PrintReasons(text)
-			}
-		}
-		of.warnings = f.Warnings
-		return of, nil
+		err = q.readTables(&of, card, edges, text)
+		return of, cli.Invalid(err)
 	}
 	s, closer, err := shard.ReadShard(q.shard)
 	if err != nil {
 		return of, cli.Invalid(err)
 	}
 	if edges && s.Halo() > 0 {
-		of.unseen = fmt.Sprintf("without %d neighbours at other peers and the %d edges from them, which --plan sees", s.Halo(), across(s))
+		of.unseen = fmt.Sprintf("without %d neighbours at other peers and the %d edges from them, which --plan sees", s.Halo(),
+			across(s))
 	}
 	of.Graph, of.done = s.Alone(), func() { closer.Close() }
 	return of, nil
+}
+
+// readTables reads the tables of nodes and edges as the model does.
+func (q question) readTables(of *subject, card modelfile.Card, edges bool, text io.Writer) (err error) {
+	switch {
+	case card.Encoding == nil:
+		return fmt.Errorf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes[0])
+	case typed.Encodes(card.Encoding):
+		return fmt.Errorf("the model of %s reads tables of several types: make a data set of them with heddle import --like "+
+			"%[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
+	case q.cells.Faults.Skip && q.out == "-":
+		return errors.New("--on-error skip writes skipped.csv beside the file of --out, which must not be - (standard output)")
+	case edges && q.edges == nil:
+		return fmt.Errorf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
+	}
+	var f *table.Facts
+	of.Graph, f, err = dataset.Encode(card.Encoding, slices.Concat(q.nodes, q.known), q.edges, q.dates, q.cells)
+	if err != nil {
+		return err
+	}
+	for k := range q.nodes {
+		of.predicted += f.Tables[k].Rows
+	}
+	f.Warn() // of categories that the model does not know
+	f.PrintWarnings(text, "")
+	if n := q.cells.Faults.Count(""); n > 0 {
+		fmt.Fprintf(text, "skipped: %d rows at fault, in %s\n", n, filepath.Join(filepath.Dir(q.out), graphs.SkippedFile))
+		for _, t := range f.Tables {
+			t.PrintReasons(text)
+		}
+	}
+	of.warnings = f.Warnings
+	return nil
 }
 
 // across returns how many edges of a shard come from nodes of other peers.

@@ -1,24 +1,22 @@
 package runs
 
 import (
-	"archive/zip"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/npy"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
@@ -37,16 +35,12 @@ func newRecommend() *cobra.Command {
 		Short: "Recommend new links of nodes with a model of task links",
 		Long: `Recommend the best new links of nodes with a model that was trained with --task links. Each node gets --k of them under
 each relation that the model knows, or under --relation: other ends are nodes of the types that such links join, and
-links that the data have are left out. Scores are log-odds: a higher one is a better link.
+links that the data have are left out. Scores are log-odds: a higher one is a better link. With --shard alone a peer
+recommends links between its own nodes.
 
-Without --node all nodes, or those of --type, get recommendations. The CSV has a line for each: node, relation, rank, other
-end and score; an --out that ends in .npz has the columns as arrays. With --shard alone a peer recommends links between its
-own nodes.
-
-With --plan all members of a plan of task links run this command with the same model file, each with its own part. Each gets
-links of its own nodes, whose other ends may be nodes of other members, or with negatives_from near those next to its own:
-their owners send the rows that the decoder reads, no names. The CSV then has the name of an own node and the number of
-another member's node in the partition, and that member as site. --k 0 gets none and only answers.`,
+With --plan all members of a plan of task links run this command with the same model file, each with its own part. Other ends
+may be nodes of other members, by their numbers in the partition: their owners send the rows that the decoder reads, no names.
+--k 0 gets none and only answers.`,
 		Example: "  heddle recommend --model runs/cora-full-batch-gcn-1/model.safetensors --data data/cora --node 12 --node 40\n" +
 			"  heddle recommend --model model.safetensors --data data/clinic --type patient --relation takes --k 3 --out new.csv\n" +
 			"  heddle recommend --plan plan.yaml --model model.safetensors --shard parts/part-0 --node 12 --out new.csv",
@@ -74,13 +68,11 @@ another member's node in the partition, and that member as site. --k 0 gets none
 	return c
 }
 
+// answer recommends links by one peer's data.
 func (q request) answer(c *cobra.Command) error {
-	if err := q.bounded(1); err != nil {
-		return err
-	}
-	m, card, err := modelfile.Read(q.model)
+	m, card, err := q.read(1)
 	if err != nil {
-		return cli.Invalid(err)
+		return err
 	}
 	g, done, err := q.graph()
 	if err != nil {
@@ -94,39 +86,34 @@ func (q request) answer(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := cli.Writable(q.out); err != nil {
-		return err
-	}
 	all, err := infer.Recommend(c.Context(), m, g, nodes, q.relation, q.k)
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("%s: %w", q.model, err))
+		return cli.Invalidf("%s: %w", q.model, err)
 	}
 	var t linkTable
 	for _, r := range all {
-		t.add(name(g, r.Node), r.Relation, name(g, r.Other), r.Score)
+		t.add(nodeName(g, r.Node), r.Relation, nodeName(g, r.Other), r.Score)
 	}
-	return cli.WriteFile(c.OutOrStdout(), q.out, func(w io.Writer) error { return t.write(w, q.out) })
+	return t.write(c.OutOrStdout(), q.out)
 }
 
-// bounded refuses a --k out of range.
-func (q request) bounded(least int) error {
+// read reads the model, and refuses a --k out of range and an --out that cannot be written.
+func (q request) read(least int) (*nn.Model, modelfile.Card, error) {
+	m, card, err := modelfile.Read(q.model)
 	if q.k < least || q.k > 1_000_000 {
-		return cli.Invalidf("--k must be %d to 1000000 (got %d)", least, q.k)
+		err = fmt.Errorf("--k must be %d to 1000000 (got %d)", least, q.k)
 	}
-	return nil
+	return m, card, cli.Invalid(errors.Join(err, cli.Writable(q.out)))
 }
 
 // together recommends with the other members of a plan.
 func (q request) together(c *cobra.Command) (err error) {
-	if err := q.bounded(0); err != nil {
-		return err
-	}
 	if q.data != "" || q.shard == "" {
 		return cli.Invalidf("with --plan each peer recommends links of its own part: give --shard, and not --data")
 	}
-	m, card, err := modelfile.Read(q.model)
+	m, card, err := q.read(0)
 	if err != nil {
-		return cli.Invalid(err)
+		return err
 	}
 	p, _, err := q.Sit(cli.NewWatch(c.ErrOrStderr(), false))
 	if err != nil {
@@ -139,7 +126,7 @@ func (q request) together(c *cobra.Command) (err error) {
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	g := own.Alone()
 	nodes, err := q.wanted(g)
-	if err = errors.Join(err, cli.Writable(q.out)); err != nil {
+	if err != nil {
 		return err
 	}
 	if q.k == 0 {
@@ -158,16 +145,21 @@ func (q request) together(c *cobra.Command) (err error) {
 	for _, l := range all {
 		other := strconv.FormatInt(l.Other, 10)
 		if i, is := at[l.Other]; is {
-			other = name(g, i)
+			other = nodeName(g, i)
 		}
-		t.add(name(g, l.Node), m.Decoder.Spec.Relations[l.Relation], other, l.Score)
+		t.add(nodeName(g, l.Node), m.Decoder.Spec.Relations[l.Relation], other, l.Score)
 		t.site = append(t.site, p.Members[l.Owner].Name)
 	}
-	if err := cli.WriteFile(c.OutOrStdout(), q.out, func(w io.Writer) error { return t.write(w, q.out) }); err != nil {
+	if err := t.write(c.OutOrStdout(), q.out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, ""), "sent: halo %s, reduce %s, control %s; on the wire %s\n",
-		cli.Bytes(sent.Halo), cli.Bytes(sent.Reduce), cli.Bytes(sent.Control), cli.Bytes(sent.Wire))
+	return printSent(cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, ""), sent)
+}
+
+// printSent prints what this peer sent.
+func printSent(w io.Writer, sent heddle.Traffic) error {
+	_, err := fmt.Fprintf(w, "sent: halo %s, reduce %s, control %s; on the wire %s\n", cli.Bytes(sent.Halo),
+		cli.Bytes(sent.Reduce), cli.Bytes(sent.Control), cli.Bytes(sent.Wire))
 	return err
 }
 
@@ -199,7 +191,7 @@ func (q request) wanted(g *graph.Graph) (nodes []int32, err error) {
 			continue
 		}
 		if nodes = append(nodes, i); len(q.nodes) > 0 {
-			place[name(g, i)] = i
+			place[nodeName(g, i)] = i
 		}
 	}
 	if len(q.nodes) == 0 {
@@ -216,13 +208,8 @@ func (q request) wanted(g *graph.Graph) (nodes []int32, err error) {
 	return nodes, nil
 }
 
-// name is what the user calls node i.
-func name(g *graph.Graph, i int32) string {
-	if g.IDs != nil {
-		return g.IDs[i]
-	}
-	return strconv.Itoa(int(i))
-}
+// nodeName is what the user calls node i.
+func nodeName(g *graph.Graph, i int32) string { return cli.NodePredictions{IDs: g.IDs}.Name(int(i)) }
 
 // linkTable has a row for each link; site is empty where one peer recommends.
 type linkTable struct {
@@ -241,34 +228,12 @@ func (t *linkTable) add(node, relation, other string, score float32) {
 	t.rank, t.score = append(t.rank, rank), append(t.score, score)
 }
 
-func (t *linkTable) write(w io.Writer, file string) error {
-	if filepath.Ext(file) == ".npz" {
-		return t.writeNPZ(w)
-	}
-	return t.writeCSV(w)
-}
-
-func (t *linkTable) writeCSV(w io.Writer) error {
-	lines := [][]string{{"node", "relation", "rank", "other", "score"}}
-	for k := range t.node {
-		lines = append(lines, []string{t.node[k], t.relation[k], strconv.FormatInt(t.rank[k], 10), t.other[k], strconv.FormatFloat(float64(t.score[k]), 'f', 4, 32)})
-	}
+// write writes t to a file, as CSV or, if its name ends in .npz, as arrays, in which scores are not rounded.
+func (t *linkTable) write(stdout io.Writer, file string) error {
+	columns := []cli.Column{{Name: "node", Values: t.node}, {Name: "relation", Values: t.relation},
+		{Name: "rank", Values: t.rank}, {Name: "other", Values: t.other}, {Name: "score", Values: t.score, Digits: 4}}
 	if t.site != nil {
-		lines[0] = append(lines[0], "site")
-		for k, site := range t.site {
-			lines[1+k] = append(lines[1+k], site)
-		}
+		columns = append(columns, cli.Column{Name: "site", Values: t.site})
 	}
-	return csv.NewWriter(w).WriteAll(lines)
-}
-
-// writeNPZ writes the columns of the CSV as arrays of one length; scores are not rounded.
-func (t *linkTable) writeNPZ(w io.Writer) error {
-	z, shape := zip.NewWriter(w), []int{len(t.node)}
-	err := errors.Join(npy.Write(z, "node", shape, t.node), npy.Write(z, "relation", shape, t.relation), npy.Write(z, "rank", shape, t.rank),
-		npy.Write(z, "other", shape, t.other), npy.Write(z, "score", shape, t.score))
-	if t.site != nil {
-		err = errors.Join(err, npy.Write(z, "site", shape, t.site))
-	}
-	return errors.Join(err, z.Close())
+	return cli.WriteFile(stdout, file, func(w io.Writer) error { return cli.WriteColumns(w, file, len(t.node), columns...) })
 }

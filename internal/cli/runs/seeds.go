@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/graphs"
@@ -22,24 +21,6 @@ type trained struct {
 	source graphs.Source
 	shards []*shard.Shard
 	closer io.Closer
-}
-
-// several is how many splits the data have, of which each run takes the next.
-func (j *job) several() (int, error) {
-	if j.Seeds < 1 || j.Seeds > 1000 {
-		return 0, cli.Invalidf("--seeds must be 1 to 1000 (got %d)", j.Seeds)
-	}
-	if j.Data == "" || j.Seeds == 1 {
-		return 1, nil
-	}
-	n, err := dataset.Splits(j.Data)
-	if err != nil {
-		return 0, cli.Invalid(err)
-	}
-	if j.Split < 0 || j.Split >= n {
-		return 0, cli.Invalidf("split must be 0 to %d (got %d of %d)", n-1, j.Split, n)
-	}
-	return n, nil
 }
 
 // open opens the data of run k, the first of which is 0.
@@ -69,7 +50,9 @@ func (j *job) stateOf(state string, k int) string {
 
 // runs trains first, whose data are open, and the runs after it. It returns the one that validates best, and closes the
 // others; without validation nodes that is the first. What events go to besides w is over's.
-func (j *job) runs(ctx context.Context, first *trained, splits int, state string, w *cli.Watch, over func(func(heddle.Event)) func(heddle.Event)) (best *trained, all []cli.RunOfAll, err error) {
+func (j *job) runs(
+	ctx context.Context, first *trained, splits int, state string, w *cli.Watch, over func(func(heddle.Event)) func(heddle.Event),
+) (best *trained, all []cli.RunOfAll, err error) {
 	one, chosen := first, 0
 	for k := range j.Seeds {
 		if k > 0 {
@@ -81,7 +64,8 @@ func (j *job) runs(ctx context.Context, first *trained, splits int, state string
 		if j.Seeds > 1 {
 			event = w.Part(fmt.Sprintf("run %d of %d", k+1, j.Seeds))
 		}
-		local := heddle.Local{Plan: one.plan, Shards: one.shards, State: j.stateOf(state, k), OnEvent: over(event), Ledger: j.ledger, Init: j.init, Embed: j.embed}
+		local := heddle.Local{Plan: one.plan, Shards: one.shards, State: j.stateOf(state, k), OnEvent: over(event),
+			Ledger: j.ledger, Init: j.init, Embed: j.out.Rows != ""}
 		if one.Result, err = local.Train(ctx); err != nil {
 			return best, nil, errors.Join(err, one.closer.Close())
 		}

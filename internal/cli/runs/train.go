@@ -26,54 +26,30 @@ import (
 // job is a simulation of all peers on this machine.
 type job struct {
 	plan *heddle.Plan
-	jobFile
-	init    *heddle.Initial // what training starts from; nil: random parameters
-	embed   bool            // hidden rows are written
+	graphs.RunFile
+	init    *heddle.Initial // what training starts from (nil = random parameters)
 	ledger  dp.Ledger
-	planOut string // file for the settings by which the model was trained; empty: none
+	planOut string // file for the settings by which the model was trained (empty = none)
+	out     cli.Output
+	resume  bool
+	http    federation.HTTP
+	view    cli.WatchFlags
 }
 
-// jobFile is what a settings file of heddle train has besides settings.
-type jobFile struct {
-	graphs.Source `yaml:",inline"`
-	InitFile      string `yaml:"init_file,omitempty"` // model file whose SHA-256 is setting init
-	Out           string `yaml:"out"`                 // directory to write to; empty: runs/DATA-METHOD-MODEL-SEED
-	Seeds         int    `yaml:"seeds,omitempty"`     // runs; each takes the next seed, and the next split if there are several
-}
-
-func (j *jobFile) bind(f *pflag.FlagSet) {
-	f.StringVar(&j.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
-	f.StringVar(&j.Shards, "shards", "", "partition: a directory that heddle partition wrote")
-	cli.Reads(f, "data", "shards")
-	f.IntVar(&j.Split, "split", 0, "split of the data set")
-	f.IntVar(&j.Seeds, "seeds", 1, "runs, by the next seeds and the next splits, if several")
-	f.StringVarP(&j.Out, "out", "o", "", "directory to write to (default runs/DATA-METHOD-MODEL-SEED)")
-}
-
-// load makes the job from the settings file at path, if there is one, and the flags that were
-// given.
-func (j *job) load(path string, f *pflag.FlagSet) (err error) {
-	given, settings := j.jobFile, cli.GivenSettings(f)
+// load makes the job from the settings file, if there is one, and the flags that were given.
+func (j *job) load(f *pflag.FlagSet) (err error) {
+	settings := cli.GivenSettings(f)
 	initFile := settings["init"]
 	if j.init, err = cli.TakeInitial(settings); err != nil {
 		return err
 	}
-	if j.plan, _, err = cli.LoadPlan("train", path, settings, &j.jobFile); err != nil {
+	if j.plan, err = j.Load(f, settings); err != nil {
 		return err
 	}
 	if initFile != "" {
 		j.InitFile = initFile
 	} else if j.init, err = cli.ReadInitial(j.InitFile); err != nil {
-		return fmt.Errorf("%s: init_file: %w", path, err)
-	}
-	for name, restore := range map[string]func(){
-		"data": func() { j.Data = given.Data }, "shards": func() { j.Shards = given.Shards },
-		"split": func() { j.Split = given.Split }, "out": func() { j.Out = given.Out },
-		"seeds": func() { j.Seeds = given.Seeds },
-	} {
-		if f.Changed(name) {
-			restore()
-		}
+		return fmt.Errorf("%s: init_file: %w", j.Config, err)
 	}
 	return nil
 }
@@ -95,62 +71,59 @@ with --resume continues from them.`,
   heddle train --shards parts --config settings.yaml --lr 0.01
   heddle train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
 	}
-	var config, jsonPath, rows string
-	var resume bool
-	var view cli.WatchFlags
-	var http federation.HTTP
+	j.out.Pages = report.Pages{}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		w, err := view.Start(c)
+		w, err := j.view.Start(c)
 		if err != nil {
 			return err
 		}
 		defer w.End()
-		if err := j.load(config, c.Flags()); err != nil {
+		if err := j.load(c.Flags()); err != nil {
 			return err
 		}
-		out := cli.Output{JSON: jsonPath, Rows: rows, Stdout: c.OutOrStdout(), Pages: report.Pages{}}
-		j.embed = rows != ""
-		return j.run(c.Context(), out, resume, http, w, view.Text(c, jsonPath, j.planOut))
+		j.out.Stdout = c.OutOrStdout()
+		return j.runAll(c.Context(), w, j.view.Text(c, j.out.JSON, j.planOut))
 	}
-	cli.BindSettings(c.Flags(), "train", func(plan.Setting) bool { return true })
-	j.bind(c.Flags())
+	f := c.Flags()
+	cli.BindSettings(f, "train", func(plan.Setting) bool { return true })
+	j.Bind(f, 1, "runs/DATA-METHOD-MODEL-SEED")
 	cli.GroupFlags(c, "data", "shards", "split", "seeds", "config")
-	c.Flags().StringVar(&config, "config", "", "settings file (YAML); flags override it")
-	cli.Reads(c.Flags(), "config", "init")
-	c.Flags().StringVar(&rows, "embeddings", "", cli.EmbeddingsHelp)
-	c.Flags().StringVar(&jsonPath, "json", "", "JSON file for the results; - for standard output")
-	c.Flags().StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model; empty: none")
-	cli.BindLedger(c.Flags(), &j.ledger)
-	c.Flags().BoolVar(&resume, "resume", false, "continuation of an interrupted run")
-	http.Bind(c.Flags())
-	view.Bind(c.Flags())
+	j.out.Bind(f)
+	f.StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model")
+	cli.BindLedger(f, &j.ledger)
+	f.BoolVar(&j.resume, "resume", false, "continuation of an interrupted run")
+	j.http.Bind(f)
+	j.view.Bind(f)
 	return c
 }
 
-// run trains and writes the files of out, whose directory is that of the job. Messages go to text.
-func (j *job) run(ctx context.Context, out cli.Output, resume bool, http federation.HTTP, w *cli.Watch, text io.Writer) (err error) {
-	splits, err := j.several()
-	if err != nil {
-		return err
+// runAll trains and writes the files, in the job's directory. Messages go to text.
+func (j *job) runAll(ctx context.Context, w *cli.Watch, text io.Writer) (err error) {
+	splits := 1
+	if j.Data != "" && j.Seeds > 1 {
+		if splits, err = j.Splits(); err != nil {
+			return err
+		}
 	}
 	first, err := j.open(0, splits, w.Event)
 	if err != nil {
 		return err
 	}
-	j.name(first)
-	out.Dir = j.Out
+	j.nameOut(first)
+	j.out.Dir = j.Out
 	state := filepath.Join(j.Out, "checkpoints")
 	release := func() {}
-	if err = errors.Join(out.Check(), cli.Writable(j.planOut)); err == nil {
-		release, err = j.begin(first, state, resume, w)
+	if err = errors.Join(j.out.Check(), cli.Writable(j.planOut)); err == nil {
+		release, err = j.lockState(first, state, w)
 	}
 	if err != nil {
 		return errors.Join(err, first.closer.Close())
 	}
 	defer release()
-	about := federation.About{Dataset: first.shards[0].Name, Method: first.plan.Method, Model: first.plan.Model, Sites: make([]string, len(first.shards)), Simulated: true}
+	about := federation.About{Dataset: first.shards[0].Name, Method: first.plan.Method, Model: first.plan.Model,
+		Sites: make([]string, len(first.shards)), Simulated: true}
 	copy(about.Sites, first.source.Sites)
-	page, err := http.Start(about, report.Pages{}, w.Log)
+	page, err := j.http.Start(about, report.Pages{}, w.Log)
 	if err != nil {
 		return errors.Join(err, first.closer.Close())
 	}
@@ -164,11 +137,11 @@ func (j *job) run(ctx context.Context, out cli.Output, resume bool, http federat
 	if err != nil {
 		return j.stopped(ctx, err, first, state)
 	}
-	return j.finish(out, best, all, state, text)
+	return j.finish(best, all, state, text)
 }
 
-// name completes the job's directory.
-func (j *job) name(first *trained) {
+// nameOut completes the job's directory.
+func (j *job) nameOut(first *trained) {
 	if j.Out != "" {
 		return
 	}
@@ -185,25 +158,25 @@ func (j *job) settings(p heddle.Plan) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, err := yaml.Marshal(j.jobFile)
+	place, err := yaml.Marshal(j.RunFile)
 	return append(setting, place...), err
 }
 
-// begin locks state until release, and checks and records what resumed does. Without further seeds the trainer locks it
+// lockState locks state until release, and checks and records what resumed does. Without further seeds the trainer locks it
 // instead.
-func (j *job) begin(first *trained, state string, resume bool, w *cli.Watch) (release func(), err error) {
+func (j *job) lockState(first *trained, state string, w *cli.Watch) (release func(), err error) {
 	release, err = checkpoint.Lock(state)
 	if err != nil {
 		return nil, cli.Invalid(err)
 	}
-	if err = j.resumed(first, state, resume, w); err != nil || j.Seeds == 1 {
+	if err = j.resumed(first, state, w); err != nil || j.Seeds == 1 {
 		release()
 	}
 	return release, err
 }
 
 // resumed checks what an earlier process left in state, and records there how this run continues.
-func (j *job) resumed(first *trained, state string, resume bool, w *cli.Watch) error {
+func (j *job) resumed(first *trained, state string, w *cli.Watch) error {
 	now, err := j.settings(first.plan)
 	if err != nil {
 		return err
@@ -221,14 +194,14 @@ func (j *job) resumed(first *trained, state string, resume bool, w *cli.Watch) e
 		return err
 	}
 	switch {
-	case (left || len(held) > 0) && !resume:
+	case (left || len(held) > 0) && !j.resume:
 		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again", j.Out, state)
 	case len(held) > 0 && !left: // of another method or number of seeds
 		other := &checkpoint.MismatchError{Path: held[0].Dir, Which: []string{"config"}}
 		return cli.Invalid(cli.Explain(other, state, now))
 	case left:
 		return nil
-	case resume:
+	case j.resume:
 		if begun, err := cli.ReadRecord(state); begun != nil && err == nil {
 			if differ, err := begun.Differ(now); err == nil && len(differ) > 0 {
 				return cli.Invalidf("%s has a run with other settings: %s. Use the same, or remove %s to start again",
@@ -263,42 +236,28 @@ func (j *job) stopped(ctx context.Context, err error, first *trained, state stri
 }
 
 // finish writes and prints what the best of all runs gave.
-func (j *job) finish(out cli.Output, best *trained, all []cli.RunOfAll, state string, text io.Writer) error {
-	j.Source.Split = best.source.Split
-	again := "heddle train --config " + out.Settings() + " --out " + j.Out + "-again"
-	one := j.jobFile
-	one.Seeds = 0 // the settings are of the run that is written
+func (j *job) finish(best *trained, all []cli.RunOfAll, state string, text io.Writer) error {
+	one := j.RunFile
+	one.Split, one.Seeds = best.source.Split, 0 // the settings are of the run that is written
 	place, err := yaml.Marshal(one)
 	if err != nil {
 		return err
 	}
-	out.Runs = all
+	j.out.Runs = all
 	o := best.Result
-	page := cli.RunPage{Data: best.source.Warnings, Names: best.source.Sites, Settings: string(place), Command: again,
-		Runs: cli.RunsTable(o.Metric, all)}
-	if err := errors.Join(out.Write(o, best.plan, best.shards, page), j.writePlan(out.Stdout, o)); err != nil {
+	page := cli.RunPage{Data: best.source.Warnings, Names: best.source.Sites, Settings: string(place),
+		Command: "heddle train --config " + j.out.Settings() + " --out " + j.Out + "-again", Runs: cli.RunsTable(o.Metric, all)}
+	if err := j.out.Write(o, best.plan, best.shards, page); err != nil {
 		return err
+	}
+	if j.planOut != "" {
+		settings, err := o.Plan.MarshalYAML()
+		if err = errors.Join(err, cli.WriteText(j.out.Stdout, j.planOut, string(settings))); err != nil {
+			return err
+		}
 	}
 	if err := os.RemoveAll(state); err != nil {
 		return err
 	}
-	if err := cli.PrintRuns(text, o.Metric, all); err != nil {
-		return err
-	}
-	if err := out.Print(text, o, best.shards); err != nil {
-		return err
-	}
-	return cli.PrintLedger(text, j.ledger, best.shards...)
-}
-
-// writePlan writes the settings by which the model was trained.
-func (j *job) writePlan(stdout io.Writer, o *heddle.Result) error {
-	if j.planOut == "" {
-		return nil
-	}
-	text, err := o.Plan.MarshalYAML()
-	if err != nil {
-		return err
-	}
-	return cli.WriteFile(stdout, j.planOut, func(w io.Writer) error { _, err := w.Write(text); return err })
+	return j.out.PrintAll(text, o, best.shards, j.ledger)
 }
