@@ -98,7 +98,7 @@ var listed = []struct {
 	title, intro string
 	runs         []listedRun
 }{
-	{"Class means", "Rows are rounded (`coarse_rows`). A node's own label is not in its row, unless a fifth of all nodes have labels.",
+	{"Class means", "Sparse rows are rounded (`coarse_rows`). Class means and maps of numbers exclude a node's own label, residuals do not.",
 		[]listedRun{
 			{"", "method: class-means", 100, 0.1},
 			{"a fifth labelled", "method: class-means", 100, 0.5},
