@@ -14,7 +14,7 @@ import (
 // TestMissingTexts: each text that means no value means it in a column of labels as in one of numbers, and the
 // manual lists it.
 func TestMissingTexts(t *testing.T) {
-	manual, err := os.ReadFile("../../docs/how-to/own-data.md")
+	manual, err := os.ReadFile("../../docs/reference/graph-formats.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func (c *Column) Valid() error {
 }
 
 // missing are the texts that mean that there is no value, in any case and with blanks around: what pandas, R, SQL,
-// Excel, SAS and Weka write. docs/how-to/own-data.md lists them; Format.Missing adds to them.
+// Excel, SAS and Weka write. docs/reference/graph-formats.md lists them; Format.Missing adds to them.
 var missing = strings.Split(`na|n/a|n.a.|nan|-nan|null|(null)|nil|none|nat|<na>|#na|#n/a|#n/a n/a|#null!|#div/0!|#value!|`+
 	`1.#qnan|-1.#ind|\n|.|?`, "|")
 
