@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -146,7 +145,7 @@ func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 	}
 	whole := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 	defer whole.Close()
-	metric := map[target.Kind]eval.Metric{target.Single: "accuracy", target.Several: "micro-f1", target.Numbers: "r2"}[m.Spec.Kind()]
+	metric := map[graph.TargetKind]eval.Metric{graph.Single: "accuracy", graph.Several: "micro-f1", graph.Numbers: "r2"}[m.Spec.Kind()]
 	a, err := infer.Run(context.Background(), infer.Config{Exchange: "halo", Layerwise: true, Metric: metric}, m, shard.Whole(g.Numbered()), whole, whole)
 	if err != nil {
 		return mat.Dense{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))

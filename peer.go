@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -183,7 +182,7 @@ func (p *peer) result(t *train.Trained, u session.Usage) (*Result, error) {
 	}
 	r.Hidden = []mat.Dense{t.Hidden}
 	if p.plan.Task.Links() {
-		r.Own = []Predictions{{kind: target.Links}}
+		r.Own = []Predictions{{kind: graph.Links}}
 		if p.embed {
 			r.Hidden = []mat.Dense{t.Logits} // what the decoder reads
 		}
@@ -269,7 +268,7 @@ func advise(p Plan, own *shard.Shard) (advice []string) {
 				float64(this.Bytes)/1e6, float64(of.Bytes)/1e6))
 		}
 	}
-	if own.Labels.Kind() == target.Numbers && !p.Task.Links() && conv.Aggregates && !conv.OwnRow && !p.Residual && p.Method != plan.ClassMeans {
+	if own.Labels.Kind() == graph.Numbers && !p.Task.Links() && conv.Aggregates && !conv.OwnRow && !p.Residual && p.Method != plan.ClassMeans {
 		keep := nn.Convolutions(func(c nn.Convolution) bool {
 			return c.Aggregates && c.OwnRow && (c.LayerWise || p.Method != plan.LayerWise) && (!c.Typed || own.Typed.Count() > 0)
 		})

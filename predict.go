@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -19,7 +18,7 @@ type Predictions struct {
 
 	Warning string // what the model reads and the nodes lack, in a sentence (nn.Spec.Unlabelled); empty: nothing
 
-	kind         target.Kind
+	kind         graph.TargetKind
 	temperatures eval.Temperatures // that divide logits for probabilities
 	ordered      bool              // the median of the probabilities is predicted
 	first        bool              // class 0 is the positive one of two
@@ -63,7 +62,7 @@ func (p Predictions) Of(m *nn.Model) Predictions {
 // predictionsOf returns the predictions that m's output stands for.
 func predictionsOf(m *nn.Model, logits mat.Dense) Predictions {
 	if !logits.Empty() {
-		logits = target.Restored(logits, m.Spec.Units)
+		logits = graph.Restored(logits, m.Spec.Units)
 	}
 	return Predictions{Logits: logits, kind: m.Spec.Kind()}
 }
@@ -72,11 +71,11 @@ func predictionsOf(m *nn.Model, logits mat.Dense) Predictions {
 // ordered classes the median (eval.Median). If a node may have several classes, it
 // returns all whose probability is above 0.5, or their own threshold, possibly none. Numbers have no classes.
 func (p Predictions) Classes(i int) (classes []int) {
-	if p.kind == target.Numbers || p.kind == target.Links {
+	if p.kind == graph.Numbers || p.kind == graph.Links {
 		return nil
 	}
 	best, row := 0, p.Logits.Row(i)
-	if (p.kind == target.Several || len(row) == 2) && len(p.cuts) > 0 {
+	if (p.kind == graph.Several || len(row) == 2) && len(p.cuts) > 0 {
 		for k := range row {
 			if p.cuts.Of(row, k, p.temperatures) {
 				classes = append(classes, k)
@@ -84,18 +83,18 @@ func (p Predictions) Classes(i int) (classes []int) {
 		}
 		return classes
 	}
-	if p.ordered && p.kind == target.Single {
+	if p.ordered && p.kind == graph.Single {
 		return []int{eval.Median(row)}
 	}
 	for k, x := range row {
-		if p.kind == target.Several && x > 0 {
+		if p.kind == graph.Several && x > 0 {
 			classes = append(classes, k)
 		}
 		if x > row[best] {
 			best = k
 		}
 	}
-	if p.kind == target.Several {
+	if p.kind == graph.Several {
 		return classes
 	}
 	return []int{best}
@@ -106,12 +105,12 @@ func (p Predictions) Classes(i int) (classes []int) {
 func (p Predictions) Probabilities(i int) []float64 {
 	row := p.Logits.Row(i)
 	out := make([]float64, len(row))
-	eval.Probabilities(out, row, p.kind == target.Several, p.temperatures)
+	eval.Probabilities(out, row, p.kind == graph.Several, p.temperatures)
 	return out
 }
 
-// Kind returns what is predicted. Of target.Numbers the Logits are the predictions, and there are no classes.
-func (p Predictions) Kind() target.Kind { return p.kind }
+// Kind returns what is predicted. Of graph.Numbers the Logits are the predictions, and there are no classes.
+func (p Predictions) Kind() graph.TargetKind { return p.kind }
 
 // Score returns a metric over the test nodes of g and the number of these nodes. The
 // metric is NaN and the number 0 if g has none or if its classes are not the model's. An unknown

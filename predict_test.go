@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -28,7 +27,7 @@ func TestPredictions(t *testing.T) {
 	if class, p := one.Classes(0), one.Probabilities(0); !reflect.DeepEqual(class, []int{1}) || math.Abs(p[1]-0.5) > 1e-6 {
 		t.Errorf("class %v with probability %v, must be 1 with 0.5", class, p)
 	}
-	several := Predictions{Logits: logits, kind: target.Several}
+	several := Predictions{Logits: logits, kind: graph.Several}
 	if class, p := several.Classes(1), several.Probabilities(1); !reflect.DeepEqual(class, []int{2}) || math.Abs(p[2]-1/(1+math.Exp(-3))) > 1e-6 {
 		t.Errorf("classes %v with probabilities %v", class, p)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/minibatch"
@@ -213,7 +212,7 @@ func TestUnitsOfAFinishedRun(t *testing.T) {
 	for _, method := range []string{plan.FullBatch, plan.MiniBatch} {
 		p := read(t, "method: "+method+"\nmodel: sage\nrounds: 3")
 		store := &checkpoint.Store{Dir: t.TempDir()}
-		var units [2][]target.Unit
+		var units [2][]graph.Unit
 		for k := range units {
 			var one interface {
 				Run(context.Context, *comm.Group, comm.Reducer) error

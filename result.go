@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -152,7 +151,7 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 	r.Card = modelfile.Card{Dataset: own.Name, Nodes: own.Nodes, Method: p.Method, Peers: own.Parts, Seed: p.Seed,
 		Setting: setting, Sums: r.Sums.Trust,
 		Ordered: p.Ordered(), Metric: string(metric), Val: finite(r.Val), Test: finite(r.Test), Encoding: own.Encoding}
-	if model.Spec.Kind() != target.Links { // links have no classes, whatever their nodes have
+	if model.Spec.Kind() != graph.Links { // links have no classes, whatever their nodes have
 		r.Card.Classes = own.Labels.Names
 	}
 	return r, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
@@ -268,7 +267,7 @@ func (c Config) compared(labels graph.Labels) eval.Accumulator {
 // Compared returns how many counts all candidates of a round take together, of which so many are wide, at most.
 func (c Config) Compared() (counts, wide int) {
 	counts = min(mostSets*len(c.lambdas()), mostCandidates)
-	if c.Metric == "accuracy" && c.Task == target.Single.String() {
+	if c.Metric == "accuracy" && c.Task == graph.Single.String() {
 		return counts, 0
 	}
 	size, wide := sized(c.compared(c.none()))
@@ -280,7 +279,7 @@ func (c Config) Measured() (counts, wide int) { return sized(c.measured(c.none()
 
 // none returns the labels of no node.
 func (c Config) none() graph.Labels {
-	kind, _ := target.Named(c.Task)
+	kind, _ := graph.KindNamed(c.Task)
 	return graph.Labels{Classes: c.Classes}.None(kind, 0)
 }
 
@@ -298,7 +297,7 @@ func sized(a eval.Accumulator) (counts, wide int) {
 // class. Outputs of exclusive classes add up to 1. So log-odds of two are 2s − 1 for an output of s; of more classes,
 // whose outputs are near one another, they follow about the same line in s as if all others were equal.
 func (t *Trainer) scalesOf(mean, deviation []float64) (all []eval.Scale) {
-	if t.config.Task == target.Several.String() {
+	if t.config.Task == graph.Several.String() {
 		for k, m := range mean {
 			all = append(all, eval.Scale{Centre: m - closed.Half, Width: deviation[k]})
 		}

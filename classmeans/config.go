@@ -17,7 +17,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm/wire"
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -80,7 +80,7 @@ func Lambdas() []float64 {
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	kind, _ := target.Named(c.Task)
+	kind, _ := graph.KindNamed(c.Task)
 	errs := []error{c.Metric.Fits(kind), c.Rows.Validate()}
 	fault := faults(&errs)
 	one := func(name, got string, of ...string) {
@@ -122,7 +122,7 @@ func faults(errs *[]error) func(bad bool, format string, args ...any) {
 }
 
 // numbers reports whether nodes have numbers, not classes.
-func (c Config) numbers() bool { return c.Task == target.Numbers.String() }
+func (c Config) numbers() bool { return c.Task == graph.Numbers.String() }
 
 // Inputs returns the columns of what class means are made of: features, or neighbours.
 func (c Config) Inputs() int { return cmp.Or(c.Adjacent, c.Features) }
@@ -333,7 +333,7 @@ const manyLabels = 1.0 / 5
 // Residual reports whether the residuals are the target, where so many of all nodes have a label.
 func (c Config) Residual(labelled, nodes float64) bool {
 	if c.Target == Auto {
-		return c.Task != target.Single.String() || labelled >= manyLabels*nodes
+		return c.Task != graph.Single.String() || labelled >= manyLabels*nodes
 	}
 	return c.Target == "residual"
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -25,7 +25,7 @@ func (c Config) Options(labelled, nodes float64) (all []Config) {
 	}
 	if c.Few && c.Target == Auto || c.Residual(labelled, nodes) {
 		targets = []string{"residual"}
-		if c.Target == Auto && !c.Few && c.Task == target.Single.String() && c.Epsilon == 0 && c.Adjacent == 0 {
+		if c.Target == Auto && !c.Few && c.Task == graph.Single.String() && c.Epsilon == 0 && c.Adjacent == 0 {
 			targets = []string{"labels", "residual"}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -76,7 +76,7 @@ func (t *Trainer) equations(ctx context.Context, r int, y mat.Dense, weight []fl
 // one class and validation goes by accuracy. leaf.Agreement says how many bytes that takes.
 func (c Config) Exchanges(rounds int) []int {
 	spec := c.Layout()
-	all, d := []int{train.LabelsLen(target.Single, c.Classes), 2*c.Inputs() + 1}, 1
+	all, d := []int{train.LabelsLen(graph.Single, c.Classes), 2*c.Inputs() + 1}, 1
 	for r := range rounds {
 		width, sets := spec.Width(c.Classes), min(r+1, 3)
 		d += spec.Columns(r, c.Classes)

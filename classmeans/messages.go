@@ -3,7 +3,7 @@ package classmeans
 import (
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/linear"
@@ -12,7 +12,7 @@ import (
 // Messages returns what a run of these members sends if all rounds are run and that fraction of all nodes has labels: a
 // list for each option that its first rounds may choose.
 func (c Config) Messages(m train.Members, labelled float64) (lists []*train.Messages) {
-	kind, _ := target.Named(c.Task)
+	kind, _ := graph.KindNamed(c.Task)
 	options := c.Options(labelled, 1)
 	for _, run := range options {
 		l := train.NewMessages(m)

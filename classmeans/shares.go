@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -15,7 +15,7 @@ func (c Config) ShareCounts() (first, second, sites int) {
 	if c.Epsilon > 0 || c.Balanced || c.ClassWeights != nil {
 		return 0, 0, 0
 	}
-	kind, _ := target.Named(c.Task)
+	kind, _ := graph.KindNamed(c.Task)
 	first, second, sites, _ = train.ShareCounts(kind, c.Metric, c.Classes, false)
 	return first, second, sites
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
@@ -341,7 +340,7 @@ func (t *Trainer) targets() (mat.Dense, []float32) {
 	s := t.shard
 	weight := make([]float32, s.Owned)
 	for _, i := range t.train {
-		if weight[i] = 1; t.weight != nil && s.Labels.Kind() == target.Single {
+		if weight[i] = 1; t.weight != nil && s.Labels.Kind() == graph.Single {
 			weight[i] = t.weight[s.Labels.Class[i]]
 		}
 	}

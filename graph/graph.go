@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -53,20 +52,20 @@ func (f Features) Select(rows []int32) Features {
 
 // Labels are the targets of N nodes: one class a node (Class), any number of C classes (Bits), or C real numbers (Values).
 type Labels struct {
-	Classes int           // C: classes, or numbers a node
-	Class   []int32       // [N] class, or −1: no label; nil unless each node has one class
-	Bits    []uint8       // [N×C] 0 or 1, row by row; nil unless a node may have several classes
-	Values  []float32     // [N×C] numbers, row by row; a row that begins with NaN: no label; nil for classes
-	Units   []target.Unit // [C] of Values that are standardised; nil: these are as they were given
-	Names   []string      // [C], or nil
-	Ordered bool          // classes are in order: the median of the probabilities is predicted; no file says so, a plan does
-	First   bool          // class 0 is the positive one of two classes; else class 1 is
+	Classes int       // C: classes, or numbers a node
+	Class   []int32   // [N] class, or −1: no label; nil unless each node has one class
+	Bits    []uint8   // [N×C] 0 or 1, row by row; nil unless a node may have several classes
+	Values  []float32 // [N×C] numbers, row by row; a row that begins with NaN: no label; nil for classes
+	Units   []Unit    // [C] of Values that are standardised; nil: these are as they were given
+	Names   []string  // [C], or nil
+	Ordered bool      // classes are in order: the median of the probabilities is predicted; no file says so, a plan does
+	First   bool      // class 0 is the positive one of two classes; else class 1 is
 }
 
 // Positive returns which class of two is the positive one; −1: a node has not one of two classes.
 func (l Labels) Positive() int {
 	switch {
-	case l.Kind() != target.Single || l.Classes != 2:
+	case l.Kind() != Single || l.Classes != 2:
 		return -1
 	case l.First:
 		return 0
@@ -83,12 +82,12 @@ func (l Labels) Name(k int) string {
 }
 
 // None returns labels of that kind, of as many classes as l, for n nodes none of which has one.
-func (l Labels) None(k target.Kind, n int) Labels {
+func (l Labels) None(k TargetKind, n int) Labels {
 	none := Labels{Classes: l.Classes, Ordered: l.Ordered, First: l.First}
 	switch k {
-	case target.Several:
+	case Several:
 		none.Bits = make([]uint8, n*l.Classes)
-	case target.Numbers:
+	case Numbers:
 		none.Values = slices.Repeat([]float32{float32(math.NaN())}, n*l.Classes)
 	default:
 		none.Class = slices.Repeat([]int32{-1}, n)
@@ -97,25 +96,25 @@ func (l Labels) None(k target.Kind, n int) Labels {
 }
 
 // Multi reports whether a node may have several classes.
-func (l Labels) Multi() bool { return l.Kind() == target.Several }
+func (l Labels) Multi() bool { return l.Kind() == Several }
 
 // Kind returns what the labels are.
-func (l Labels) Kind() target.Kind {
+func (l Labels) Kind() TargetKind {
 	switch {
 	case l.Values != nil:
-		return target.Numbers
+		return Numbers
 	case l.Bits != nil:
-		return target.Several
+		return Several
 	}
-	return target.Single
+	return Single
 }
 
 // Has reports whether node i has a label.
 func (l Labels) Has(i int) bool {
 	switch l.Kind() {
-	case target.Numbers:
+	case Numbers:
 		return l.Values[i*l.Classes] == l.Values[i*l.Classes]
-	case target.Several:
+	case Several:
 		return true
 	}
 	return l.Class != nil && l.Class[i] >= 0
@@ -124,9 +123,9 @@ func (l Labels) Has(i int) bool {
 // nodes returns N.
 func (l Labels) nodes() int {
 	switch l.Kind() {
-	case target.Numbers:
+	case Numbers:
 		return len(l.Values) / max(l.Classes, 1)
-	case target.Several:
+	case Several:
 		return len(l.Bits) / max(l.Classes, 1)
 	}
 	return len(l.Class)
@@ -166,9 +165,9 @@ func (l Labels) Rows(nodes []int32) mat.Dense {
 			continue
 		}
 		switch row := y.Row(int(i)); l.Kind() {
-		case target.Numbers:
+		case Numbers:
 			copy(row, l.Values[int(i)*l.Classes:])
-		case target.Several:
+		case Several:
 			for c, b := range l.Bits[int(i)*l.Classes : (int(i)+1)*l.Classes] {
 				row[c] = float32(b)
 			}
@@ -201,7 +200,7 @@ func (l Labels) Count() []float64 {
 }
 
 // Standardised returns labels that are numbers in the given units, one a column; of classes, or without units, l itself.
-func (l Labels) Standardised(units []target.Unit) Labels {
+func (l Labels) Standardised(units []Unit) Labels {
 	if l.Values == nil || units == nil {
 		return l
 	}

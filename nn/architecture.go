@@ -3,7 +3,7 @@ package nn
 import (
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 )
 
 // Architecture describes a model that is trained end to end in a user's words: layers of one
@@ -72,7 +72,7 @@ func (a Architecture) Spec() (Spec, error) {
 // layer returns a layer of in columns.
 func (a Architecture) layer(c Convolution, in int, last bool) LayerSpec {
 	l := LayerSpec{Conv: a.Model, In: in, Out: a.Hidden, Hops: 1, Act: "relu", Dropout: a.Dropout, Residual: a.Residual}
-	if last && c.Aggregates && c.arrange == nil && a.Task == target.Numbers.String() {
+	if last && c.Aggregates && c.arrange == nil && a.Task == graph.Numbers.String() {
 		l.Head, last = []int{a.Classes}, false
 	}
 	l.Norm, l.BatchNorm = a.Norm == "layer" && !last, a.Norm == "batch" && !last

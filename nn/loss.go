@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -17,9 +16,9 @@ import (
 // the gradient of the sum.
 func Loss(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
 	switch labels.Kind() {
-	case target.Numbers:
+	case graph.Numbers:
 		return squaredError(grad, logits, labels)
-	case target.Several:
+	case graph.Several:
 		return binaryCrossEntropy(grad, logits, labels, weight)
 	}
 	return crossEntropy(grad, logits, labels, weight)
@@ -36,11 +35,11 @@ func ClassWeights(n []float64, balanced bool, given []float32) []float32 {
 
 // CheckClassWeights returns what is wrong with the weights of so many classes of labels of kind k; nil weights are
 // right.
-func CheckClassWeights(weights []float32, classes int, balanced bool, k target.Kind) error {
+func CheckClassWeights(weights []float32, classes int, balanced bool, k graph.TargetKind) error {
 	switch {
 	case weights == nil:
 		return nil
-	case k == target.Numbers:
+	case k == graph.Numbers:
 		return errors.New("class_weights must be empty where nodes have numbers: there are no classes to weigh")
 	case balanced:
 		return errors.New("balanced must be false with class_weights (got true)")

@@ -7,7 +7,6 @@ package nn
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -28,14 +27,14 @@ type Input struct {
 
 // Spec describes a model completely: New(Spec) and the parameters make it again.
 type Spec struct {
-	Task     string `json:"task"`     // of a target.Kind. "single": one class a node; "multi": any number; "regression": numbers; "links": none
+	Task     string `json:"task"`     // of a graph.TargetKind. "single": one class a node; "multi": any number; "regression": numbers; "links": none
 	Features int    `json:"features"` // F, columns of the raw input
 	Classes  int    `json:"classes"`  // C: classes, columns of numbers, or of links those of the rows that the decoder reads
-	// Units are those of standardised numbers, [C]: what the model puts out stands for target.Restored of it. nil: classes, or
+	// Units are those of standardised numbers, [C]: what the model puts out stands for graph.Restored of it. nil: classes, or
 	// not yet known.
-	Units   []target.Unit `json:"units,omitempty"`
-	Encoder EncoderSpec   `json:"encoder"`
-	Layers  []LayerSpec   `json:"layers"`
+	Units   []graph.Unit `json:"units,omitempty"`
+	Encoder EncoderSpec  `json:"encoder"`
+	Layers  []LayerSpec  `json:"layers"`
 	// LayerOutput is what a layer hands on, Hidden or Logits.
 	LayerOutput string `json:"carry"`
 	// Closed describes a model that is solved in closed form; it has no layers. nil: it has layers.

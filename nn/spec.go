@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
@@ -29,8 +28,8 @@ func (s Spec) ReadsEdgeColumns() bool {
 }
 
 // Kind returns what the labels are that the model predicts.
-func (s Spec) Kind() target.Kind {
-	k, _ := target.Named(s.Task)
+func (s Spec) Kind() graph.TargetKind {
+	k, _ := graph.KindNamed(s.Task)
 	return k
 }
 
@@ -73,7 +72,7 @@ func (s Spec) Given(l graph.Labels, split []graph.Split, n int) (graph.Labels, [
 	case !train && !val:
 	case l.Classes == 0:
 		l = graph.Labels{Classes: s.Classes}.None(s.Kind(), n)
-	case fits && s.Kind() == target.Single && l.Names == nil && l.Classes < s.Classes:
+	case fits && s.Kind() == graph.Single && l.Names == nil && l.Classes < s.Classes:
 		l.Classes = s.Classes
 	case !fits || l.Classes != s.Classes:
 		return l, split, fmt.Errorf("nodes must have labels of %d classes for task %s, or none: the model reads "+
@@ -164,10 +163,10 @@ const maxWidth = 1 << 24 // of any row: what comes from a file is bounded before
 func (s Spec) Validate() error {
 	var all []error
 	bad := func(format string, args ...any) { all = append(all, fmt.Errorf("nn: "+format, args...)) }
-	if _, ok := target.Named(s.Task); !ok {
+	if _, ok := graph.KindNamed(s.Task); !ok {
 		bad(`task must be "single", "multi", "regression" or "links" (got %q)`, s.Task)
 	}
-	if n := len(s.Units); n > 0 && (s.Kind() != target.Numbers || n != s.Classes) {
+	if n := len(s.Units); n > 0 && (s.Kind() != graph.Numbers || n != s.Classes) {
 		bad("units must be one for each of %d columns of numbers (got %d for task %s)", s.Classes, n, s.Task)
 	}
 	for _, u := range s.Units {
@@ -180,10 +179,10 @@ func (s Spec) Validate() error {
 	if s.LayerOutput != Hidden && s.LayerOutput != Logits {
 		bad("layer output (carry) must be %q or %q (got %q)", Hidden, Logits, s.LayerOutput)
 	}
-	if c := s.Closed; c != nil && c.Numbers != (s.Kind() == target.Numbers) {
+	if c := s.Closed; c != nil && c.Numbers != (s.Kind() == graph.Numbers) {
 		bad("closed.numbers must be true for task regression alone (got %t for %s)", c.Numbers, s.Task)
 	}
-	if d := s.Decoder; (d != nil) != (s.Kind() == target.Links) {
+	if d := s.Decoder; (d != nil) != (s.Kind() == graph.Links) {
 		bad("decoder must be given for task links alone (got %t for %s)", d != nil, s.Task)
 	} else if d != nil {
 		if err := d.Validate(); err != nil {

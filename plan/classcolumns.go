@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/classmeans"
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
@@ -24,7 +24,7 @@ func (p Plan) classColumns(t task) (c *classmeans.Config, why string) {
 	switch {
 	case !p.Encoder.Classes:
 		return nil, ""
-	case t.Kind != target.Single:
+	case t.Kind != graph.Single:
 		return nil, "they are made for nodes of one class each"
 	case t.Classes > mostColumns:
 		return nil, fmt.Sprintf("they are made for up to %d classes (got %d)", mostColumns, t.Classes)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 )
 
 // TestClassColumns: layers see columns of classes where the plan asks for them and the data have them; else the
@@ -13,7 +13,7 @@ import (
 func TestClassColumns(t *testing.T) {
 	data := task{Features: 30, Classes: 4}
 	several, many, numbers := data, data, data
-	several.Kind, many.Classes, numbers.Kind = target.Several, 51, target.Numbers
+	several.Kind, many.Classes, numbers.Kind = graph.Several, 51, graph.Numbers
 	for _, c := range []struct {
 		given string
 		data  task
@@ -85,7 +85,7 @@ func TestHalfOfColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := p.layerwise(task{Kind: target.Single, Features: c.features, Classes: 3})
+		got, err := p.layerwise(task{Kind: graph.Single, Features: c.features, Classes: 3})
 		if c.want == 0 {
 			if must := fmt.Sprintf("encoder must be pca:%d or less, half of the %d columns (got %s)", c.features/2, c.features, c.encoder); err == nil || !strings.Contains(err.Error(), must) {
 				t.Errorf("%s of %d columns: error is %v, must have %q", c.encoder, c.features, err, must)

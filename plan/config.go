@@ -12,9 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/fullbatch"
+	"github.com/heddle-gnn/heddle/graph"
 	edgelinks "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
@@ -26,7 +26,7 @@ import (
 
 // task describes the data that a model is for.
 type task struct {
-	Kind      target.Kind
+	Kind      graph.TargetKind
 	Features  int      // F
 	Numbered  bool     // features say no more than which node it is
 	Classes   int      // C
@@ -45,7 +45,7 @@ func (p Plan) taskOf(s *shard.Shard) task {
 		t.Features = 1 // a column of zeros (nn.Spec.Reads)
 	}
 	if p.Task.Links() {
-		t.Kind, t.Classes = target.Links, p.Hidden
+		t.Kind, t.Classes = graph.Links, p.Hidden
 		t.Links, t.fault = edgelinks.Names(p.Task.Relations, s.Typed.Names)
 	}
 	return t
@@ -65,7 +65,7 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	}
 	_, err := p.Identify(first)
 	errs := faults{err}
-	switch numbers := first.Labels.Kind() == target.Numbers; {
+	switch numbers := first.Labels.Kind() == graph.Numbers; {
 	case p.Task.Kind == "regression" && !numbers:
 		errs.add("task must be auto (got regression): the labels of %s are classes already", first.Name)
 	case p.Task.Kind == "classification" && numbers:
@@ -80,14 +80,14 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	p.checkSums(first.Parts, &errs)
 	if goal, err := eval.ParseGoal(p.Threshold); err != nil {
 		errs = append(errs, err)
-	} else if k := first.Labels.Kind(); goal != (eval.Goal{}) && (p.Task.Links() || k != target.Several && (first.Labels.Classes != 2 || k != target.Single)) {
+	} else if k := first.Labels.Kind(); goal != (eval.Goal{}) && (p.Task.Links() || k != graph.Several && (first.Labels.Classes != 2 || k != graph.Single)) {
 		errs.add("threshold must be empty (got %s): %s", p.Threshold, map[bool]string{true: "links have no classes",
 			false: first.Name + " has neither two classes, one a node, nor several a node"}[p.Task.Links()])
-	} else if k == target.Several && goal != (eval.Goal{}) && p.Metric == "accuracy" {
+	} else if k == graph.Several && goal != (eval.Goal{}) && p.Metric == "accuracy" {
 		errs.add("metric must be micro-f1, macro-f1, auc or ap with threshold where nodes have several classes (got accuracy): " +
 			"a threshold of each class is chosen by sums of single classes, which do not say which of them are right at the same node")
 	}
-	if n := first.Labels.Classes; p.Ordered() && first.Labels.Kind() == target.Single && n > eval.MostOrdered {
+	if n := first.Labels.Classes; p.Ordered() && first.Labels.Kind() == graph.Single && n > eval.MostOrdered {
 		errs.add("classes must be at most %d to be in order (got %d)", eval.MostOrdered, n)
 	}
 	if p.Ordered() && p.Threshold != "" {
@@ -178,11 +178,11 @@ func (p Plan) metric(t task) eval.Metric {
 	switch {
 	case p.Metric != "":
 		return eval.Metric(p.Metric)
-	case t.Kind == target.Numbers:
+	case t.Kind == graph.Numbers:
 		return "r2"
-	case t.Kind == target.Links:
+	case t.Kind == graph.Links:
 		return "mrr"
-	case t.Kind == target.Several:
+	case t.Kind == graph.Several:
 		return "micro-f1"
 	case t.Classes == 2 && p.Leaves == 0: // a phone knows how many numbers it sends before labels are counted
 		return eval.Auto
@@ -198,7 +198,7 @@ func (p Plan) positive(t task, errs *faults) int {
 	}
 	switch {
 	case p.Positive == "":
-	case t.Kind != target.Single || t.Classes != 2:
+	case t.Kind != graph.Single || t.Classes != 2:
 		errs.add("positive must be empty unless each node has one of two classes (got %s)", p.Positive)
 	case class < 0 && t.Names == nil:
 		errs.add("positive must be class 0 or 1 (got %q)", p.Positive)
@@ -228,12 +228,12 @@ func (p Plan) classWeights(t task, errs *faults) (weights []float32, balanced bo
 	switch {
 	case len(p.ClassWeights) == 0:
 		return nil, false
-	case t.Kind == target.Numbers:
+	case t.Kind == graph.Numbers:
 		errs.add("class_weights must be empty where nodes have numbers (got %s)", strings.Join(p.ClassWeights, ","))
 		return nil, false
 	case len(p.ClassWeights) == 1 && p.ClassWeights[0] == "balanced":
 		return nil, true
-	case t.Kind == target.Several && p.Method == ClassMeans:
+	case t.Kind == graph.Several && p.Method == ClassMeans:
 		errs.add("class_weights must be empty with method class-means if a node may have several classes (got %s)", strings.Join(p.ClassWeights, ","))
 		return nil, false
 	}
@@ -410,7 +410,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	switch own := q.Encoder.Kind == "embedding"; {
 	case own && q.Method == MiniBatch:
 		errs.add("encoder must be raw with method mini-batch (got %s): the learned rows of nodes are trained by full-batch", q.Encoder)
-	case own && t.Kind == target.Links:
+	case own && t.Kind == graph.Links:
 		errs.add("encoder must be raw for task links (got %s): a model file, by which links are recommended, has no learned row of a node", q.Encoder)
 	case own && (q.LabelInputs != 0 || q.Solver == "sgd"):
 		errs.add("label_inputs must be 0 and solver adam or adamw with encoder embedding (got %g and %s)", q.LabelInputs, q.Solver)
@@ -424,7 +424,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 		errs.add("hops must be at least 1 with method %s (got %d)", q.Method, q.Hops)
 		q.Hops = 1
 	}
-	if t.Kind == target.Numbers && !t.Numbered {
+	if t.Kind == graph.Numbers && !t.Numbered {
 		q.numeric()
 	}
 	if t.Numbered {
@@ -432,7 +432,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 		if q.Task.Links() {
 			instead(&q.Dropout, dotDropout, 0)
 		}
-	} else if t.Kind != target.Links && q.learned() == 0 { // no grid was run over these
+	} else if t.Kind != graph.Links && q.learned() == 0 { // no grid was run over these
 		q.wide(t.Features)
 	}
 	if conv, _ := nn.ConvolutionNamed(q.Model); conv.Typed && t.Relations == 0 {

@@ -1,8 +1,8 @@
 package plan
 
 import (
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
@@ -88,7 +88,7 @@ const fewColumns = 64
 
 // NormByFeatures reports whether the features of all sites, of which own has a part, decide on the norm that divides them.
 func (p Plan) NormByFeatures(own *shard.Shard) bool {
-	numbers := !p.Task.Links() && own.Labels.Kind() == target.Numbers
+	numbers := !p.Task.Links() && own.Labels.Kind() == graph.Numbers
 	return p.RowNorm == Auto && p.Method != ClassMeans && p.Init == "" && !numbers && own.X.Cols() > fewColumns
 }
 
@@ -97,7 +97,7 @@ func (p Plan) rowNorm(t task) string {
 	switch {
 	case p.RowNorm != Auto:
 		return p.RowNorm
-	case t.Kind == target.Numbers || p.Method != ClassMeans:
+	case t.Kind == graph.Numbers || p.Method != ClassMeans:
 		return "none"
 	}
 	return "l2"

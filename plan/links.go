@@ -3,9 +3,9 @@ package plan
 import (
 	"errors"
 
+	"github.com/heddle-gnn/heddle/graph"
 	edgelinks "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/retexo"
 	trainlinks "github.com/heddle-gnn/heddle/train/links"
@@ -68,7 +68,7 @@ func (p Plan) linkwise(t task) (retexo.LinkConfig, error) {
 
 // decoder returns that of links; nil: nodes have labels.
 func (p Plan) decoder(t task) *nn.DecoderSpec {
-	if t.Kind != target.Links {
+	if t.Kind != graph.Links {
 		return nil
 	}
 	d := &nn.DecoderSpec{Kind: p.Decoder, Width: t.Classes, Relations: t.Links}

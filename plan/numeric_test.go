@@ -4,28 +4,28 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 )
 
 // TestNumericTargets: a model that is trained end to end ends in a linear layer for numbers and has their dropout and decay,
 // unless others are set or edges are typed.
 func TestNumericTargets(t *testing.T) {
-	data := task{Kind: target.Numbers, Features: 9, Classes: 2, Relations: 3}
+	data := task{Kind: graph.Numbers, Features: 9, Classes: 2, Relations: 3}
 	for _, test := range []struct {
 		model          string
-		kind           target.Kind
+		kind           graph.TargetKind
 		numbered       bool
 		set            func(*Plan)
 		dropout, decay float32
 		head           bool
 	}{
-		{"sage", target.Numbers, false, func(*Plan) {}, 0, 5e-3, true},
-		{"sage", target.Single, false, func(*Plan) {}, 0.5, 5e-4, false},
-		{"sage", target.Numbers, true, func(*Plan) {}, 0.5, 5e-4, true},
-		{"gat", target.Numbers, false, func(p *Plan) { p.Dropout, p.Decay = 0.2, 0.1 }, 0.2, 0.1, true},
-		{"rsage", target.Numbers, false, func(*Plan) {}, 0.5, 0.02, true},
-		{"appnp", target.Numbers, false, func(*Plan) {}, 0, 5e-3, false},
-		{"mlp", target.Numbers, false, func(*Plan) {}, 0, 5e-3, false},
+		{"sage", graph.Numbers, false, func(*Plan) {}, 0, 5e-3, true},
+		{"sage", graph.Single, false, func(*Plan) {}, 0.5, 5e-4, false},
+		{"sage", graph.Numbers, true, func(*Plan) {}, 0.5, 5e-4, true},
+		{"gat", graph.Numbers, false, func(p *Plan) { p.Dropout, p.Decay = 0.2, 0.1 }, 0.2, 0.1, true},
+		{"rsage", graph.Numbers, false, func(*Plan) {}, 0.5, 0.02, true},
+		{"appnp", graph.Numbers, false, func(*Plan) {}, 0, 5e-3, false},
+		{"mlp", graph.Numbers, false, func(*Plan) {}, 0, 5e-3, false},
 	} {
 		p, of := Defaults(Plan{Method: FullBatch, Model: test.model}), data
 		of.Kind, of.Numbered = test.kind, test.numbered

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 )
 
 // Plan holds the settings of a run, on which all sites agree, and its members. Start from Defaults
@@ -416,10 +416,10 @@ type Task struct {
 	Relations []string
 }
 
-var tasks = []string{"auto", "classification", target.Numbers.String(), target.Links.String()}
+var tasks = []string{"auto", "classification", graph.Numbers.String(), graph.Links.String()}
 
 // Links reports whether t is to predict links.
-func (t Task) Links() bool { return t.Kind == target.Links.String() }
+func (t Task) Links() bool { return t.Kind == graph.Links.String() }
 
 func (t Task) String() string {
 	if len(t.Relations) > 0 {

@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
@@ -355,7 +354,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		t.Errorf("nodes without features must have 30 columns (got %d): %v", c.Adjacent, err)
 	}
 	linked := data // of which edges are predicted
-	linked.Kind, linked.Links = target.Links, []string{"likes"}
+	linked.Kind, linked.Links = graph.Links, []string{"likes"}
 	config := func(p Plan, data task) (reflect.Value, bool) {
 		if p.Method == ClassMeans {
 			c, err := p.closedFormConfig(data)
@@ -459,7 +458,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 func TestClassWeights(t *testing.T) {
 	named, numbered := task{Features: 3, Classes: 3, Names: []string{"a", "b=c", "d"}}, task{Features: 3, Classes: 3}
 	several, numbers := named, named
-	several.Kind, numbers.Kind = target.Several, target.Numbers
+	several.Kind, numbers.Kind = graph.Several, graph.Numbers
 	for _, c := range []struct {
 		text, fault string
 		data        task

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/nn"
 )
@@ -315,12 +314,12 @@ func (p Plan) Validate() error {
 		_, errs := p.sound() // what must fit such a setting cannot be judged
 		return errors.Join(errs...)
 	}
-	kind := target.Single
+	kind := graph.Single
 	if p.metric(task{}).OfNumbers() {
-		kind = target.Numbers
+		kind = graph.Numbers
 	}
 	if p.Task.Links() {
-		kind = target.Links
+		kind = graph.Links
 	}
 	any := task{Kind: kind, Features: 1000, Classes: 2, Relations: graph.MaxRelations, Links: []string{""}}
 	for _, one := range p.ClassWeights { // those of the data, as far as is known

@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -55,7 +54,7 @@ var Exchanges = []string{"halo", "cover", "auto"}
 func (c Config) Validate() error {
 	kind := c.Spec.Kind()
 	errs := []error{c.Metric.Fits(kind), c.Rows.Validate()}
-	if c.Balanced && kind == target.Numbers {
+	if c.Balanced && kind == graph.Numbers {
 		errs = append(errs, errors.New("balanced must be false where nodes have numbers (got true): there are no classes to weigh"))
 	}
 	errs = append(errs, nn.CheckClassWeights(c.ClassWeights, c.Spec.Classes, c.Balanced, kind))
@@ -83,7 +82,7 @@ func (c Config) Fits(s *shard.Shard) error {
 		}
 	}
 	fault(c.Spec.Reads(s.X).Cols() != c.Spec.Features, "must have %d features a node, as the model has (got %d)", c.Spec.Features, s.X.Cols())
-	if c.Spec.Kind() == target.Links {
+	if c.Spec.Kind() == graph.Links {
 		return errors.Join(append(errs, c.fitsEdges(s)...)...)
 	}
 	fault(s.Labels.Classes != c.Spec.Classes, "must have %d classes, as the model has (got %d)", c.Spec.Classes, s.Labels.Classes)
@@ -129,7 +128,7 @@ func Fingerprint(config any) [32]byte {
 }
 
 // Accumulated returns how many counts a metric has while it selects and at the end, and how many of either are wide.
-func Accumulated(metric eval.Metric, k target.Kind, classes int) (selecting, final, wide int64) {
+func Accumulated(metric eval.Metric, k graph.TargetKind, classes int) (selecting, final, wide int64) {
 	none := graph.Labels{Classes: classes}.None(k, 0)
 	a := eval.NewAccumulator(metric, none, SelectionBins)
 	for i := range a.Size() {

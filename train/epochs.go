@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/nn/tape"
@@ -35,8 +34,8 @@ func NewEpochs(c Config, fingerprint [32]byte, s *shard.Shard, m *nn.Model, para
 	r := &Epochs{Model: m, Params: tape.NewFlatParams(params), Own: own}
 	who := Participant{Config: fingerprint, Model: Fingerprint(c.Spec), Own: own != nil,
 		Shape: Shape{Rounds: c.Rounds, Slab: len(r.Params.Value)}}
-	if c.Spec.Kind() == target.Numbers { // whose units a final model needs
-		who.Shape.Labels = LabelsLen(target.Numbers, s.Labels.Classes)
+	if c.Spec.Kind() == graph.Numbers { // whose units a final model needs
+		who.Shape.Labels = LabelsLen(graph.Numbers, s.Labels.Classes)
 	}
 	r.RunState = NewRunState(who, s, c.Metric, c.Draw(), "all layers")
 	r.Best = make([]float32, len(r.Params.Value))

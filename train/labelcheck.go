@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // labelLimit returns what each of the numbers of another peer may be: it has at most all nodes that the holder of s has not. The
@@ -32,7 +32,7 @@ func checkLabels(sums, own []int64, s *shard.Shard) error {
 	}
 	classes, totals := s.Labels.Classes, others[len(others)-3:]
 	for k, nodes := range totals[:2] {
-		if s.Labels.Kind() == target.Numbers {
+		if s.Labels.Kind() == graph.Numbers {
 			break
 		}
 		counts := others[k*classes : (k+1)*classes]

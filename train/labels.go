@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
@@ -26,10 +25,10 @@ type LabelCounts struct {
 
 	// Of numbers, the mean and the deviation of each column over the training nodes: the units in which models learn and
 	// predict them. Nil: labels are classes.
-	Units []target.Unit
+	Units []graph.Unit
 
 	validated bool // by nodes of the validation split
-	kind      target.Kind
+	kind      graph.TargetKind
 	draw      Draw
 }
 
@@ -44,8 +43,8 @@ type Draw struct {
 const heldOutShare = 0.1
 
 // LabelsLen is the length of Sums for that many classes, or columns of numbers.
-func LabelsLen(k target.Kind, classes int) int {
-	if k == target.Numbers {
+func LabelsLen(k graph.TargetKind, classes int) int {
+	if k == graph.Numbers {
 		return 2*moments*classes + 3
 	}
 	return 2*classes + 3
@@ -53,8 +52,8 @@ func LabelsLen(k target.Kind, classes int) int {
 
 // LabelReals is how many of these, the first ones, are parts of real numbers (eval.PutReal), which may be larger than the number
 // of nodes.
-func LabelReals(k target.Kind, classes int) int {
-	if k == target.Numbers {
+func LabelReals(k graph.TargetKind, classes int) int {
+	if k == graph.Numbers {
 		return 2 * moments * classes
 	}
 	return 0
@@ -107,7 +106,7 @@ func LabelNumbers(s *shard.Shard, draw Draw) []int64 {
 	counts := sums[len(sums)-3:]
 	for k, nodes := range parts {
 		some := s.Labels.Select(nodes)
-		if kind == target.Numbers {
+		if kind == graph.Numbers {
 			writeMoments(sums[k*moments*classes:], some)
 		} else {
 			for c, n := range some.Count() {
@@ -128,14 +127,14 @@ func (d Draw) heldOut() func(node int64) bool {
 }
 
 // ReadLabels returns the counts whose Sums those are, of labels of kind k.
-func ReadLabels(sums []float64, k target.Kind, draw Draw) LabelCounts {
+func ReadLabels(sums []float64, k graph.TargetKind, draw Draw) LabelCounts {
 	last := len(sums) - 3
 	stay, held, count := sums[:last/2], sums[last/2:last], sums[last:]
 	c := LabelCounts{Labelled: count[0] + count[1], Sums: sums, validated: count[2] > 0, kind: k, draw: draw}
-	if k != target.Single && !c.spares(0) {
+	if k != graph.Single && !c.spares(0) {
 		c.HeldOut = count[1]
 	}
-	if k == target.Numbers {
+	if k == graph.Numbers {
 		c.Labelled -= c.HeldOut
 		c.readMoments(stay, held)
 		return c
@@ -144,7 +143,7 @@ func ReadLabels(sums []float64, k target.Kind, draw Draw) LabelCounts {
 	for class, n := range held {
 		if c.spares(class) {
 			c.Classes[class] += n
-		} else if k == target.Single {
+		} else if k == graph.Single {
 			c.HeldOut += n
 		}
 	}
@@ -155,7 +154,7 @@ func ReadLabels(sums []float64, k target.Kind, draw Draw) LabelCounts {
 // spares reports whether the nodes of class k all train. A node of several classes, or of numbers, has no class of its own:
 // then all nodes train, or those that were drawn validate.
 func (c LabelCounts) spares(k int) bool {
-	if c.kind != target.Single {
+	if c.kind != graph.Single {
 		return c.validated || c.Sums[len(c.Sums)-3] == 0
 	}
 	return c.validated || c.Sums[k] == 0
@@ -164,7 +163,7 @@ func (c LabelCounts) spares(k int) bool {
 // Rare returns which of two classes fewer training nodes of all peers have, those that validate among them, and their
 // fraction; of equally frequent ones the second. class is −1 unless each node has one of two classes.
 func (c LabelCounts) Rare() (class int, share float64) {
-	if c.kind != target.Single || len(c.Classes) != 2 {
+	if c.kind != graph.Single || len(c.Classes) != 2 {
 		return -1, math.NaN()
 	}
 	first, second := c.Sums[0]+c.Sums[2], c.Sums[1]+c.Sums[3]
@@ -232,7 +231,7 @@ func (c LabelCounts) HoldOut(s *shard.Shard) *shard.Shard {
 		if split != graph.Train || !held(s.Global[i]) {
 			continue
 		}
-		if s.Labels.Has(i) && (c.kind != target.Single || !c.spares(int(s.Labels.Class[i]))) {
+		if s.Labels.Has(i) && (c.kind != graph.Single || !c.spares(int(s.Labels.Class[i]))) {
 			some.Split[i] = graph.Val
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/wire"
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
@@ -219,9 +219,9 @@ func (l *Messages) AddComponents(name string, passes, features, columns int, for
 }
 
 // AddLabels adds the sum that counts labels (CountLabels).
-func (l *Messages) AddLabels(k target.Kind, classes int) {
+func (l *Messages) AddLabels(k graph.TargetKind, classes int) {
 	what := "label counts"
-	if k == target.Numbers {
+	if k == graph.Numbers {
 		what = "label counts, and sums and squares of targets"
 	}
 	l.Count("label counts", what, 1, int64(LabelsLen(k, classes)), int64(LabelReals(k, classes)))

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
@@ -47,7 +46,7 @@ func (c *LabelCounts) readMoments(stay, held []float64) {
 			}
 		}
 		c.Classes = append(c.Classes, c.Labelled)
-		u := target.Unit{Deviation: 1}
+		u := graph.Unit{Deviation: 1}
 		if c.Labelled > 0 {
 			u.Mean = (s[0] - s[1]) / c.Labelled
 			u.Deviation = math.Sqrt(max(s[2]/c.Labelled-u.Mean*u.Mean, 0))

@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -28,8 +27,8 @@ var (
 // ShareCounts returns how many counts the sums that correct logits have, and how many of the first are wide
 // (comm.Contribution); 0: logits of such labels are never moved. The first two are of all sites together, the last
 // one is of several sites' own shares. fitted says that the temperature of logits is.
-func ShareCounts(k target.Kind, metric eval.Metric, classes int, fitted bool) (first, second, sites, wide int) {
-	if k != target.Single || metric != "accuracy" && metric != eval.Auto || classes < 2 || classes > mostClasses {
+func ShareCounts(k graph.TargetKind, metric eval.Metric, classes int, fitted bool) (first, second, sites, wide int) {
+	if k != graph.Single || metric != "accuracy" && metric != eval.Auto || classes < 2 || classes > mostClasses {
 		return 0, 0, 0, 0
 	}
 	if fitted {
@@ -211,7 +210,7 @@ func choosePart(right [][]float64, weight, validating []float64, last bool) (par
 // is the temperature of the logits.
 func (m *ShareMover) predicted(ctx context.Context) (confusion [][]float64, given []float64, t float64, err error) {
 	classes, s := len(m.Labels.Classes), m.Shard
-	size, _, _, wide := ShareCounts(target.Single, "accuracy", classes, m.Temperature == 0)
+	size, _, _, wide := ShareCounts(graph.Single, "accuracy", classes, m.Temperature == 0)
 	c := &comm.Contribution{ID: m.ID("predicted classes"), Counts: make([]int64, size), CountBits: comm.CountBits(s.Nodes),
 		Wide: func(i int) bool { return i < wide }}
 	counts, labelled := c.Counts[wide:], labelledTypes(s)
@@ -253,7 +252,7 @@ func (m *ShareMover) predicted(ctx context.Context) (confusion [][]float64, give
 		confusion = append(confusion, reals(row))
 	}
 	if t = m.Temperature; t == 0 {
-		t = eval.FitTemperatures(c.Counts[:wide], target.Single, classes).Shared
+		t = eval.FitTemperatures(c.Counts[:wide], graph.Single, classes).Shared
 	}
 	return confusion[:classes], confusion[classes], t, nil
 }

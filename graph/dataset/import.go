@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
@@ -251,7 +250,7 @@ func (c ImportConfig) DrawSplit(g *graph.Graph) {
 			continue
 		}
 		group := 0
-		if g.Labels.Kind() == target.Single {
+		if g.Labels.Kind() == graph.Single {
 			group = int(g.Labels.Class[i])
 		}
 		groups[group] = append(groups[group], int32(i))

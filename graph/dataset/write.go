@@ -14,7 +14,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/npy"
-	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and
@@ -182,7 +181,7 @@ func writeArrays(w io.Writer, g *graph.Graph, oneWay bool) error {
 
 // putLabels writes the labels of n nodes.
 func putLabels(put func(name string, shape []int, values any), l graph.Labels, n int) {
-	if l.Kind() == target.Numbers {
+	if l.Kind() == graph.Numbers {
 		put("y", []int{n, l.Classes}, l.Values)
 		return
 	}

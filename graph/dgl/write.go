@@ -12,7 +12,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
@@ -260,7 +259,7 @@ func (w *writer) nodeColumns(out *sink, k int) {
 		})
 	}
 	switch {
-	case s.Labels.Kind() == target.Numbers:
+	case s.Labels.Kind() == graph.Numbers:
 		columns = append(columns, func() {
 			out.text("_N/label")
 			out.array(Float, 32, n, s.Labels.Classes)

@@ -7,11 +7,11 @@ import (
 	"hash/crc32"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"pgregory.net/rapid"
 )
 
 // Draw returns a small graph of any kind: directed or not, weighted or not, dense, sparse or no
@@ -43,10 +43,10 @@ func Draw(t *rapid.T) *graph.Graph {
 		g.X = graph.Identity(n)
 	}
 	g.Labels.Classes = 2
-	switch rapid.SampledFrom([]target.Kind{target.Single, target.Several, target.Numbers}).Draw(t, "labels") {
-	case target.Numbers: // all of them known: NaN does not equal itself
+	switch rapid.SampledFrom([]graph.TargetKind{graph.Single, graph.Several, graph.Numbers}).Draw(t, "labels") {
+	case graph.Numbers: // all of them known: NaN does not equal itself
 		g.Labels.Values = rapid.SliceOfN(rapid.Float32Range(-9, 9), 2*n, 2*n).Draw(t, "values")
-	case target.Several:
+	case graph.Several:
 		g.Labels.Bits = rapid.SliceOfN(rapid.Uint8Range(0, 1), 2*n, 2*n).Draw(t, "bits")
 	default:
 		g.Labels.Class = rapid.SliceOfN(rapid.Int32Range(-1, 1), n, n).Draw(t, "class")

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/npy"
-	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // Column is a column of a table, or an array of an .npz: a slice of the values of all rows.
@@ -72,14 +72,14 @@ func (c Column) cell(k int) string {
 
 // WriteNPZ writes NumPy arrays with a row a node, N of them in C classes; docs/reference/result.md lists them.
 func WriteNPZ(w io.Writer, names []string, all []NodePredictions) error {
-	if len(all) > 0 && all[0].Predictions.Kind() == target.Numbers {
+	if len(all) > 0 && all[0].Predictions.Kind() == graph.Numbers {
 		return NumbersOf(names, all, true).npz(w)
 	}
 	n, classes := 0, 0
 	for _, g := range all {
 		n, classes = n+g.Predictions.Logits.Rows, g.Predictions.Logits.Cols
 	}
-	several := len(all) > 0 && all[0].Predictions.Kind() == target.Several
+	several := len(all) > 0 && all[0].Predictions.Kind() == graph.Several
 	var ids, splits, sites []string
 	var node, class, label []int64
 	chosen, known := make([]bool, n*classes), make([]bool, n*classes)

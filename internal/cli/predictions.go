@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -198,7 +197,7 @@ func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
 // there are several, and the probability of every class. If a node may have several classes, its class is the list of
 // all with a probability above one half.
 func WriteCSV(w io.Writer, names []string, all []NodePredictions) error {
-	if len(all) > 0 && all[0].Predictions.Kind() == target.Numbers {
+	if len(all) > 0 && all[0].Predictions.Kind() == graph.Numbers {
 		return NumbersOf(names, all, false).csv(w)
 	}
 	c, head := csv.NewWriter(w), []string{"id", "class", "probability", "split", "label"}

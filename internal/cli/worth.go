@@ -5,8 +5,8 @@ import (
 	"runtime"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
@@ -25,7 +25,7 @@ type dataFacts struct {
 func factsOf(o *heddle.Result, first *shard.Shard) dataFacts {
 	l := first.Labels
 	f := dataFacts{Nodes: first.Nodes, Features: first.X.Cols(), Task: l.Kind().String(), Classes: l.Classes, Several: l.Multi(), Sites: first.Parts}
-	if l.Kind() == target.Numbers {
+	if l.Kind() == graph.Numbers {
 		f.Classes, f.Targets = 0, l.Classes
 	}
 	if o.Figures != nil {

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -236,7 +235,7 @@ func (a Accumulator) checkClasses(c Counts, rows int64) error {
 			}
 		}
 	}
-	if a.none.Kind() == target.Single && (sum[0] != c.n[1] || sum[0]+sum[2] != rows || sum[1] != sum[2]) {
+	if a.none.Kind() == graph.Single && (sum[0] != c.n[1] || sum[0]+sum[2] != rows || sum[1] != sum[2]) {
 		return fmt.Errorf("eval: of %d rows with one class, %d of them right, each must count once (got %d right, %d as another class, %d missed)",
 			rows, c.n[1], sum[0], sum[1], sum[2])
 	}
@@ -274,5 +273,5 @@ func (a Accumulator) far(i int) bool { return a.metric.OfOrder() && i >= a.size-
 
 // sums reports whether number i of a Write is part of a sum of numbers.
 func (a Accumulator) sums(i int) bool {
-	return a.none.Kind() == target.Numbers && i >= a.head+perRow
+	return a.none.Kind() == graph.Numbers && i >= a.head+perRow
 }

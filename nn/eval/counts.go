@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -118,7 +117,7 @@ func (c *Counts) positive(k, class int, bits []uint8) bool {
 }
 
 func newCounts(labels graph.Labels, bins int, ordered bool) Counts {
-	if labels.Kind() == target.Numbers {
+	if labels.Kind() == graph.Numbers {
 		return Counts{each: shortSums, unit: unitsOf(labels), n: make([]int64, perRow+labels.Classes*shortSums*RealLen)}
 	}
 	c := Counts{classes: labels.Classes, bins: bins, curves: curvesOf(labels), first: labels.First}

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 )
 
 // TestRanking: figures are those of SciPy and scikit-learn for the same scores (testdata/links.py), whoever counts which link.
@@ -53,16 +53,16 @@ func TestRanking(t *testing.T) {
 		near("hits", r.Hits[Hits[k]], golden.Hits[k], 1e-9)
 	}
 	for m, must := range map[Metric]float64{"mrr": r.MRR, "hits@3": r.Hits[3], "auc": r.AUC} {
-		if m.Fits(target.Links) != nil || r.Of(m) != must {
-			t.Errorf("%s is %v (%v), must be %v", m, r.Of(m), m.Fits(target.Links), must)
+		if m.Fits(graph.Links) != nil || r.Of(m) != must {
+			t.Errorf("%s is %v (%v), must be %v", m, r.Of(m), m.Fits(graph.Links), must)
 		}
 	}
 	for _, m := range []Metric{"accuracy", "r2", "hits@7"} {
-		if m.Fits(target.Links) == nil {
+		if m.Fits(graph.Links) == nil {
 			t.Errorf("%s is accepted for links, must be refused", m)
 		}
 	}
-	if Metric("mrr").Fits(target.Single) == nil || Metric("mrr").Fits(target.Numbers) == nil {
+	if Metric("mrr").Fits(graph.Single) == nil || Metric("mrr").Fits(graph.Numbers) == nil {
 		t.Error("mrr is accepted for nodes, must be refused")
 	}
 	if sum[1]++; sum[1] <= sum[2] {

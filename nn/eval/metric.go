@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 )
 
 // Metric names what to measure. Of classes: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC curve) or "ap"
@@ -38,24 +38,24 @@ func (m Metric) Validate() error {
 func (m Metric) OfNumbers() bool { return m == "r2" || m == "mae" || m == "rmse" }
 
 // Fits returns an error unless m measures labels of kind k.
-func (m Metric) Fits(k target.Kind) error {
-	if m == Auto && k == target.Single {
+func (m Metric) Fits(k graph.TargetKind) error {
+	if m == Auto && k == graph.Single {
 		return nil
 	}
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	if k == target.Numbers != m.OfNumbers() || k == target.Links != (m.OfLinks() || k == target.Links && m == "auc") {
+	if k == graph.Numbers != m.OfNumbers() || k == graph.Links != (m.OfLinks() || k == graph.Links && m == "auc") {
 		names := "accuracy, micro-f1, macro-f1, auc, ap, rank-mae or qwk where nodes have classes"
 		switch k {
-		case target.Numbers:
+		case graph.Numbers:
 			names = "r2, mae or rmse where nodes have numbers"
-		case target.Links:
+		case graph.Links:
 			names = "mrr, hits@10 or auc for task links"
 		}
 		return fmt.Errorf("metric must be %s (got %s)", names, m)
 	}
-	if k == target.Several && m.OfOrder() {
+	if k == graph.Several && m.OfOrder() {
 		return fmt.Errorf("metric must be accuracy, micro-f1, macro-f1, auc or ap where a node may have several classes (got %s)", m)
 	}
 	return nil
@@ -174,5 +174,5 @@ func (m Metric) Of(c *Counts) float64 {
 		n := readNumbers(c.n[perRow:], c.n[0], c.unit, c.each)
 		return n.of(m)
 	}
-	panic(m.Fits(target.Single))
+	panic(m.Fits(graph.Single))
 }

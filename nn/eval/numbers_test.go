@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -38,20 +37,20 @@ func numberCases(t *testing.T) map[string]numberCase {
 }
 
 // unitsFrom are the mean and the deviation of each column of a case.
-func unitsFrom(c numberCase) (units []target.Unit) {
+func unitsFrom(c numberCase) (units []graph.Unit) {
 	n := float64(len(c.Values) / c.Columns)
 	for k := range c.Columns {
 		sum, squares := 0.0, 0.0
 		for i := k; i < len(c.Values); i += c.Columns {
 			sum, squares = sum+float64(c.Values[i]), squares+float64(c.Values[i])*float64(c.Values[i])
 		}
-		units = append(units, target.Unit{Mean: sum / n, Deviation: math.Sqrt(squares/n - sum/n*sum/n)})
+		units = append(units, graph.Unit{Mean: sum / n, Deviation: math.Sqrt(squares/n - sum/n*sum/n)})
 	}
 	return units
 }
 
 // standardise returns predictions and targets of a case in units.
-func standardise(c numberCase, units []target.Unit) (mat.Dense, graph.Labels) {
+func standardise(c numberCase, units []graph.Unit) (mat.Dense, graph.Labels) {
 	scores := graph.Labels{Classes: c.Columns, Values: c.Scores}.Standardised(units)
 	return mat.View(len(c.Scores)/c.Columns, c.Columns, scores.Values), graph.Labels{Classes: c.Columns, Values: c.Values}.Standardised(units)
 }
@@ -60,7 +59,7 @@ func standardise(c numberCase, units []target.Unit) (mat.Dense, graph.Labels) {
 // rows and as sums of the rows of several peers.
 func TestNumberMetricsMatchSklearn(t *testing.T) {
 	for name, c := range numberCases(t) {
-		for _, units := range [][]target.Unit{nil, unitsFrom(c)} {
+		for _, units := range [][]graph.Unit{nil, unitsFrom(c)} {
 			scores, labels := standardise(c, units)
 			for _, m := range numberMetrics {
 				near := func(what string, got float64) {
@@ -165,14 +164,14 @@ func TestNumberIntervals(t *testing.T) {
 // TestMetricOfKind: metrics of classes and of numbers are told apart, and know which way is better.
 func TestMetricOfKind(t *testing.T) {
 	for _, m := range numberMetrics {
-		if m.Fits(target.Numbers) != nil || m.Fits(target.Single) == nil {
+		if m.Fits(graph.Numbers) != nil || m.Fits(graph.Single) == nil {
 			t.Errorf("%s is a metric of numbers alone", m)
 		}
 		if better := m.Gain(0.6, 0.5) > 0; better != (m == "r2") {
 			t.Errorf("%s: 0.6 better than 0.5: %t", m, better)
 		}
 	}
-	if Metric("auc").Fits(target.Numbers) == nil || Metric("auc").Fits(target.Several) != nil || Metric("auc").Gain(0.6, 0.5) <= 0 {
+	if Metric("auc").Fits(graph.Numbers) == nil || Metric("auc").Fits(graph.Several) != nil || Metric("auc").Gain(0.6, 0.5) <= 0 {
 		t.Error("auc is a metric of classes alone, of which more is better")
 	}
 	for _, bad := range []Metric{"pinball", "pinball@0.9", "R2"} {

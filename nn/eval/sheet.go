@@ -7,7 +7,6 @@ import (
 	"sort"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -44,7 +43,7 @@ type Sheet struct {
 // NewSheet returns the sheet of rows labelled like labels, from which thresholds are chosen for g, the zero Goal being none.
 func NewSheet(labels graph.Labels, g Goal) Sheet {
 	c := labels.Classes
-	if labels.Kind() == target.Numbers {
+	if labels.Kind() == graph.Numbers {
 		return Sheet{none: labels.Select(nil), size: 1 + c*sumsOf*RealLen}
 	}
 	s := Sheet{none: labels.Select(nil), matrix: !labels.Multi() && c <= mostConfused, cells: 3 * c}
@@ -68,7 +67,7 @@ func (s Sheet) Size() int { return s.size }
 
 // Wide reports whether number i of a Write may exceed the number of all rows.
 func (s Sheet) Wide(i int) bool {
-	if s.none.Kind() == target.Numbers {
+	if s.none.Kind() == graph.Numbers {
 		return i%s.size > 0
 	}
 	k := i%s.size - s.trust
@@ -79,7 +78,7 @@ func (s Sheet) Wide(i int) bool {
 // without a label is left out.
 func (s Sheet) Write(v []int64, logits mat.Dense, labels graph.Labels, temperatures Temperatures) {
 	clear(v[:s.size])
-	if s.none.Kind() == target.Numbers {
+	if s.none.Kind() == graph.Numbers {
 		sums := countNumbers(logits, labels, nil)
 		v[0] = sums.rows
 		sums.write(v[1:], sumsOf)
@@ -230,7 +229,7 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 			return nil, fmt.Errorf("eval: number %d of a sheet must be at least 0 (got %d)", i, n)
 		}
 	}
-	if s.none.Kind() == target.Numbers {
+	if s.none.Kind() == graph.Numbers {
 		n := readNumbers(v[1:], v[0], unitsOf(s.none), sumsOf)
 		return &Table{numbers: &n}, n.check()
 	}

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -36,8 +35,8 @@ func (t Temperatures) Of(k int) float64 {
 
 // Likelihoods returns how many numbers WriteLikelihoods writes of labels of that kind and so many classes, and how many of
 // them, the first, may exceed the number of all rows.
-func Likelihoods(k target.Kind, classes int) (numbers, wide int) {
-	if k != target.Several {
+func Likelihoods(k graph.TargetKind, classes int) (numbers, wide int) {
+	if k != graph.Several {
 		return gridSize, gridSize
 	}
 	return (gridSize+1)*classes + 1, gridSize * classes
@@ -49,7 +48,7 @@ func Likelihoods(k target.Kind, classes int) (numbers, wide int) {
 func WriteLikelihoods(v []int64, logits mat.Dense, labels graph.Labels) {
 	numbers, wide := Likelihoods(labels.Kind(), labels.Classes)
 	clear(v[:numbers])
-	if labels.Kind() == target.Numbers {
+	if labels.Kind() == graph.Numbers {
 		return
 	}
 	eachRow(logits, labels, nil, func(row []float32, class int, bits []uint8) {
@@ -97,8 +96,8 @@ func binaryLossAt(x float32, positive bool, temperature float64) float64 {
 // FitTemperatures returns those that fit best, from sums of WriteLikelihoods over validation rows (temperature scaling: Guo
 // et al., ICML 2017, §4.2). They lie in [1/64, 8]; without rows Shared is 1. A class with fewer than 10 positive or fewer than
 // 10 negative rows gets Shared.
-func FitTemperatures(v []int64, k target.Kind, classes int) (t Temperatures) {
-	if k != target.Several {
+func FitTemperatures(v []int64, k graph.TargetKind, classes int) (t Temperatures) {
+	if k != graph.Several {
 		t.Shared = fitted(v, 1)
 		return t
 	}

@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -204,7 +203,7 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 	if err := card.check(spec); err != nil {
 		return nil, Card{}, err
 	}
-	if _, ok := a.meta["classes"]; ok && spec.Kind() != target.Links { // files of before may name those of the nodes
+	if _, ok := a.meta["classes"]; ok && spec.Kind() != graph.Links { // files of before may name those of the nodes
 		if err := parse(a.meta, "classes", &card.Classes, true); err != nil {
 			return nil, Card{}, err
 		}
@@ -236,7 +235,7 @@ func (c Card) check(spec nn.Spec) error {
 		name string
 		n    int
 	}{{"thresholds", len(c.Thresholds)}, {"temperatures", len(c.Temperatures)}} {
-		if list.n > 0 && (list.n != spec.Classes || spec.Kind() != target.Several) {
+		if list.n > 0 && (list.n != spec.Classes || spec.Kind() != graph.Several) {
 			return fmt.Errorf("%s must be %d, one for each of several classes (got %d in task %s)", list.name, spec.Classes, list.n, spec.Task)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/plan"
@@ -266,7 +265,7 @@ func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []in
 
 // apart returns a site as a graph of its own, without edges to others.
 func apart(own *shard.Shard) (*shard.Shard, error) {
-	if own.Labels.Kind() != target.Single {
+	if own.Labels.Kind() != graph.Single {
 		return nil, ErrUnmeasured
 	}
 	var src, dst []int32

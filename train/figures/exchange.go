@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -64,7 +63,7 @@ const totals = 4 + standings
 
 // Numbers returns how many numbers a peer's part of the three sums has, and how many of these are wide (comm.Contribution). g is what
 // thresholds are chosen for.
-func Numbers(k target.Kind, classes int, g eval.Goal) (parts, wide [3]int64) {
+func Numbers(k graph.TargetKind, classes int, g eval.Goal) (parts, wide [3]int64) {
 	s := eval.NewSheet(graph.Labels{Classes: classes}.None(k, 0), g)
 	likelihoods, wideOfThem := eval.Likelihoods(k, classes)
 	parts = [3]int64{int64(1 + train.LabelsLen(k, classes) + totals), int64(likelihoods), 2 * int64(s.Size())}
@@ -258,14 +257,14 @@ func digestOf(m *nn.Model) uint32 {
 }
 
 // AddMessages adds the sums that measure the final model. Thresholds are chosen by validation nodes if l.Cuts.
-func AddMessages(l *train.Messages, k target.Kind, classes int) {
+func AddMessages(l *train.Messages, k graph.TargetKind, classes int) {
 	var goal eval.Goal
 	if l.Cuts {
 		goal.Best = "f1" // sums are the same for all goals
 	}
 	parts, wide := Numbers(k, classes, goal)
 	first, last := "label counts, bytes sent", "confusion, ranking and reliability of validation and test nodes"
-	if k == target.Numbers {
+	if k == graph.Numbers {
 		first = "label counts, sums and squares of targets, bytes sent"
 		last = "sums of errors of validation and test nodes, and of their squares"
 	}

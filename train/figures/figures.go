@@ -9,7 +9,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -40,20 +39,20 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 // Figures are what a model's predictions are worth, over the labelled validation and test nodes of all peers. They come from
 // the logits of predictions.csv, and do not depend on how the nodes are divided among peers.
 type Figures struct {
-	Metric       eval.Metric   `json:"metric"`                 // by which the run chose
-	Positive     int           `json:"positive"`               // of two classes, the one that AUC, AP and Threshold are of; −1: there are not two
-	Majority     int           `json:"majority"`               // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
-	Untrained    []string      `json:"untrained,omitempty"`    // classes that no training node has
-	Temperature  float64       `json:"temperature"`            // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
-	Temperatures []float64     `json:"temperatures,omitempty"` // of several classes a node: that of each class, in place of Temperature
-	Threshold    *Threshold    `json:"threshold,omitempty"`
-	Thresholds   []Threshold   `json:"thresholds,omitempty"` // of several classes a node: that of each class
-	Units        []target.Unit `json:"units,omitempty"`      // of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
-	Val          Set           `json:"val"`
-	Test         Set           `json:"test"`
-	Sites        []Site        `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
-	Published    []Published   `json:"published,omitempty"` // of other sites, which publish theirs
-	Told         *Published    `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
+	Metric       eval.Metric  `json:"metric"`                 // by which the run chose
+	Positive     int          `json:"positive"`               // of two classes, the one that AUC, AP and Threshold are of; −1: there are not two
+	Majority     int          `json:"majority"`               // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
+	Untrained    []string     `json:"untrained,omitempty"`    // classes that no training node has
+	Temperature  float64      `json:"temperature"`            // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
+	Temperatures []float64    `json:"temperatures,omitempty"` // of several classes a node: that of each class, in place of Temperature
+	Threshold    *Threshold   `json:"threshold,omitempty"`
+	Thresholds   []Threshold  `json:"thresholds,omitempty"` // of several classes a node: that of each class
+	Units        []graph.Unit `json:"units,omitempty"`      // of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
+	Val          Set          `json:"val"`
+	Test         Set          `json:"test"`
+	Sites        []Site       `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
+	Published    []Published  `json:"published,omitempty"` // of other sites, which publish theirs
+	Told         *Published   `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
 
 	Sent  comm.Counts `json:"-"` // by all peers, before these figures were summed
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
@@ -188,10 +187,10 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 	temperatures := eval.FitTemperatures(s.Likelihoods, own.Labels.Kind(), own.Labels.Classes)
 	f := &Figures{Metric: e.Metric, Positive: counts.Positive(), Majority: -1, Temperature: temperatures.Shared, Temperatures: temperatures.Classes,
 		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}, Edges: sent[3]}
-	if own.Labels.Kind() == target.Single {
+	if own.Labels.Kind() == graph.Single {
 		f.Majority = slices.Index(counts.Classes, slices.Max(counts.Classes))
 	}
-	if own.Labels.Kind() != target.Numbers {
+	if own.Labels.Kind() != graph.Numbers {
 		for c, n := range counts.Classes {
 			if n == 0 {
 				f.Untrained = append(f.Untrained, own.Labels.Name(c))
@@ -204,7 +203,7 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 		for k := range f.Thresholds {
 			f.Thresholds[k].Class = own.Labels.Name(max(k, f.Positive))
 		}
-		if own.Labels.Kind() == target.Single {
+		if own.Labels.Kind() == graph.Single {
 			f.Threshold, f.Thresholds = &f.Thresholds[0], nil
 		}
 	}
@@ -350,7 +349,7 @@ func (s *Set) Exactly(m eval.Metric, all ...eval.Scored) {
 
 // measured returns the figures of a table but for the baseline.
 func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Set {
-	if l.Kind() == target.Numbers {
+	if l.Kind() == graph.Numbers {
 		return numbers(t, metric, l, seed)
 	}
 	s := Set{Rows: t.Rows(), Metric: Value(t.Of(metric)), Confusion: t.Matrix, Baseline: Value(math.NaN()),

@@ -9,7 +9,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 )
 
 // Joint is what all peers know of the targets of a regression, zeros and ones or standardised numbers, before its normal equations are summed.
@@ -32,7 +31,7 @@ type Joint struct {
 // NewJoint returns what is known of a regression's targets where all peers have labelled training nodes with so many of
 // each class, and this one has own; weight is that of a label of each class, nil: 1, and of several classes 1.
 func NewJoint(classes []float64, labelled float64, own graph.Labels, weight []float32) Joint {
-	if own.Kind() == target.Numbers {
+	if own.Kind() == graph.Numbers {
 		return numbersJoint(labelled, own)
 	}
 	k := Joint{Rows: labelled, Exclusive: !own.Multi()}

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/heddle-gnn/heddle/bench/attack/recorded"
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 )
 
 // Effort bounds the attacks of All.
@@ -37,7 +37,7 @@ func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, e
 	if run.Plan.Task.Links() {
 		return all, errors.Join(several(run.Ends(victim)), ctx.Err())
 	}
-	if run.Shards[victim].Labels.Kind() == target.Numbers { // the others need classes
+	if run.Shards[victim].Labels.Kind() == graph.Numbers { // the others need classes
 		return all, errors.Join(several(run.FewColumns(victim)), keep(run.RowTargets()), keep(run.Links(victim)),
 			several(run.Degrees(victim)), ctx.Err())
 	}

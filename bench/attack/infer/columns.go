@@ -8,7 +8,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
@@ -181,7 +180,7 @@ func (s scene) input(j int, rows, others bool) mat.Dense {
 	for i, v := range s.nodes {
 		parts[0].Set(i, 0, 1)
 		parts[0].Set(i, 1, float32(math.Log1p(float64(degree[v]))))
-		if s.own.Labels.Kind() == target.Single && s.own.Labels.Class[v] >= 0 {
+		if s.own.Labels.Kind() == graph.Single && s.own.Labels.Class[v] >= 0 {
 			parts[0].Set(i, 2+int(s.own.Labels.Class[v]), 1)
 		}
 	}

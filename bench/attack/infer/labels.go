@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -120,7 +119,7 @@ func largest(x mat.Dense, i int) (at int) {
 // nothing in common), and Base that of the distribution over all sites.
 func (run *Run) Labels(victim int) (all []Finding, err error) {
 	own, classes := run.Shards[victim], run.Shards[0].Labels.Classes
-	if own.Labels.Kind() != target.Single {
+	if own.Labels.Kind() != graph.Single {
 		return nil, ErrNothing
 	}
 	everywhere := make([]float64, classes)

@@ -8,7 +8,6 @@ import (
 	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	apply "github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -31,7 +30,7 @@ func (run *Run) Membership(ctx context.Context, shadows int) ([]Finding, error) 
 	if err != nil {
 		return nil, err
 	}
-	if g.Labels.Kind() != target.Single || run.Model == nil {
+	if g.Labels.Kind() != graph.Single || run.Model == nil {
 		return nil, ErrNothing
 	}
 	with, without := g.InSplit(graph.Train), g.InSplit(graph.Test)

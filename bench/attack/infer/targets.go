@@ -5,8 +5,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -16,7 +16,7 @@ import (
 func (run *Run) RowTargets() (Finding, error) {
 	f := Finding{Attack: "targets of training nodes off rows", Holder: "a reader of the rows", Measure: "correlation, training against test nodes"}
 	labels := run.Shards[0].Labels
-	if run.Model.Closed == nil || labels.Kind() != target.Numbers {
+	if run.Model.Closed == nil || labels.Kind() != graph.Numbers {
 		return f, ErrNothing
 	}
 	// Rounds are the same of all others, and are also read if the model does not keep them.

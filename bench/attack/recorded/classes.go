@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
@@ -152,7 +151,7 @@ func likeliest(prior []float64, k int) []int32 {
 // rowsOf returns the rows of a member: those that a victim sent the attacker, or those that the attacker sent others.
 func (run *Run) rowsOf(member int) (*classAttack, error) {
 	own := run.Shards[member]
-	if own.Labels.Kind() != target.Single {
+	if own.Labels.Kind() != graph.Single {
 		return nil, errors.New("nodes must have one class each")
 	}
 	a := &classAttack{View: attack.View{Form: run.form(), Encoder: run.Model.Encoder, Raw: own.X, Global: own.Global}}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
@@ -155,7 +154,7 @@ func (f *Facts) addLabels(l graph.Labels) {
 	if l.Classes == 0 {
 		return
 	}
-	if l.Kind() == target.Numbers {
+	if l.Kind() == graph.Numbers {
 		f.addNumbers(l)
 		return
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -175,7 +174,7 @@ func (r *results) sign(p heddle.Plan, c *comparing, command string) error {
 func describe(w io.Writer, in input) {
 	g := in.graph
 	labels := fmt.Sprintf("in %d classes", g.Labels.Classes)
-	if g.Labels.Kind() == target.Numbers {
+	if g.Labels.Kind() == graph.Numbers {
 		labels = "with a numeric target"
 	}
 	fmt.Fprintf(w, "%s: %d nodes and %d edges %s lie on %d sites; %d of the edges join two sites.\n", g.Name,

@@ -20,7 +20,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dgl"
 	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/section"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
@@ -178,7 +177,7 @@ func size(g *graph.Graph) string {
 		text += fmt.Sprintf(", %d of edges", g.EdgeX.Cols)
 	}
 	what := "classes"
-	if g.Labels.Kind() == target.Numbers {
+	if g.Labels.Kind() == graph.Numbers {
 		what = "targets"
 	}
 	return text + fmt.Sprintf(", %d %s, %d sites", g.Labels.Classes, what, len(g.Sites))

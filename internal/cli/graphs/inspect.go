@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
@@ -155,7 +154,7 @@ func features(w io.Writer, x graph.Features) {
 func labels(w io.Writer, l graph.Labels, split []graph.Split) {
 	kind := "one a node"
 	what := "classes"
-	if l.Kind() == target.Numbers {
+	if l.Kind() == graph.Numbers {
 		what, kind = "targets", "numbers"
 	}
 	if l.Multi() {
@@ -204,7 +203,7 @@ func inspectModel(w io.Writer, path string) error {
 		return err
 	}
 	what, metric := "classes", eval.Metric(card.Metric)
-	if m.Spec.Kind() == target.Numbers {
+	if m.Spec.Kind() == graph.Numbers {
 		what = "targets"
 	}
 	fmt.Fprintf(w, "%s: model for %d features and %d %s (%s)\n", path, m.Spec.Features, m.Spec.Classes, what, m.Spec.Task)

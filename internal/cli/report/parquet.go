@@ -8,13 +8,13 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/heddle-gnn/heddle/graph/target"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
 // WriteParquet writes the predictions, a row of each node.
 func (Pages) WriteParquet(w io.Writer, names []string, all []cli.NodePredictions) error {
-	if len(all) > 0 && all[0].Predictions.Kind() == target.Numbers {
+	if len(all) > 0 && all[0].Predictions.Kind() == graph.Numbers {
 		t := cli.NumbersOf(names, all, false)
 		f := writerOf[cli.NumberRow](w, parquet.KeyValueMetadata("targets", listed(t.Targets)))
 		_, err := f.Write(t.Rows)

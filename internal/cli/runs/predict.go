@@ -21,7 +21,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/npy"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/graph/target"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
@@ -106,7 +105,7 @@ func (q question) answer(stdout, text io.Writer) error {
 		return cli.Invalid(err)
 	}
 	as := dataset.As{Task: m.Spec.Task} // links and regression are tasks of data sets
-	if m.Spec.Kind() == target.Single {
+	if m.Spec.Kind() == graph.Single {
 		as = dataset.As{Task: "classification", Classes: m.Spec.Classes, Names: card.Classes}
 	}
 	of, err := q.graph(card, as, m.Spec.ReadsEdges(), text)
@@ -330,7 +329,7 @@ func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Wr
 // check refuses --report for a model whose predictions have no page, and files that cannot be written, before anything is
 // computed.
 func (q question) check(m *nn.Model) (err error) {
-	if q.report != "" && m.Spec.Kind() == target.Numbers {
+	if q.report != "" && m.Spec.Kind() == graph.Numbers {
 		err = cli.Invalidf("--report needs predictions of classes (got those of a numeric target): the file of --out has them")
 	}
 	return errors.Join(err, cli.Writable(q.out), cli.Writable(q.report), cli.CheckEmbeddings(q.embeddings, report.Pages{}))

@@ -1,28 +1,27 @@
-// Package target says what the labels of nodes are, and in which units numbers among them are learned.
-package target
+package graph
 
 import "github.com/heddle-gnn/heddle/mat"
 
-// A Kind says what the targets of nodes are.
-type Kind uint8
+// A TargetKind says what the targets of nodes are.
+type TargetKind uint8
 
 // The kinds, and the names of their tasks.
 const (
-	Single  Kind = iota // "single": one class a node
-	Several             // "multi": any number of classes
-	Numbers             // "regression": real numbers
-	Links               // "links": no node has any; edges are predicted
+	Single  TargetKind = iota // "single": one class a node
+	Several                   // "multi": any number of classes
+	Numbers                   // "regression": real numbers
+	Links                     // "links": no node has any; edges are predicted
 )
 
 var kindNames = [...]string{"single", "multi", "regression", "links"}
 
-func (k Kind) String() string { return kindNames[k] }
+func (k TargetKind) String() string { return kindNames[k] }
 
-// Named returns the kind whose task has that name.
-func Named(task string) (k Kind, ok bool) {
+// KindNamed returns the kind whose task has that name.
+func KindNamed(task string) (k TargetKind, ok bool) {
 	for i, name := range kindNames {
 		if name == task {
-			return Kind(i), true
+			return TargetKind(i), true
 		}
 	}
 	return 0, false
