@@ -73,7 +73,7 @@ A site can learn whether a name is a node elsewhere. The audit log counts questi
 ## The lists
 
 They are of one of three sites, with 5 classes and 100 features: numbers of a node (rows, in *italics*) or of a part
-(sums), × times at most. A numeric target has sums of targets instead of label counts.
+(sums), × times at most if more than once. A numeric target has sums of targets instead of label counts.
 `
 	pageTail = `
 ## Other messages
@@ -227,10 +227,10 @@ func TestWhatLeavesPage(t *testing.T) {
 			switch {
 			case (senders[m.key()] == len(listed)) != common:
 			case known[m.key()]:
-				above = append(above, fmt.Sprintf("%s × %d", m.name(), m.Times))
+				above = append(above, m.name())
 			default:
 				known[m.key()] = true
-				fmt.Fprintf(b, "| %s | %s× %d | %s |\n", m.name(), m.size(), m.Times, m.reveals(t))
+				fmt.Fprintf(b, "| %s | %s | %s |\n", m.name(), m.size(), m.reveals(t))
 			}
 		}
 		if len(above) > 0 {
@@ -270,15 +270,20 @@ func (m listedMessage) name() string {
 	return name
 }
 
-// size is how many numbers are sent each time, and in which format.
-func (m listedMessage) size() string {
+// size is how many numbers are sent each time, in which format, and how often if more than once.
+func (m listedMessage) size() (text string) {
 	switch {
 	case m.most == 0:
-		return ""
+		text = "as needed"
 	case m.least < m.most:
-		return fmt.Sprintf("%d–%d %s ", m.least, m.most, m.Format)
+		text = fmt.Sprintf("%d–%d %s", m.least, m.most, m.Format)
+	default:
+		text = fmt.Sprintf("%d %s", m.most, m.Format)
 	}
-	return fmt.Sprintf("%d %s ", m.most, m.Format)
+	if m.Times > 1 {
+		text += fmt.Sprintf(" × %d", m.Times)
+	}
+	return text
 }
 
 // reveals returns the page's word for what m reveals.
