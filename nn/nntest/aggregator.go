@@ -3,10 +3,12 @@ package nntest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
@@ -123,9 +125,7 @@ func runParts(agg aggregate.Aggregator, parts []part, edges, z, weight mat.Dense
 			if p.src != nil {
 				at = int(p.src[k])
 			}
-			for c, v := range d.Row(k) {
-				dz.Data[at*dz.Stride+c] += v
-			}
+			kernels.Add(d.Row(k), dz.Row(at))
 		}
 	}
 	agg.BeginGrad(dz, z, acc, dacc)
@@ -134,32 +134,21 @@ func runParts(agg aggregate.Aggregator, parts []part, edges, z, weight mat.Dense
 
 // split deals the sources of g into blocks at random.
 func split(g *graph.CSR, z mat.Dense, blocks int) []part {
-	of := make([]int, g.NumSrc)
-	place := make([]int32, g.NumSrc)
-	parts := make([]part, blocks)
-	for j := range of {
-		of[j] = int(seed.Fold(8).Uint64(uint64(j)) % uint64(blocks))
-		p := &parts[of[j]]
-		place[j] = int32(len(p.src))
-		p.src = append(p.src, int32(j))
+	parts, place, all := make([]part, blocks), make([][]int32, blocks), make([]int32, g.NumDst)
+	for b := range place {
+		place[b] = slices.Repeat([]int32{-1}, g.NumSrc)
+	}
+	for j := range int32(g.NumSrc) {
+		b := seed.Fold(8).Uint64(uint64(j)) % uint64(blocks)
+		place[b][j] = int32(len(parts[b].src))
+		parts[b].src = append(parts[b].src, j)
+	}
+	for i := range all {
+		all[i] = int32(i)
 	}
 	for b := range parts {
 		p := &parts[b]
-		p.z = z.Select(p.src)
-		p.g = &graph.CSR{NumDst: g.NumDst, NumSrc: len(p.src), RowPtr: make([]int64, g.NumDst+1)}
-		for i := range g.NumDst {
-			col, w := g.Row(i)
-			for k, j := range col {
-				if of[j] == b {
-					p.g.Col = append(p.g.Col, place[j])
-					p.g.Weight = append(p.g.Weight, w[k])
-					if g.Edge != nil {
-						p.g.Edge = append(p.g.Edge, g.Edge[int(g.RowPtr[i])+k])
-					}
-				}
-			}
-			p.g.RowPtr[i+1] = int64(len(p.g.Col))
-		}
+		p.z, p.g = z.Select(p.src), g.Relabel(all, place[b], len(p.src))
 	}
 	return parts
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
@@ -190,14 +191,10 @@ func (c *check) blocks(t *testing.T) {
 		hb, dxb, pb := p.run(true)
 		near(t, fmt.Sprintf("rows from %d", lo), hb, c.h.RowRange(lo, min(lo+5, nodes)), rounding)
 		for k, j := range src {
-			for c, v := range dxb.Row(k) {
-				dxs.Data[int(j)*dxs.Stride+c] += v
-			}
+			kernels.Add(dxb.Row(k), dxs.Row(int(j)))
 		}
 		for k := range sum {
-			for i, v := range pb[k].Data {
-				sum[k].Data[i] += v
-			}
+			tape.AddTo(sum[k], pb[k])
 		}
 	}
 	near(t, "dx", dxs, c.dx, rounding)
@@ -271,30 +268,7 @@ func permute(g *graph.CSR, perm []int32, relations int) *graph.CSR {
 	for k, i := range perm {
 		name[i] = int32(k)
 	}
-	return choose(g, graph.StackedRows(perm, len(perm), relations), name, g.NumSrc)
-}
-
-// choose returns the rows of g named by dst, with source j renamed to name[j].
-func choose(g *graph.CSR, dst, name []int32, sources int) *graph.CSR {
-	out := &graph.CSR{NumDst: len(dst), NumSrc: sources, RowPtr: make([]int64, len(dst)+1)}
-	for k, i := range dst {
-		col, w := g.Row(int(i))
-		for j := range int32(sources) {
-			for e, c := range col {
-				if name[c] == j {
-					out.Col = append(out.Col, j)
-					if w != nil {
-						out.Weight = append(out.Weight, w[e])
-					}
-					if g.Edge != nil {
-						out.Edge = append(out.Edge, g.Edge[int(g.RowPtr[i])+e])
-					}
-				}
-			}
-		}
-		out.RowPtr[k+1] = int64(len(out.Col))
-	}
-	return out
+	return g.Relabel(graph.StackedRows(perm, len(perm), relations), name, g.NumSrc)
 }
 
 // destinations returns the block of destinations [lo, hi) of a stack of relations and the nodes
@@ -322,7 +296,7 @@ func destinations(g *graph.CSR, lo, hi, relations int) (*graph.CSR, []int32) {
 			see(j)
 		}
 	}
-	return choose(g, dst, name, len(src)), src
+	return g.Relabel(dst, name, len(src)), src
 }
 
 func sparse(x mat.Dense) *mat.Sparse {

@@ -32,10 +32,10 @@ func checkWorkers(t *testing.T, l *nn.Layer, whole problem, h, dx mat.Dense, par
 	relations := max(l.Conv.Relations, 1)
 	all := deal(t, l, whole, relations)
 	zeroGrad(l.Params())
-	for _, w := range all {
+	for r, w := range all {
 		zeroGrad(w.layer.Params())
 		x := graph.Features{Dense: whole.in.X.Dense.Select(w.own)}
-		in := nn.Input{G: w.blocks[w.rank(all)], Remote: true, EdgeX: whole.in.EdgeX, X: x, Nodes: w.nodes}
+		in := nn.Input{G: w.blocks[r], Remote: true, EdgeX: whole.in.EdgeX, X: x, Nodes: w.nodes}
 		w.f.Begin(w.layer, w.h, in, w.tape)
 	}
 	forward(all)
@@ -54,12 +54,7 @@ func checkWorkers(t *testing.T, l *nn.Layer, whole problem, h, dx mat.Dense, par
 			if r > 0 && w.layer == all[0].layer {
 				continue
 			}
-			g := w.layer.Params()[k].Grad
-			for i := range sum.Rows {
-				for c, v := range g.Row(i) {
-					sum.Row(i)[c] += v
-				}
-			}
+			tape.AddTo(sum, w.layer.Params()[k].Grad)
 		}
 		near(t, p.Name, sum, params[k], rounding)
 	}
@@ -99,19 +94,10 @@ func deal(t *testing.T, l *nn.Layer, whole problem, relations int) []*worker {
 			for k, j := range from.own {
 				name[j] = int32(k)
 			}
-			w.blocks = append(w.blocks, choose(g, graph.StackedRows(w.own, n, relations), name, len(from.own)))
+			w.blocks = append(w.blocks, g.Relabel(graph.StackedRows(w.own, n, relations), name, len(from.own)))
 		}
 	}
 	return all
-}
-
-func (w *worker) rank(all []*worker) int {
-	for r := range all {
-		if all[r] == w {
-			return r
-		}
-	}
-	return -1
 }
 
 func forward(all []*worker) {
@@ -160,13 +146,9 @@ func backward(all []*worker) {
 				if hops[r].NeedsSource() {
 					z = hops[q].Rows
 				}
-				dz, to := mat.New(len(from.own), hops[q].Grad.Cols), hops[q].Grad
+				dz := mat.New(len(from.own), hops[q].Grad.Cols)
 				hops[r].Add(w.blocks[q], from.nodes, dz, z)
-				for i := range dz.Rows {
-					for c, v := range dz.Row(i) {
-						to.Row(i)[c] += v
-					}
-				}
+				tape.AddTo(hops[q].Grad.RowRange(0, dz.Rows), dz)
 			}
 		}
 	}
