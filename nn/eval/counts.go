@@ -32,16 +32,11 @@ const perRow = 2 // counts before the classes': rows and right
 // nil. A row without a label is left out. With one class a node the prediction is the largest
 // score, the first of equals, or of ordered classes the Median; with several, every score above 0.
 func Count(scores mat.Dense, labels graph.Labels, rows []int32) Counts {
-	return CountBins(scores, labels, rows, 0)
+	return count(scores, labels, rows, 0, nil, false)
 }
 
-// CountBins is Count that also sorts the rows' scores into bins of each ranking, for AUC and AP.
-func CountBins(scores mat.Dense, labels graph.Labels, rows []int32, bins int) Counts {
-	return count(scores, labels, rows, bins, nil, false)
-}
-
-// count is CountBins with bins on the scale of each ranking (nil: zero Scales), that also counts, of ordered classes, how many ranks
-// predictions are off.
+// count is Count that also sorts the rows' scores into bins of each ranking, for AUC and AP, on its scale (nil: zero
+// Scales), and counts, if classes are ordered, how many ranks predictions are off.
 func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, scales []Scale, ordered bool) Counts {
 	if scores.Cols != labels.Classes && scores.Rows > 0 {
 		panic(fmt.Sprintf("eval: %d columns of scores for %d classes", scores.Cols, labels.Classes))
@@ -164,9 +159,6 @@ func ArgMax(row []float32) int {
 	}
 	return best
 }
-
-// Rows returns the number of rows counted.
-func (c *Counts) Rows() int64 { return c.n[0] }
 
 // Add adds o's counts, which must be of as many classes and bins.
 func (c *Counts) Add(o Counts) {

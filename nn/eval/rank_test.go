@@ -67,7 +67,7 @@ func thresholds(scores []float64, labels []uint8) func(yield func(positives, neg
 // binnedCounts counts what m needs, with DefaultBins where it ranks.
 func binnedCounts(m Metric, scores mat.Dense, labels graph.Labels, rows []int32) Counts {
 	if m.Ranks() {
-		return CountBins(scores, labels, rows, DefaultBins)
+		return count(scores, labels, rows, DefaultBins, nil, false)
 	}
 	return count(scores, labels, rows, 0, nil, m.OfOrder())
 }
@@ -125,7 +125,7 @@ func TestWithin(t *testing.T) {
 		bound float64
 		text  string
 	}{{CurveBins, 0.7, "0 to 100 %"}, {DefaultBins, 0.5 / 3, "66 to 100 %"}} {
-		n := CountBins(scores, labels, nil, c.bins)
+		n := count(scores, labels, nil, c.bins, nil, false)
 		if text := Metric("ap").Within(n.AP(), n.APBound()); math.Abs(n.APBound()-c.bound) > 1e-12 || text != c.text {
 			t.Errorf("%d bins: %s, off by at most %v", c.bins, text, n.APBound())
 		}

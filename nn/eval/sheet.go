@@ -347,16 +347,6 @@ func (t *Table) Bound(m Metric) float64 {
 	return t.counts.bound(m)
 }
 
-// Said returns how many classes were predicted at all.
-func (t *Table) Said() (n int) {
-	for k := range t.counts.classes {
-		if right, wrong, _ := t.Class(k); right+wrong > 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // Baseline returns what m is where each row gets the class that most training rows have, the first of several; of rows with
 // several classes those that more than half of the training rows have, ordered classes under rank-mae their median. train has the training rows by class, of so many
 // with a label. Numbers are predicted by the mean of the training rows. A ranking that knows nothing has an AUC of ½ and the share of positives for AP. NaN: the counts do not say.

@@ -69,7 +69,7 @@ func TestSheetsAddUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counts := CountBins(logits, labels, nil, 4096)
+		counts := count(logits, labels, nil, 4096, nil, false)
 		for _, m := range []Metric{"accuracy", "micro-f1", "macro-f1"} {
 			if got, want := table.Of(m), m.Of(&counts); got != want {
 				t.Errorf("%+v: %s %v, must be %v", c, m, got, want)
