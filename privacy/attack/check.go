@@ -222,10 +222,7 @@ func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []in
 	p.MinClass = 1 // a single site has fewer of each class
 	model, err := train(ctx, p, site)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		return nil, errors.Join(ErrUnmeasured, err)
+		return nil, err
 	}
 	a := &View{Form: model.Closed, Encoder: model.Encoder, Raw: own.X, Nodes: nodes}
 	a.Global = make([]int64, own.Owned)

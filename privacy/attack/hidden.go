@@ -2,7 +2,6 @@ package attack
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 
@@ -24,10 +23,7 @@ func checkHidden(ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int
 	p.Layers, p.Rounds = 1, min(p.Rounds, ownRounds)
 	model, err := train(ctx, p, site)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		return nil, errors.Join(ErrUnmeasured, err)
+		return nil, err
 	}
 	c, err := p.Layerwise(own)
 	if err != nil {

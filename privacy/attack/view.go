@@ -147,7 +147,7 @@ func (a *View) Bag(i, k int) *Bag {
 			if s == 0 {
 				continue
 			}
-			v, step := float64(z.At(i, c))+factor*a.lead(i, r, c), s+factor*a.grid(r, c, k)
+			v, step := float64(z.At(i, c))+factor*a.lead(i, r, c), s+factor*a.grid(k)
 			silent = silent && z.At(i, c) == 0
 			columns = append(columns, column{r, c, step})
 			b.Target = append(b.Target, v/step)
@@ -159,10 +159,9 @@ func (a *View) Bag(i, k int) *Bag {
 	b.Atom = make([]float64, f*len(columns))
 	value := a.Value(k)
 	for t, at := range columns {
-		means, c := a.maps(at.round, at.at)
 		part, scale := a.own(i, at.round, at.at)
 		for j := range f {
-			u := (1 + part) * value * float64(means.At(j, c))
+			u := (1 + part) * value * float64(a.Form.Means[at.round].Value.At(j, at.at))
 			if part > 0 {
 				inverse := float64(a.Form.Inverse.Value.Data[j])
 				u += part * scale * inverse * value * (float64(a.Form.Centre.Value.Data[j]) - value)
@@ -173,17 +172,12 @@ func (a *View) Bag(i, k int) *Bag {
 	return b
 }
 
-// grid returns the sender's rounding of column c of round r, of a row of k values: components are not coarse.
-func (a *View) grid(r, c, k int) float64 {
+// grid returns the sender's rounding of a column, of a row of k values: components are not coarse.
+func (a *View) grid(k int) float64 {
 	if a.Raw.Sparse == nil {
 		return 0
 	}
 	return a.Form.Spec.Grid(a.Raw.Cols(), k)
-}
-
-// maps returns the map of column c of round r and the column that it is of it: components come before class means.
-func (a *View) maps(r, c int) (mat.Dense, int) {
-	return a.Form.Means[r].Value, c
 }
 
 // Value is that of each of a bag's k columns, as the encoder sees them.
@@ -192,11 +186,7 @@ func (a *View) Value(k int) float64 {
 	for j := range k {
 		row.Data[j] = 1
 	}
-	return float64(a.encoded(row).Data[0])
-}
-
-func (a *View) encoded(row mat.Dense) mat.Dense {
-	return a.Encoder.Input(graph.Features{Dense: row}).Dense
+	return float64(a.Encoder.Input(graph.Features{Dense: row}).Dense.Data[0])
 }
 
 // own returns how much of a row's own part was taken out of a mean (closed.Form.LeaveOwn), and the mean's scale.
