@@ -2,16 +2,19 @@ package p2p
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // Explained adds to an error of members whose plans differ which settings differ between whom. Each
 // line of Hello.PlanText is a setting and its value, as "lr: 0.01".
 func Explained(err error) error {
-	m := planMismatch(err)
-	if m == nil || m.OurPlan == Declined || m.PeerPlan == Declined {
+	all := mismatches(err)
+	at := slices.IndexFunc(all, func(m *MismatchError) bool { return m.OurPlan != "" && m.PeerPlan != "" })
+	if at < 0 || all[at].OurPlan == Declined || all[at].PeerPlan == Declined {
 		return err
 	}
+	m := all[at]
 	differ := differences(m.OurPlan, m.PeerPlan)
 	if len(differ) == 0 {
 		return fmt.Errorf("%w. The settings are the same: the number of features, classes or relations differs", err)
@@ -20,30 +23,11 @@ func Explained(err error) error {
 	if m.Other != "" {
 		ours = m.Other
 	}
-	var all []string
+	var lines []string
 	for _, d := range differ {
-		all = append(all, fmt.Sprintf("%s is %s at %s and %s at %s", d.setting, d.ours, ours, d.theirs, m.Name))
+		lines = append(lines, fmt.Sprintf("%s is %s at %s and %s at %s", d.setting, d.ours, ours, d.theirs, m.Name))
 	}
-	return fmt.Errorf("%w. Settings that differ: %s", err, strings.Join(all, "; "))
-}
-
-// planMismatch finds in err the two members whose plans differ; nil: there are none.
-func planMismatch(err error) *MismatchError {
-	switch e := err.(type) {
-	case *MismatchError:
-		if e.OurPlan != "" && e.PeerPlan != "" {
-			return e
-		}
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			if m := planMismatch(one); m != nil {
-				return m
-			}
-		}
-	case interface{ Unwrap() error }:
-		return planMismatch(e.Unwrap())
-	}
-	return nil
+	return fmt.Errorf("%w. Settings that differ: %s", err, strings.Join(lines, "; "))
 }
 
 // difference is a setting that has two values.
