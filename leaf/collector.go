@@ -59,12 +59,12 @@ func NewCollector(
 	return &Collector{agreed: a, group: g, inner: inner, intake: in, until: until, changed: make(chan struct{}), fetched: map[Token]int{}, latest: map[Token]*byte{}}, nil
 }
 
-// Reduce implements comm.Reducer: the sums are those of all sites, and of the leaves of which all collecting sites have a
-// share when they close the exchange. They are exact sums of what each member rounded to Step. Limits are not checked:
-// nobody sees what one leaf sends.
+// Reduce implements comm.Reducer: the sums are those of all sites, and of the leaves of which all collecting sites have
+// a share when they close the exchange. They are exact sums of what each member rounded to Step. Limits are not
+// checked: nobody sees what one leaf sends.
 //
-// The M sites send 16·len·(M−1) bytes by the door Reduce where inner is a Group, for len numbers of Update and Counts, and
-// by the door Control Agreement.ListBytes beside Meta.
+// The M sites send 16·len·(M−1) bytes by the door Reduce where inner is a Group, for len numbers of Update and Counts,
+// and by the door Control beside Meta a tag of 8 bytes for each share that a collecting site has, to each other one.
 func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
 	if e, is := s.replayed(); is {
 		if e.width > 0 {
@@ -193,8 +193,8 @@ func (s *Collector) Stop(err error) {
 	}
 }
 
-// Behind returns how many leaves this site has admitted that have not fetched all that they ask this site for: sums, if it is
-// their first site, and sums over neighbours.
+// Behind returns how many leaves this site has admitted that have not fetched all that they ask this site for: sums, if
+// it is their first site, and sums over neighbours.
 func (s *Collector) Behind() (n int) {
 	if s.intake == nil {
 		return 0

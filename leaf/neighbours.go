@@ -34,7 +34,7 @@ func (s *Collector) Boundary() Boundary {
 // each leaf; the sums are exact sums of what each member rounded to Step.
 //
 // Site q sends each other collecting site 8·D bytes for each of that one's nodes by the door Halo, and by the door Control
-// Agreement.ListBytes as in Reduce.
+// tags as in Reduce.
 func (s *Collector) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	if e, is := s.replayed(); is {
 		return e.reopened(id, x)

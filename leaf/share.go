@@ -133,7 +133,3 @@ func (a Agreement) SentBytes(numbers int) int64 {
 
 // FetchedBytes returns what a leaf receives of the same.
 func (a Agreement) FetchedBytes(numbers int) int64 { return int64(sumsHeader + 8*numbers) }
-
-// ListBytes returns what all sites of a group of so many together send to agree on the leaves of a sum of which each of
-// the collecting sites has that many shares: a tag of 8 bytes for each.
-func (a Agreement) ListBytes(shares int) int64 { return int64(a.Sites*(a.Sites-1)) * 8 * int64(shares) }
