@@ -118,9 +118,7 @@ func (a *dynamicAttention) BeginGrad(dOwn, own mat.Dense, acc, dacc *Acc) {
 		x, d, du := acc.EdgeX, dacc.edges, a.edge.Grad
 		kernels.GemmTN(du.Rows, du.Cols, x.Rows, x.Data, x.Stride, d.Data, d.Stride, du.Data, du.Stride, true)
 	}
-	for i := range dOwn.Rows {
-		kernels.Add(dacc.dst.Row(i), dOwn.Row(i))
-	}
+	tape.AddTo(dOwn, dacc.dst)
 }
 
 // edges returns the loop over the edges of a block, by destination.

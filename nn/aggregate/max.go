@@ -1,8 +1,6 @@
 package aggregate
 
 import (
-	"math"
-
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
@@ -16,13 +14,8 @@ type Max struct{ plain }
 // Begin makes room for the rows of z, the destinations.
 func (Max) Begin(acc *Acc, z mat.Dense) {
 	acc.begin(z.Rows, z.Cols)
-	for i := range acc.sum.Data {
-		acc.sum.Data[i] = float32(math.Inf(-1))
-	}
 	acc.arg = ints(&acc.arg, z.Rows*z.Cols)
-	for i := range acc.arg {
-		acc.arg[i] = -1
-	}
+	lowest(acc.sum.Data, acc.arg)
 }
 
 // Add takes the maximum with a block of sources z.

@@ -118,7 +118,7 @@ func (a *relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 		sumInto(s, &r.g, z, false)
 		y := mat.View(n, out, scratch[:n*out])
 		a.product(y, s, acc.weight, r.kind)
-		r.scatter(acc.sum, y)
+		scatter(acc.sum, y, r.dst)
 		if !acc.Infer {
 			sums = sums[n*in:]
 		}
@@ -169,7 +169,7 @@ func (a *relational) SumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *tape
 		a.sparseProduct(z, x, acc.weight, r.kind)
 		s := y.RowRange(0, len(r.dst))
 		sumInto(s, &r.g, z, false)
-		r.scatter(acc.sum, s)
+		scatter(acc.sum, s, r.dst)
 	}
 	t.Release(m)
 	h.CopyFrom(acc.sum)
@@ -193,13 +193,6 @@ func (a *relational) SumSparseGrad(dh mat.Dense, g *graph.CSR, t *tape.Tape) {
 	}
 	t.Release(m)
 	a.BeginGrad(mat.Dense{}, mat.Dense{}, acc, dacc)
-}
-
-// scatter adds y's rows to those of the relation's destinations in h.
-func (r *relation) scatter(h, y mat.Dense) {
-	for k, i := range r.dst {
-		kernels.Add(y.Row(k), h.Row(int(i)))
-	}
 }
 
 // gather writes to y the rows of the relation's destinations in h.

@@ -136,9 +136,7 @@ func (a *relationalAttention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, a
 // to those of bases and coefficients.
 func (a *relationalAttention) BeginGrad(dOwn, own mat.Dense, acc, dacc *Acc) {
 	a.maps.endGrad(dacc)
-	for i := range dOwn.Rows {
-		kernels.Add(dacc.dst.Row(i), dOwn.Row(i))
-	}
+	tape.AddTo(dOwn, dacc.dst)
 }
 
 // SumSparse writes to h what Begin, Add and End make of sparse rows x.

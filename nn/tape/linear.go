@@ -55,9 +55,6 @@ func (l *Linear) Params() []*Param {
 // Dims returns the widths of x and y.
 func (l *Linear) Dims() (in, out int) { return l.W.Value.Rows, l.pieces * l.W.Value.Cols }
 
-// Pieces returns how many pieces l is in; 1: it has one matrix.
-func (l *Linear) Pieces() int { return l.pieces }
-
 // Forward writes y = x·W + b and keeps x, which must stay as it is until Backward.
 func (l *Linear) Forward(y, x mat.Dense, t *Tape) {
 	l.Product(y, graph.Features{Dense: x}, false, l.B, false, t)
