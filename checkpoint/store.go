@@ -30,10 +30,7 @@ const kept = 2
 // holds seq and the one before it; a number above seq, which only a run that went back can leave,
 // is removed.
 func (s *Store) Save(seq uint64, st *State) error {
-	if err := disk.MkdirAll(s.disk(), s.Dir, 0o700); err != nil {
-		return fmt.Errorf("checkpoint: make directory of states: %w", err)
-	}
-	if err := s.removeLeftovers(); err != nil {
+	if err := s.makeDir(); err != nil {
 		return err
 	}
 	if err := disk.WriteStream(s.disk(), s.Path(seq), func(w io.Writer) error { return st.write(w, seq) }); err != nil {
@@ -54,6 +51,14 @@ func (s *Store) Save(seq uint64, st *State) error {
 		return fmt.Errorf("checkpoint: remove an old state: %w", err)
 	}
 	return nil
+}
+
+// makeDir makes the directory, without what a process left there that ended while it wrote.
+func (s *Store) makeDir() error {
+	if err := disk.MkdirAll(s.disk(), s.Dir, 0o700); err != nil {
+		return fmt.Errorf("checkpoint: make directory of states: %w", err)
+	}
+	return s.removeLeftovers()
 }
 
 // Restore returns state seq for a run that goes on from it, as Load does, and removes the states
@@ -103,10 +108,7 @@ func (s *Store) KeepNote(name string, text []byte) error {
 	if s == nil {
 		return nil
 	}
-	if err := disk.MkdirAll(s.disk(), s.Dir, 0o700); err != nil {
-		return fmt.Errorf("checkpoint: make directory of states: %w", err)
-	}
-	if err := s.removeLeftovers(); err != nil {
+	if err := s.makeDir(); err != nil {
 		return err
 	}
 	return disk.WriteFile(s.disk(), filepath.Join(s.Dir, name), 0o600, text)
