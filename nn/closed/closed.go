@@ -81,20 +81,16 @@ func (s Layout) Faults(features int) (all []error) {
 	if s.Rounds < 1 || s.Rounds > maxRounds {
 		bad("rounds must be 1 to %d (got %d)", maxRounds, s.Rounds)
 	}
-	if s.Hops < 0 || s.Hops > maxHops {
-		bad("hops must be 0 to %d (got %d)", maxHops, s.Hops)
-	}
-	if s.LogitHops < 0 || s.LogitHops > maxHops {
-		bad("logit_hops must be 0 to %d (got %d)", maxHops, s.LogitHops)
-	}
-	if s.Coarse < 0 || s.Coarse > maxRandom {
-		bad("coarse must be 0 to %d (got %d)", maxRandom, s.Coarse)
-	}
-	if s.Random < 0 || s.Random > maxRandom {
-		bad("random must be 0 to %d (got %d)", maxRandom, s.Random)
-	}
-	if s.RandomEach < 0 || s.RandomEach > maxRandom {
-		bad("random_each must be 0 to %d (got %d)", maxRandom, s.RandomEach)
+	for _, one := range []struct {
+		field     string
+		got, most int
+	}{
+		{"hops", s.Hops, maxHops}, {"logit_hops", s.LogitHops, maxHops}, {"coarse", s.Coarse, maxRandom},
+		{"random", s.Random, maxRandom}, {"random_each", s.RandomEach, maxRandom},
+	} {
+		if one.got < 0 || one.got > one.most {
+			bad("%s must be 0 to %d (got %d)", one.field, one.most, one.got)
+		}
 	}
 	if s.Alone < 0 || s.Alone > maxRounds || s.Alone > 0 && s.Own > 0 {
 		bad("rounds_alone must be 0 to %d, and 0 with own_rounds (got %d)", maxRounds, s.Alone)
