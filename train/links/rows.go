@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 )
@@ -92,10 +93,7 @@ func (t *Task) table(ctx context.Context, e *ends, z mat.Dense, what string) (ma
 func (t *Task) back(ctx context.Context, e *ends, dz, d mat.Dense, what string) error {
 	s := t.shard
 	for i := range dz.Rows {
-		row := dz.Row(i)
-		for c, v := range d.Row(i) {
-			row[c] += v
-		}
+		kernels.Add(d.Row(i), dz.Row(i))
 	}
 	if s.Parts == 1 || t.Halo {
 		return nil
@@ -115,10 +113,7 @@ func (t *Task) back(ctx context.Context, e *ends, dz, d mat.Dense, what string) 
 	}
 	for q, list := range e.give {
 		for k, i := range list {
-			row := dz.Row(int(i))
-			for c, v := range x.Dense.Row(ptr[q] + k) {
-				row[c] += v
-			}
+			kernels.Add(x.Dense.Row(ptr[q]+k), dz.Row(int(i)))
 		}
 	}
 	return nil
