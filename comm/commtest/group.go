@@ -172,10 +172,7 @@ func fixedSums(ctx context.Context, g *comm.Group) error {
 		if want := int64(size * (size - 1) / 2); c.Counts[0] != want {
 			return fmt.Errorf("sum %+v: the count must be %d (got %d)", form, want, c.Counts[0])
 		}
-		own := make([]byte, 0, 4*len(x))
-		for _, v := range x {
-			own = binary.LittleEndian.AppendUint32(own, math.Float32bits(v))
-		}
+		own := bytesOf(nil, x)
 		digests := make([][]byte, size)
 		for q := range digests {
 			if q != g.Rank() {
