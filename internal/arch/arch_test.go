@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/heddle-gnn/heddle/bench/size"
 )
 
 const module = "github.com/heddle-gnn/heddle"
@@ -218,9 +216,9 @@ const (
 
 func TestFiles(t *testing.T) {
 	seen := 0
-	err := size.Walk(root, func(name string, src []byte) error {
+	err := walk(root, func(name string, src []byte) error {
 		seen++
-		if n := bytes.Count(src, []byte("\n")); n > maxLines && !size.Generated(src) {
+		if n := bytes.Count(src, []byte("\n")); n > maxLines && !generated(src) {
 			t.Errorf("%s has %d lines, more than %d: split it by noun", name, n, maxLines)
 		}
 		set := token.NewFileSet()

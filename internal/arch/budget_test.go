@@ -14,7 +14,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/heddle-gnn/heddle/bench/size"
 	"github.com/heddle-gnn/heddle/plan"
 )
 
@@ -71,7 +70,7 @@ type counts struct {
 
 // file counts one file of Go.
 func (c *counts) file(name string, src []byte) {
-	if size.Generated(src) {
+	if generated(src) {
 		return
 	}
 	for line := range bytes.Lines(src) {
@@ -121,7 +120,7 @@ func (c *counts) text(text string) {
 func today(t *testing.T) ([]figure, counts) {
 	t.Helper()
 	c := counts{packages: map[string]int{}, product: map[string]bool{}, phrases: map[string]int{}}
-	err := size.Walk(root, func(name string, src []byte) error {
+	err := walk(root, func(name string, src []byte) error {
 		c.file(filepath.ToSlash(name), src)
 		return nil
 	})
