@@ -1,10 +1,11 @@
 // Bench runs the experiments behind docs/measurements: one subcommand each. It prints what it
-// measures as Markdown, with the command, the processor and the date, and with -write puts it into
-// the subcommand's page.
+// measures as Markdown, with the command, the processor and the date, and with -write keeps its rows
+// in bench/results, from which page renders the pages.
 //
 //	go run ./bench                                       # lists the subcommands
 //	go run ./bench epoch -threads 1
 //	go run ./bench epoch -threads 1 -write -heading "One thread"
+//	go run ./bench page
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 
 	"github.com/heddle-gnn/heddle/bench/attack"
 	"github.com/heddle-gnn/heddle/bench/compare"
@@ -24,7 +26,6 @@ import (
 	"github.com/heddle-gnn/heddle/bench/killrun"
 	"github.com/heddle-gnn/heddle/bench/latency"
 	"github.com/heddle-gnn/heddle/bench/links"
-	"github.com/heddle-gnn/heddle/bench/neon"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/bench/partition"
 	"github.com/heddle-gnn/heddle/bench/poison"
@@ -33,18 +34,19 @@ import (
 	"github.com/heddle-gnn/heddle/bench/results"
 	"github.com/heddle-gnn/heddle/bench/sample"
 	"github.com/heddle-gnn/heddle/bench/sampled"
-	"github.com/heddle-gnn/heddle/bench/size"
 	"github.com/heddle-gnn/heddle/bench/speed"
 )
 
-// pages is where measurements are kept.
-const pages = "docs/measurements"
+// Where measurements are kept, and where pages show them.
+const (
+	data  = "bench/results"
+	pages = "docs/measurements"
+)
 
 // run measures and prints to a page, once its flags are parsed.
 type run = func(context.Context, *page.Page) error
 
-// experiments are the subcommands. about is what their pages begin with, command registers their
-// flags.
+// experiments are the subcommands. command registers their flags.
 var experiments = []struct {
 	page.About
 	command func(*flag.FlagSet) run
@@ -61,7 +63,6 @@ var experiments = []struct {
 	{killrun.About, killrun.Command},
 	{latency.About, latency.Command},
 	{links.About, links.Command},
-	{neon.About, neon.Command},
 	{partition.About, partition.Command},
 	{poison.About, poison.Command},
 	{private.About, private.Command},
@@ -69,7 +70,6 @@ var experiments = []struct {
 	{results.About, results.Command},
 	{sample.About, sample.Command},
 	{sampled.About, sampled.Command},
-	{size.About, size.Command},
 	{speed.About, speed.Command},
 	{results.AboutTrained, results.CommandTrained},
 }
@@ -88,13 +88,16 @@ func bench(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		name = args[0]
 	}
+	if name == "page" {
+		return page.WritePages(data, pages)
+	}
 	for _, e := range experiments {
 		if e.Name != name {
 			continue
 		}
 		f := flag.NewFlagSet("bench "+name, flag.ExitOnError)
-		write := f.Bool("write", false, "also put the section into "+pages+"/"+name+".md")
-		heading := f.String("heading", "", "heading of the section there; default: the title")
+		write := f.Bool("write", false, "also keep the rows in "+data+"/"+name+".jsonl")
+		heading := f.String("heading", "", "name of the table there (default: the title)")
 		measure := e.command(f)
 		f.Usage = func() {
 			fmt.Fprintf(f.Output(), "%s. %s\n\nUsage: go run ./bench %s [flags]\n", e.Title, e.Text, name)
@@ -109,7 +112,7 @@ func bench(ctx context.Context, args []string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if *write {
-			return p.Write(pages, e.About, cmp.Or(*heading, e.Title))
+			return p.Write(filepath.Join(data, name+".jsonl"), cmp.Or(*heading, e.Title))
 		}
 		return nil
 	}
@@ -117,6 +120,7 @@ func bench(ctx context.Context, args []string) error {
 	for _, e := range experiments {
 		fmt.Fprintf(os.Stderr, "  %-10s %s\n", e.Name, e.Title)
 	}
+	fmt.Fprintf(os.Stderr, "  %-10s %s\n", "page", "Write "+pages+" from what "+data+" has")
 	if name == "" {
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/bench/page"
 )
 
 // Help texts are noun phrases that fit beside a flag.
@@ -33,32 +35,25 @@ func TestUnknownSubcommand(t *testing.T) {
 	if err := bench(t.Context(), []string{"nothing"}); err == nil || !strings.Contains(err.Error(), `(got "nothing")`) {
 		t.Errorf("error must name the subcommand (got %v)", err)
 	}
-	err := bench(t.Context(), []string{"neon", "-times", "2", "all"})
+	err := bench(t.Context(), []string{"reorder", "-repeat", "2", "all"})
 	if err == nil || !strings.Contains(err.Error(), `(got "all")`) {
 		t.Errorf("error must name what is not a flag (got %v)", err)
 	}
 }
 
-// Every command of a subcommand that a page shows has flags which that subcommand takes.
+// Every command of a subcommand that a page or a figure names has flags which that subcommand takes.
 func TestCommandsOfThePages(t *testing.T) {
 	command := regexp.MustCompile("go run ./bench ([a-z]+)([^`\n]*)")
 	word := regexp.MustCompile(`"[^"]*"|'[^']*'|\S+`)
 	found := 0
-	check := func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".md" {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for _, m := range command.FindAllStringSubmatch(string(text), -1) {
+	check := func(path string, text string) {
+		for _, m := range command.FindAllStringSubmatch(text, -1) {
 			found++
 			var args []string
 			for _, w := range word.FindAllString(m[2], -1) {
 				args = append(args, strings.Trim(w, `"'`))
 			}
-			known := false
+			known := m[1] == "page"
 			for _, e := range experiments {
 				if e.Name != m[1] {
 					continue
@@ -76,12 +71,29 @@ func TestCommandsOfThePages(t *testing.T) {
 				t.Errorf("%s: %s: no such subcommand", path, m[0])
 			}
 		}
-		return nil
 	}
-	if err := filepath.WalkDir("../docs", check); err != nil {
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && path != ".." && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		switch filepath.Ext(path) {
+		case ".md":
+			text, err := os.ReadFile(path)
+			check(path, string(text))
+			return err
+		case ".jsonl":
+			lines, err := page.Read(path)
+			for _, l := range lines {
+				check(path, l.Command)
+			}
+			return err
+		}
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if found < 15 {
+	if found < 300 {
 		t.Errorf("found %d commands", found)
 	}
 }

@@ -150,7 +150,7 @@ var recipe = Recipe{Hidden: 64, Hops: 1, Epochs: 200, LR: 0.01, Decay: 5e-4, Dro
 
 // relational is that of matrices for each relation, which overfit without a strong decay: chosen by the validation nodes of
 // imdb and s-ffsd. What rgcn shares from 1,000 features on was chosen by four draws of validation nodes of imdb, which has
-// 1,256; s-ffsd, which has 176, validates better without (docs/measurements/results.md).
+// 1,256; s-ffsd, which has 176, validates better without (docs/measurements/accuracy.md).
 var relational = Recipe{Hidden: 64, Hops: 1, Epochs: 200, LR: 0.01, Decay: 0.02, Dropout: 0.5}
 
 // bareRelational is that of Schlichtkrull et al., ESWC 2018, §5.1, with their decay for mutag throughout: it does no harm

@@ -14,7 +14,7 @@ const mostColumns = 50
 
 // enoughLabels is from how many training labels on layers that see columns of classes learn without weight decay, by default.
 // A step's loss is a mean over the labels, so that more of them need less of it, and what it shrinks first are the weights of
-// components, whose values are smaller than those of the columns: docs/measurements/defaults.md.
+// components, whose values are smaller than those of the columns: docs/measurements/accuracy.md.
 const enoughLabels = 5000
 
 // classColumns returns the rounds of class means whose logits the layers of p see of t, or why they see none (nil, and empty

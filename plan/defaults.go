@@ -36,7 +36,7 @@ func Defaults(ask Plan) Plan {
 	case LayerWise:
 		p.Norm, p.RowNorm = "layer", Auto
 		if conv, _ := nn.ConvolutionNamed(p.Model); conv.Undropped {
-			p.Dropout = 0 // docs/measurements/defaults.md
+			p.Dropout = 0 // docs/measurements/accuracy.md
 		}
 		if p.Task.Links() {
 			p.NegativesFrom, p.KeepLast = "near", true
@@ -75,7 +75,7 @@ func (p *Plan) wide(features int) {
 }
 
 // numeric changes the settings of p that are the recipe's of its model to those that validate best for a numeric target
-// of nodes with features (docs/measurements/regression.md). Typed convolutions keep their recipe, of which the decay is larger.
+// of nodes with features (docs/measurements/tasks.md). Typed convolutions keep their recipe, of which the decay is larger.
 func (p *Plan) numeric() {
 	if conv, _ := nn.ConvolutionNamed(p.Model); !conv.Typed {
 		instead(&p.Decay, conv.Recipe.Decay, 5e-3)
@@ -134,7 +134,7 @@ func (p *Plan) endToEnd() {
 	}
 }
 
-// ofLinks changes p to what validated best where links are learned (docs/measurements/links.md).
+// ofLinks changes p to what validated best where links are learned (docs/measurements/tasks.md).
 func (p *Plan) ofLinks() {
 	p.Hidden, p.Decay, p.Dropout, p.LR, p.EvalEvery = 64, 0, 0, 0.01, 5
 	if p.Decoder == "dot" {

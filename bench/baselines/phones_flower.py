@@ -1,4 +1,4 @@
-"""Federated averaging of a GCN by Flower, for docs/measurements/phones.md: one client a phone, with the edges inside its own part.
+"""Federated averaging of a GCN by Flower, for docs/measurements/tasks.md: one client a phone, with the edges inside its own part.
 
     python -m venv v && v/bin/pip install 'flwr[simulation]' torch torch-geometric numpy
     v/bin/python bench/baselines/phones_flower.py data/cora NODES CLIENTS ROUNDS HIDDEN

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/bench/chart"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -26,7 +25,7 @@ var About = page.About{
 	Title: "Accuracy against bytes sent",
 	Text: `Retexo's own comparison (Kolluri, Choudhary, Hooi and Saxena, arXiv 2302.13053): test accuracy
 against bytes sent, of full-batch training, exact and with a sampled boundary, and of layer-wise
-training. Means over seeds, with standard deviations. The plot shows the same figures.`,
+training. Means over seeds, with standard deviations.`,
 }
 
 // way is one way to train.
@@ -40,7 +39,7 @@ var ways = []way{
 	{"sample:0.1", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.1})},
 	{"sample:0.01", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.01})},
 	{"layer-wise, reference", reference},
-	{"layer-wise, frugal", func(settings) heddle.Plan { return heddle.Defaults(heddle.Plan{Method: plan.ClassMeans}) }},
+	{"class means", func(settings) heddle.Plan { return heddle.Defaults(heddle.Plan{Method: plan.ClassMeans}) }},
 }
 
 // End to end and layer by layer, the same two layers of GCN, width and number of steps: those of the
@@ -63,7 +62,7 @@ func reference(s settings) heddle.Plan {
 }
 
 // settings are what differs between graphs: decay and scaling, which validation nodes chose for
-// docs/measurements/results.md, and how many splits there are; run k takes the k-th.
+// the reference's own setting, and how many splits there are; run k takes the k-th.
 type settings struct {
 	endDecay   float32
 	endNorm    string
@@ -87,8 +86,8 @@ type mean struct {
 
 // options are the flags.
 type options struct {
-	root, graphs, svg string
-	peers, seeds      int
+	root, graphs string
+	peers, seeds int
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -98,7 +97,6 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.StringVar(&o.graphs, "graphs", "cora,amazon-computers,coauthor-cs,facebook-pages", "data sets")
 	f.IntVar(&o.peers, "peers", 4, "peers, by a random partition")
 	f.IntVar(&o.seeds, "seeds", 3, "runs of each, seeds from 1")
-	f.StringVar(&o.svg, "svg", "compare.svg", "file of the plot")
 	return func(ctx context.Context, p *page.Page) error {
 		o.root = *root
 		return o.compare(ctx, p)
@@ -115,28 +113,21 @@ func (o options) compare(ctx context.Context, p *page.Page) error {
 	}
 	p.Table("graph %s", "training %s", "test accuracy, % %s", "halo, MB %.2f", "updates, MB %.1f", "all, MB %.1f",
 		"of full batch %.4f", "runs %d")
-	var panels []chart.Panel
 	for _, graph := range names {
-		means, err := o.measure(ctx, p, graph)
-		if err != nil {
+		if err := o.measure(ctx, p, graph); err != nil {
 			return err
 		}
-		panels = append(panels, panel(graph, means))
 	}
-	var legend []string
-	for _, w := range ways {
-		legend = append(legend, w.name)
-	}
-	return chart.Write(o.svg, min(2, len(panels)), legend, panels...)
+	return nil
 }
 
 // measure trains on one graph in each of the ways, with each seed over one partition.
-func (o options) measure(ctx context.Context, p *page.Page, graph string) (means []mean, err error) {
+func (o options) measure(ctx context.Context, p *page.Page, graph string) error {
 	runs := make([][]heddle.Outcome, len(ways))
 	for seed := range o.seeds {
 		g, err := dataset.Read(filepath.Join(o.root, graph), seed%tuned[graph].splits)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var trials []heddle.Trial
 		for _, w := range ways {
@@ -146,26 +137,26 @@ func (o options) measure(ctx context.Context, p *page.Page, graph string) (means
 		}
 		shards, err := heddle.Split(g, trials[0].Plan)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		outcomes, err := heddle.Compare(ctx, g, shards, trials...)
 		if err != nil {
-			return nil, fmt.Errorf("%s, seed %d: %w", graph, seed+1, err)
+			return fmt.Errorf("%s, seed %d: %w", graph, seed+1, err)
 		}
 		for k, one := range outcomes {
 			runs[k] = append(runs[k], one)
 		}
 	}
+	whole := average(runs[0]).all
 	for k, w := range ways {
 		m := average(runs[k])
-		means = append(means, m)
 		test := fmt.Sprintf("%.2f", m.test)
 		if m.runs > 1 {
 			test += fmt.Sprintf(" ± %.2f", m.off)
 		}
-		p.Row(graph, w.name, test, m.halo, m.reduce, m.all, m.all/means[0].all, m.runs)
+		p.Row(graph, w.name, test, m.halo, m.reduce, m.all, m.all/whole, m.runs)
 	}
-	return means, nil
+	return nil
 }
 
 func average(runs []heddle.Outcome) (m mean) {
@@ -181,13 +172,4 @@ func average(runs []heddle.Outcome) (m mean) {
 	}
 	m.off, m.runs = math.Sqrt(m.off), len(runs)
 	return m
-}
-
-// panel draws the ways of one graph: megabytes sent, by powers of ten, and accuracy.
-func panel(graph string, means []mean) chart.Panel {
-	p := chart.Panel{Title: graph, X: "sent by all peers, MB", Y: "test accuracy, %"}
-	for k, m := range means {
-		p.Points = append(p.Points, chart.Point{Series: k, X: m.all, Y: m.test, Off: m.off})
-	}
-	return p
 }

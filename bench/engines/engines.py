@@ -4,7 +4,7 @@
 
 It generates nodes and edges in Spark (local-cluster, two workers of two cores), numbers and writes them, imports them into
 a stored graph, partitions that into 16 shards, and trains one epoch of mini-batches over four peers in a barrier stage. What
-a step has read is deleted after it. It fails where a process holds more than --bound MiB. docs/measurements/engines.md has
+a step has read is deleted after it. It fails where a process holds more than --bound MiB. docs/measurements/partition.md has
 figures.
 """
 

@@ -14,7 +14,7 @@ var AboutFrugal = page.About{
 	Name:  "frugal",
 	Title: "Few bytes",
 	Text: `Accuracy of class means against every byte that all peers send, beside the reference's own
-setting, layer-wise trained models and standalone ones. Validation nodes decide every choice; test
+setting and GCN on one machine. Validation nodes decide every choice; test
 nodes are read once. The metric is accuracy in %, AUC for tolokers and s-ffsd; MB are 10⁶ bytes.`,
 }
 
@@ -23,10 +23,7 @@ var frugalTables = []struct {
 	name  string
 	print func(options, context.Context, *page.Page, *book) error
 }{
-	{"goals", options.printGoals},
 	{"ways", options.printWays},
-	{"reference", options.printReference},
-	{"grid", options.printGrid},
 	{"sites", options.printSites},
 	{"pays", options.printPays},
 	{"plot", options.drawWays},
@@ -40,9 +37,9 @@ func CommandFrugal(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		names = append(names, t.name)
 	}
 	f.StringVar(&o.table, "table", names[0], "one of "+strings.Join(names, ", "))
-	f.StringVar(&o.plan, "plan", "", "settings of goals, ways, sites and pays; default: none")
+	f.StringVar(&o.plan, "plan", "", "settings of ways, sites and pays (default: none)")
 	f.StringVar(&o.svg, "svg", "docs/measurements/frugal.svg", "with -table plot: file of the plot")
-	f.StringVar(&o.from, "from", "docs/measurements/frugal.md", "with -table plot: page whose rows of -table ways are drawn")
+	f.StringVar(&o.from, "from", "bench/results/frugal.jsonl", "with -table plot: what is drawn of it")
 	o.bind(f)
 	return o.within(func(ctx context.Context, p *page.Page, b *book) error {
 		for _, t := range frugalTables {
@@ -73,8 +70,8 @@ func (e experiment) onData(data string) experiment {
 	return e
 }
 
-// ownChoice is what validation chose for docs/measurements/results.md of the reference's own
-// setting on a data set; on the large ones with layers of 64 columns.
+// ownChoice is what validation chose of the reference's own setting on a data set; on the large ones with layers of 64
+// columns.
 type ownChoice struct {
 	data               string
 	lr, decay, dropout float32
@@ -102,36 +99,4 @@ func (c ownChoice) experiment() experiment {
 	e.KeepLast = true
 	e.Name, e.LR, e.Decay, e.Dropout, e.RowNorm = "Retexo's own setting", c.lr, c.decay, c.dropout, c.rowNorm
 	return e
-}
-
-// printReference runs the reference's own setting to its end.
-func (o options) printReference(ctx context.Context, p *page.Page, b *book) error {
-	p.Table("data set %s", "seed %s", "test %s", "validation %.2f", "after each stage %s", "halo MB %.2f",
-		"updates MB %.2f", "control MB %.2f", "total MB %.2f", "seconds %.1f")
-	var settings []string
-	for _, one := range ownChoices {
-		if !o.wantsData(one.data) {
-			continue
-		}
-		e := one.experiment()
-		runs, err := b.runsOf(e.Data, o.seeds)
-		if err != nil {
-			return err
-		}
-		s, err := b.run(ctx, e, runs)
-		if err != nil {
-			return err
-		}
-		line := func(seed, test string, s summary) {
-			halo, reduce, control := s.bytes()
-			p.Row(e.Data, seed, test, s.val(), s.stages(), halo, reduce, control, s.megabytes(), s.seconds())
-		}
-		for _, r := range s.runs {
-			line(fmt.Sprint(r.Seed), fmt.Sprintf("%.2f", 100*float64(r.Test)), summary{e, []record{r}})
-		}
-		line("mean", s.test(), s)
-		settings = append(settings, fmt.Sprintf("- %s:\n  `%s`", e.Data, s.setting()))
-	}
-	details(p, settings)
-	return nil
 }

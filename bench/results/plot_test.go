@@ -1,30 +1,38 @@
 package results
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/bench/chart"
+	"github.com/heddle-gnn/heddle/bench/page"
 )
 
 func TestPanelsOf(t *testing.T) {
-	const text = `## Other
-
-| data set | MB |
-|---|---:|
-| cora | 3 |
-
-## Accuracy against bytes
-
-| data set | what | test | validation | halo MB | updates MB | total MB | seconds | runs |
-|---|---|---|---:|---:|---:|---:|---:|---:|
-| cora | frugal | 81.61 ± 0.26 | 80.28 | 0.14 | 0.22 | 0.38 | 0.1 | 10 |
-| cora | one machine, GCN | 81.28 ± 0.53 | 81.08 | 0.00 | 0.00 | 0.00 | 0.3 | 10 |
-| twitch | frugal | 67.25 ± 0.51 | 67.81 | 0.00 | 3.29 | 3.33 | 3.2 | 5 |
-
-Version of the runs.
-`
-	names, panels, err := panelsOf(text)
+	read := func(rows ...string) ([]string, []chart.Panel, error) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "lines.jsonl")
+		text := ""
+		for _, r := range rows {
+			text += `{"table":"ways to train","command":"c","commit":"0","machine":"m","date":"d","row":` + r + "}\n"
+		}
+		text += strings.ReplaceAll(text, "ways to train", "other")
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		lines, err := page.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return panelsOf(lines)
+	}
+	names, panels, err := read(
+		`{"data set":"cora","what":"class means","test":{"mean":81.61,"spread":0.26},"total MB":0.38}`,
+		`{"data set":"cora","what":"GCN on one machine","test":{"mean":81.28,"spread":0.53},"total MB":0}`,
+		`{"data set":"twitch","what":"class means","test":{"mean":67.25,"spread":0.51},"total MB":3.33}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,18 +40,19 @@ Version of the runs.
 		{Title: "cora", X: "MB sent", Y: "test, %", Points: []chart.Point{{X: 0.38, Y: 81.61, Off: 0.26}}, Level: 81.28},
 		{Title: "twitch", X: "MB sent", Y: "test, %", Points: []chart.Point{{X: 3.33, Y: 67.25, Off: 0.51}}},
 	}
-	if !reflect.DeepEqual(names, []string{"frugal", "one machine, GCN"}) || !reflect.DeepEqual(panels, want) {
+	if !reflect.DeepEqual(names, []string{"class means", "GCN on one machine"}) || !reflect.DeepEqual(panels, want) {
 		t.Errorf("names and panels must be of %v (got %v, %v)", want, names, panels)
 	}
-	const heads = "| data set | what | test | validation | halo MB | updates MB | total MB | seconds | runs |\n|---|---|---|---:|---:|---:|---:|---:|---:|\n"
-	for name, faulty := range map[string]string{
-		"no table":   "# Page\n",
-		"few cells":  heads + "| cora | frugal | 81.61 ± 0.26 |\n",
-		"other way":  heads + "| cora | magic | 81.61 ± 0.26 | 80.28 | 0.14 | 0.22 | 0.38 | 0.1 | 10 |\n",
-		"no numbers": heads + "| cora | frugal | 81.61 ± 0.26 | 80.28 | 0.14 | 0.22 | little | 0.1 | 10 |\n",
+	for _, faulty := range []string{
+		`{"data set":"cora","what":"class means","test":81.6}`,
+		`{"data set":"cora","what":"magic","test":81.6,"total MB":0.38}`,
+		`{"data set":"cora","what":"class means","test":81.6,"total MB":"little"}`,
 	} {
-		if _, _, err := panelsOf(faulty); err == nil {
-			t.Errorf("%s: no error", name)
+		if _, _, err := read(faulty); err == nil {
+			t.Errorf("%s: no error", faulty)
 		}
+	}
+	if _, _, err := read(); err == nil {
+		t.Error("no lines: no error")
 	}
 }

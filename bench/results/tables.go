@@ -21,7 +21,6 @@ type row struct {
 	experiment
 	grid []func(*experiment) // every variant is tried with some seeds; none: as it is
 	try  int                 // how many seeds; 0: tuneSeeds
-	most float64             // MB at most: a variant that sends more is left out; 0: no limit
 }
 
 // tuneSeeds is how many seeds (and splits) a variant is tried with where a row does not say; their
@@ -36,15 +35,8 @@ type table struct {
 
 func tables() []table {
 	return []table{
-		{"citation", []string{"cora", "citeseer"}, citation},
-		{"curve", []string{"cora", "citeseer"}, curve},
-		{"mlp", []string{"facebook-pages", "github-web-ml"}, withLabels},
 		{"all", []string{"amazon-photo", "amazon-computers", "coauthor-cs", "dblp-citation", "facebook-pages",
 			"github-web-ml", "twitch", "tolokers"}, everything},
-		{"lastfm", []string{"lastfm-asia"}, featureless},
-		{"unlike", []string{"actor", "squirrel-filtered", "chameleon-filtered"}, heterophilous},
-		{"attention", []string{"coauthor-cs", "amazon-photo", "amazon-computers"}, attention},
-		{"layers", []string{"amazon-photo", "amazon-computers"}, fewBytes},
 	}
 }
 
@@ -128,10 +120,6 @@ func (b *book) tuned(ctx context.Context, r row) (best experiment, err error) {
 			return best, err
 		}
 		val := s.val()
-		if r.most > 0 && s.megabytes() > r.most {
-			fmt.Fprintf(os.Stderr, "  %s, %s: left out %s: %.2f MB\n", r.Data, r.Name, e.setting(), s.megabytes())
-			continue
-		}
 		fmt.Fprintf(os.Stderr, "  %s, %s: validation %.2f with %s\n", r.Data, r.Name, val, e.setting())
 		if best.Name == "" || val > top {
 			best, top = e, val
@@ -199,13 +187,6 @@ func decays(x ...float32) (all []func(*experiment)) {
 	return all
 }
 
-func dropouts(x ...float32) (all []func(*experiment)) {
-	for _, v := range x {
-		all = append(all, func(e *experiment) { e.Dropout = v })
-	}
-	return all
-}
-
 func rates(x ...float32) (all []func(*experiment)) {
 	for _, v := range x {
 		all = append(all, func(e *experiment) { e.LR = v })
@@ -233,42 +214,6 @@ func reference(model string) experiment {
 	e := base("layer-wise, Retexo's setting, "+model, plan.LayerWise, model)
 	e.Hidden, e.AttentionDropout = 256, 0
 	return e
-}
-
-func citation(string) (rows []row) {
-	for _, m := range []string{"gcn", "sage", "gat"} {
-		e := base("standalone "+m, plan.FullBatch, m)
-		e.RowNorm = "l1"
-		rows = append(rows, row{experiment: e, grid: decays(5e-4, 2e-3)})
-	}
-	for _, m := range []string{"gcn", "sage", "gat"} {
-		grid := cross(cross(rates(0.003, 0.01), decays(5e-4, 5e-3)), dropouts(0.3, 0.5))
-		e := reference(m)
-		e.RowNorm = "l1"
-		rows = append(rows, row{experiment: e, grid: grid})
-	}
-	return rows
-}
-
-func curve(string) (rows []row) {
-	for _, local := range []int{1, 10} {
-		e := base(fmt.Sprintf("layer-wise, pca:64, gcn 64, %d local steps", local), plan.LayerWise, "gcn")
-		e.Encoder, e.RowNorm, e.LocalSteps, e.Rounds, e.Dropout = pca(64), "l1", local, 200/local, 0.3
-		rows = append(rows, row{experiment: e, grid: decays(5e-4, 5e-3)})
-	}
-	return rows
-}
-
-func withLabels(string) (rows []row) {
-	s := base("standalone gcn", plan.FullBatch, "gcn")
-	s.EvalEvery = 4
-	rows = append(rows, row{experiment: s, grid: cross(rowNorms(), decays(0, 5e-4))})
-	for _, m := range []string{"gcn", "sage"} {
-		e := base("layer-wise, encoder mlp, "+m, plan.LayerWise, m)
-		e.Encoder, e.Hidden, e.Rounds, e.EvalEvery, e.LR, e.Dropout = heddle.Encoder{Kind: "mlp"}, 128, 150, 4, 0.003, 0.3
-		rows = append(rows, row{experiment: e, grid: decays(0, 5e-4)})
-	}
-	return rows
 }
 
 func everything(data string) (rows []row) {
@@ -313,32 +258,4 @@ func everything(data string) (rows []row) {
 		}
 	}
 	return rows
-}
-
-func featureless(string) (rows []row) {
-	for _, m := range []string{"gcn", "sage"} {
-		rows = append(rows, row{experiment: base("standalone "+m+", identity input", plan.FullBatch, m), grid: decays(0, 5e-4)})
-		e := base("layer-wise "+m+", identity input", plan.LayerWise, m)
-		rows = append(rows, row{experiment: e, grid: decays(0, 5e-4)})
-	}
-	return rows
-}
-
-// heterophilous is of graphs whose neighbours are mostly of another class.
-func heterophilous(string) (rows []row) {
-	for _, m := range []string{"gcn", "sage", "gat"} {
-		e := base("standalone "+m, plan.FullBatch, m)
-		e.EvalEvery = 2
-		plain := func(*experiment) {}
-		normed := func(e *experiment) { e.Residual, e.Norm = true, "layer" } // Platonov et al., ICLR 2023
-		rows = append(rows, row{experiment: e, grid: cross(each(plain, normed), decays(5e-4, 5e-3))})
-	}
-	return rows
-}
-
-// attention is what the table of eight data sets leaves out.
-func attention(string) []row {
-	e := base("standalone gat", plan.FullBatch, "gat")
-	e.EvalEvery = 4
-	return []row{{experiment: e, grid: rowNorms()}}
 }

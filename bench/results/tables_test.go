@@ -2,10 +2,11 @@ package results
 
 import (
 	"errors"
-	"os"
-	"regexp"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/bench/page"
 )
 
 // Every row of every table, and every variant among which validation chooses, is a sound plan.
@@ -35,31 +36,47 @@ func TestSetting(t *testing.T) {
 	}
 }
 
-// Every settings line of the page of results is still a sound plan, under today's names; but ridge on components, which was
-// measured before it was taken away (docs/adr/0084-no-components-by-default.md).
-func TestRecordedSettings(t *testing.T) {
-	text, err := os.ReadFile("../../docs/measurements/results.md")
+// Every command of heddle train in the figures is still a sound plan, under today's names.
+func TestCommandsOfFigures(t *testing.T) {
+	files, err := filepath.Glob("*.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := regexp.MustCompile("(?m)^  `(--.+)`$").FindAllStringSubmatch(string(text), -1)
-	if len(lines) < 80 {
-		t.Fatalf("found %d settings lines", len(lines))
-	}
-	for _, line := range lines {
-		args := strings.Fields(line[1])
-		if strings.Contains(line[1], "--solver ridge") {
-			continue
-		}
-		if len(args) > 1 && args[0] == "--data" {
-			args = args[2:]
-		}
-		plan, err := parse(args)
-		if err == nil {
-			err = errors.Join(plan.Validate(), plan.Only("train"))
-		}
+	tried := map[string]bool{}
+	for _, file := range files {
+		lines, err := page.Read(file)
 		if err != nil {
-			t.Errorf("%s: %v", line[1], err)
+			t.Fatal(err)
+		}
+		for _, l := range lines {
+			flags, ok := strings.CutPrefix(l.Command, "heddle train ")
+			if !ok || tried[flags] {
+				continue
+			}
+			tried[flags] = true
+			plan, err := parse(withoutData(strings.Fields(flags)))
+			if err == nil {
+				err = errors.Join(plan.Validate(), plan.Only("train"))
+			}
+			if err != nil {
+				t.Errorf("%s: %s: %v", file, l.Command, err)
+			}
 		}
 	}
+	if len(tried) < 10 {
+		t.Errorf("found %d commands", len(tried))
+	}
+}
+
+// withoutData leaves out the flags that are not settings.
+func withoutData(args []string) (settings []string) {
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case "--data", "--split", "--seeds":
+			i++
+		default:
+			settings = append(settings, args[i])
+		}
+	}
+	return settings
 }

@@ -316,12 +316,12 @@ class Faults(unittest.TestCase):
 
 class Figures(unittest.TestCase):
     def test_cora(self):
-        """Cora gives the figure of the table in docs/measurements/frugal.md."""
+        """Cora gives the figure of the table in docs/measurements/accuracy.md."""
         root = pathlib.Path(__file__).resolve().parents[2]
         data = root.parent / "shared" / "data" / "cora"
         if not data.exists():
             self.skipTest(f"SKIPPED: {data} is not there")
-        page = (root / "docs/measurements/frugal.md").read_text().split("## The default on 15 graphs")[1]
+        page = (root / "docs/measurements/accuracy.md").read_text().split("## The default on 15 graphs")[1]
         line = next(one for one in page.splitlines() if one.startswith("| cora |"))
         want = float(line.split("|")[2].split("±")[0])
         run = heddle.train(heddle.Graph.read(data), progress=False, peers=4, policy="random", seeds=10)

@@ -52,7 +52,7 @@ func topics(t *testing.T) *graph.Graph {
 }
 
 // TestPoison: a lie that no data can produce ends the run; others reduce accuracy about as much as
-// docs/measurements/poisoning.md says.
+// docs/measurements/faults.md says.
 func TestPoison(t *testing.T) {
 	ends := math.Inf(1)
 	for _, test := range []struct {
