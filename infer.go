@@ -22,6 +22,31 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
+// Predictions are a model's predictions for the nodes of a graph.
+type Predictions = infer.Predictions
+
+// Predict applies m to g. If they do not fit, as in the number of features, the error is an
+// *InputError.
+func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
+	if err := applies(m, g); err != nil {
+		return Predictions{}, input(err)
+	}
+	if m.Decoder != nil {
+		return Predictions{}, input(infer.ErrLinks)
+	}
+	g = g.Numbered()
+	if err := infer.NoRows(m, g.X); err != nil {
+		return Predictions{}, input(err)
+	}
+	logits, err := infer.Graph(m, g)
+	if err != nil {
+		return Predictions{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
+	}
+	p := infer.PredictionsOf(m, logits)
+	p.Warning = m.Spec.Unlabelled(g.Labels, g.Split)
+	return p, nil
+}
+
 // Inference is what a site learns when all members of a plan compute predictions together.
 type Inference struct {
 	Predictions             // for the site's own nodes, by rank of its shard
@@ -47,13 +72,13 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 		return nil, input(infer.ErrLinks)
 	}
 	var out *Inference
-	sent, err := s.apply(ctx, "predict", p, m, card, sameClasses(card.Classes, s.Shard),
+	sent, err := s.apply(ctx, "predict", p, m, card, modelfile.SameClasses(card.Classes, s.Shard.Labels.Names),
 		func(ctx context.Context, c infer.Config, at *session.Session) error {
 			a, err := infer.Run(ctx, c, m, s.Shard, at.Group, at.Sums)
 			if err != nil {
 				return err
 			}
-			out = &Inference{Predictions: predictionsOf(m, a.Logits).By(card), Hidden: a.Hidden,
+			out = &Inference{Predictions: infer.PredictionsOf(m, a.Logits).By(card), Hidden: a.Hidden,
 				Metric: c.Metric, Test: a.Test, Bound: a.Bound, Tested: a.Tested}
 			out.Warning = m.Spec.Unlabelled(s.Shard.Labels, s.Shard.Split)
 			return nil
@@ -157,20 +182,4 @@ func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 // fingerprint: the text of the file, and a line that names the model.
 func InferenceText(plan []byte, model [32]byte) []byte {
 	return fmt.Appendf(append([]byte{}, plan...), "predict: %q\n", hex.EncodeToString(model[:]))
-}
-
-// sameClasses returns an error unless the classes of s, if they have names, are those of a model.
-func sameClasses(names []string, s *shard.Shard) error {
-	if len(names) == 0 || len(s.Labels.Names) == 0 {
-		return nil
-	}
-	if got := len(s.Labels.Names); got != len(names) {
-		return fmt.Errorf("labels must have %d classes, as the model has (got %d)", len(names), got)
-	}
-	for k, name := range names {
-		if s.Labels.Names[k] != name {
-			return fmt.Errorf("class %d must be %q, as in the model (got %q)", k, name, s.Labels.Names[k])
-		}
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -128,7 +129,7 @@ func (p *peer) norm(ctx context.Context, s *session.Session) (string, error) {
 		kept, err := s.Checkpoints.Note(note)
 		return cmp.Or(string(kept), "none"), err
 	}
-	norm, err := agreedNorm(ctx, s.Sums, p.shard)
+	norm, err := train.AgreedNorm(ctx, s.Sums, p.shard)
 	if err != nil {
 		return "", err
 	}
@@ -137,39 +138,6 @@ func (p *peer) norm(ctx context.Context, s *session.Session) (string, error) {
 			"value is below 0 and most are 0 (--row-norm sets another norm)"})
 	}
 	return norm, s.Checkpoints.KeepNote(note, []byte(norm))
-}
-
-// agreedNorm returns l2 if no node of any site has a value below 0, and most have two values or more, at most half of
-// the columns; else none.
-func agreedNorm(ctx context.Context, r comm.Reducer, s *shard.Shard) (string, error) {
-	counts := []int64{0, 0} // nodes with a value below 0, and with few values
-	for i := range s.Owned {
-		row := s.X.Dense.Row
-		if s.X.Sparse != nil {
-			row = func(i int) []float32 { _, values := s.X.Sparse.Row(i); return values }
-		}
-		values := 0
-		for _, v := range row(i) {
-			if v < 0 {
-				counts[0]++
-				break
-			}
-			if v > 0 {
-				values++
-			}
-		}
-		if values > 1 && 2*values <= s.X.Cols() {
-			counts[1]++
-		}
-	}
-	most := float64(s.Nodes) - float64(s.Owned)
-	_, err := r.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Kind: "features"}, Counts: counts,
-		CountBits:  comm.CountBits(s.Nodes),
-		CountLimit: func(int) comm.Limit { return comm.Limit{What: "a number of nodes", Most: most} }})
-	if err != nil || counts[0] > 0 || 2*counts[1] < s.Nodes {
-		return "none", err
-	}
-	return "l2", nil
 }
 
 // result is what a run gave that used so much.
@@ -182,7 +150,7 @@ func (p *peer) result(t *train.Trained, u session.Usage) (*Result, error) {
 	}
 	r.Hidden = []mat.Dense{t.Hidden}
 	if p.plan.Task.Links() {
-		r.Own = []Predictions{{kind: graph.Links}}
+		r.Own = []Predictions{infer.PredictionsOf(t.Model, mat.Dense{})}
 		if p.embed {
 			r.Hidden = []mat.Dense{t.Logits} // what the decoder reads
 		}
@@ -218,11 +186,11 @@ func (p *peer) result(t *train.Trained, u session.Usage) (*Result, error) {
 // measured adds to r predictions of own nodes, and what they are worth.
 func (p *peer) measured(r *Result, t *train.Trained) error {
 	if p.phone {
-		r.Own = []Predictions{predictionsOf(t.Model, t.Logits).By(r.Card)}
+		r.Own = []Predictions{infer.PredictionsOf(t.Model, t.Logits).By(r.Card)}
 		return nil
 	}
 	p.final.Take(t.Logits)
-	r.Own = []Predictions{predictionsOf(t.Model, p.final.Logits()).By(r.Card)}
+	r.Own = []Predictions{infer.PredictionsOf(t.Model, p.final.Logits()).By(r.Card)}
 	f, err := p.final.Figures(p.name, t.Model)
 	if err != nil {
 		return err

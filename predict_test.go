@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
 )
 
 // TestPredictions: the likeliest class with its probability, or of several classes all that are more likely than not.
@@ -27,7 +28,7 @@ func TestPredictions(t *testing.T) {
 	if class, p := one.Classes(0), one.Probabilities(0); !reflect.DeepEqual(class, []int{1}) || math.Abs(p[1]-0.5) > 1e-6 {
 		t.Errorf("class %v with probability %v, must be 1 with 0.5", class, p)
 	}
-	several := Predictions{Logits: logits, kind: graph.Several}
+	several := Predictions{Logits: logits}.Of(&nn.Model{Spec: nn.Spec{Task: "multi"}})
 	if class, p := several.Classes(1), several.Probabilities(1); !reflect.DeepEqual(class, []int{2}) || math.Abs(p[2]-1/(1+math.Exp(-3))) > 1e-6 {
 		t.Errorf("classes %v with probabilities %v", class, p)
 	}

@@ -1,15 +1,15 @@
-package heddle
+package infer
 
 import (
-	"fmt"
+	"errors"
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Predictions are a model's predictions for the nodes of a graph.
@@ -31,36 +31,14 @@ func (p Predictions) By(card modelfile.Card) Predictions {
 	return p
 }
 
-// Predict applies m to g. If they do not fit, as in the number of features, the error is an
-// *InputError.
-func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
-	if err := applies(m, g); err != nil {
-		return Predictions{}, input(err)
-	}
-	if m.Decoder != nil {
-		return Predictions{}, input(infer.ErrLinks)
-	}
-	g = g.Numbered()
-	if err := infer.NoRows(m, g.X); err != nil {
-		return Predictions{}, input(err)
-	}
-	logits, err := infer.Graph(m, g)
-	if err != nil {
-		return Predictions{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
-	}
-	p := predictionsOf(m, logits)
-	p.Warning = m.Spec.Unlabelled(g.Labels, g.Split)
-	return p, nil
-}
-
 // Of returns p, of which only Logits were kept, as predictions of m.
 func (p Predictions) Of(m *nn.Model) Predictions {
 	p.kind = m.Spec.Kind()
 	return p
 }
 
-// predictionsOf returns the predictions that m's output stands for.
-func predictionsOf(m *nn.Model, logits mat.Dense) Predictions {
+// PredictionsOf returns the predictions that m's output stands for.
+func PredictionsOf(m *nn.Model, logits mat.Dense) Predictions {
 	if !logits.Empty() {
 		logits = graph.Restored(logits, m.Spec.Units)
 	}
@@ -117,14 +95,14 @@ func (p Predictions) Kind() graph.TargetKind { return p.kind }
 // metric is an *InputError.
 func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes int, err error) {
 	if g == nil {
-		return math.NaN(), 0, input(errNoGraph)
+		return math.NaN(), 0, train.Input(errors.New("there must be a graph (got nil)"))
 	}
 	rows := g.InSplit(graph.Test)
 	if len(rows) == 0 || g.Labels.Classes != p.Logits.Cols || g.Labels.Kind() != p.kind {
 		return math.NaN(), 0, nil
 	}
 	if err := metric.Fits(p.kind); err != nil {
-		return math.NaN(), 0, input(err)
+		return math.NaN(), 0, train.Input(err)
 	}
 	logits := p.Logits
 	if !metric.Ranks() {
