@@ -14,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -37,7 +36,7 @@ func (o options) stream(p *page.Page) error {
 			if err != nil {
 				return err
 			}
-			if err := ingest.WriteEdges(path, name, n, batches, graph.Build{}, o.memory/4); err != nil {
+			if err := external.WriteNodes(path, &graph.Graph{Name: name}, nil, n, batches, graph.Build{}, o.memory/4); err != nil {
 				return err
 			}
 			took := measure.Since(start)

@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -43,7 +42,7 @@ func (o options) teams(ctx context.Context, p *page.Page, name string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := ingest.WriteGraph(filepath.Join(dir, "graph"), g); err != nil {
+	if err := external.WriteGraph(filepath.Join(dir, "graph"), g); err != nil {
 		return err
 	}
 	for _, list := range strings.Split(o.parts, ",") {

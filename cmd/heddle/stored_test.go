@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/ingest"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
 )
 
 // numbered writes a table of n numbered nodes and a ring of edges between them. With words it is
@@ -56,7 +56,7 @@ func TestTablesAreStored(t *testing.T) {
 			t.Fatalf("sparse: %t, must be %t", sparse, words)
 		}
 		g.IDs = nil // they are their numbers
-		if err := ingest.WriteGraph(filepath.Join(dir, "want.graph"), g); err != nil {
+		if err := external.WriteGraph(filepath.Join(dir, "want.graph"), g); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(contents(t, out), contents(t, filepath.Join(dir, "want.graph"))) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/ingest"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
@@ -19,7 +19,7 @@ func TestPartitionTogether(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(3))
 	dir := t.TempDir()
 	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
-	if err := ingest.WriteGraph(at("web.graph"), g); err != nil {
+	if err := external.WriteGraph(at("web.graph"), g); err != nil {
 		t.Fatal(err)
 	}
 	names := []string{"a", "b", "c"}

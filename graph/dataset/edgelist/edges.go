@@ -145,7 +145,7 @@ func (e *List) Fault(edge Edge, format string, args ...any) error {
 func (e *List) Close() error { return e.close() }
 
 // Batches reads the list and gives the ends of many edges at a time, valid until yield returns,
-// whose error ends it. It may be called as often as it takes, and is what ingest.WriteEdges stores
+// whose error ends it. It may be called as often as it takes, and is what external.WriteNodes stores
 // a graph from that does not fit into memory.
 func (c Config) Batches(yield func(src, dst []int32) error) (err error) {
 	list, err := c.Open()

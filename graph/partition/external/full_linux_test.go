@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/graphtest"
-	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -53,7 +52,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	g, dir := graphtest.Communities(6000, 8, 6, 0.8, rng.New(8)), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := ingest.WriteGraph(at("graph"), g); err != nil {
+	if err := WriteGraph(at("graph"), g); err != nil {
 		t.Fatal(err)
 	}
 	s, err := OpenGraph(at("graph"))
@@ -73,7 +72,7 @@ func TestDiskFull(t *testing.T) {
 		again := full(t, most)
 		_, memory := shard.WriteDir(at("memory"), shards, job.Meta)
 		_, _, stored := s.Write(at("stored"), job)
-		graph := ingest.WriteGraph(at("copy"), g)
+		graph := WriteGraph(at("copy"), g)
 		again()
 		for name, err := range map[string]error{"memory": memory, "stored": stored, "copy": graph} {
 			if !errors.Is(err, syscall.EFBIG) {

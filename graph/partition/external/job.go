@@ -156,15 +156,18 @@ func (r *runner) resume() error {
 	return r.save()
 }
 
-func (r *runner) save() error {
-	b, err := json.Marshal(r.done)
+func (r *runner) save() error { return writeJournal(r.path("journal"), r.done) }
+
+// writeJournal writes what is done of some work beside its files.
+func writeJournal(path string, done any) error {
+	b, err := json.Marshal(done)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(r.path("journal.new"), b, 0o600); err != nil {
+	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(r.path("journal.new"), r.path("journal"))
+	return os.Rename(path+".new", path)
 }
 
 // seal notes the checksum of a file in the work directory.

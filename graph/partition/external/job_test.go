@@ -14,7 +14,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
-	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -38,7 +37,7 @@ func policy(t fataler, name string) partition.Policy {
 // store writes g as a graph file and opens it.
 func store(t fataler, dir string, g *graph.Graph) *Stored {
 	path := filepath.Join(dir, "graph")
-	if err := ingest.WriteGraph(path, g); err != nil {
+	if err := WriteGraph(path, g); err != nil {
 		t.Fatal(err)
 	}
 	s, err := OpenGraph(path)
@@ -275,7 +274,7 @@ func TestStoredGraphsAreChecked(t *testing.T) {
 		}
 	}
 	// And any damaged byte is found before anything is assigned.
-	if err := ingest.WriteGraph(path, path8()); err != nil {
+	if err := WriteGraph(path, path8()); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.ReadFile(path)
@@ -323,7 +322,7 @@ func FuzzStored(f *testing.F) {
 	sites.Site, sites.Sites = []int32{0, 0, 0, 0, 1, 1, 1, 1}, []string{"a", "b"}
 	for _, g := range []*graph.Graph{path8(), weighted, sites} {
 		path := filepath.Join(f.TempDir(), "graph")
-		if err := ingest.WriteGraph(path, g); err != nil {
+		if err := WriteGraph(path, g); err != nil {
 			f.Fatal(err)
 		}
 		b, err := os.ReadFile(path)
@@ -358,7 +357,7 @@ func FuzzStored(f *testing.F) {
 // TestTypedGraphsAreNotStreamed: what is not supported is refused, not dropped.
 func TestTypedGraphsAreNotStreamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "typed.graph")
-	if err := ingest.WriteGraph(path, graphtest.Typed(t)); err != nil {
+	if err := WriteGraph(path, graphtest.Typed(t)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenGraph(path); err == nil || !strings.Contains(err.Error(), "edges have types") {

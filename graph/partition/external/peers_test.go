@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
-	"github.com/heddle-gnn/heddle/graph/ingest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -82,7 +81,7 @@ func TestSharesAreAsCut(t *testing.T) {
 		done++
 		dir := t.TempDir()
 		path := filepath.Join(dir, "graph")
-		if err := ingest.WriteGraph(path, g); err != nil {
+		if err := WriteGraph(path, g); err != nil {
 			t.Fatal(err)
 		}
 		name := policies[at%len(policies)]
@@ -126,7 +125,7 @@ func TestSharesKeepBounds(t *testing.T) {
 	g := graphtest.Communities(3000, 8, 12, 0.8, rng.New(5))
 	dir := t.TempDir()
 	path := filepath.Join(dir, "graph")
-	if err := ingest.WriteGraph(path, g); err != nil {
+	if err := WriteGraph(path, g); err != nil {
 		t.Fatal(err)
 	}
 	goal := partition.Goal{Vertices: 1.03, Edges: 1.1, Train: 1.2}
@@ -168,7 +167,7 @@ func TestSharesRefuse(t *testing.T) {
 	g := graphtest.Communities(200, 4, 6, 0.8, rng.New(5))
 	dir := t.TempDir()
 	path := filepath.Join(dir, "graph")
-	if err := ingest.WriteGraph(path, g); err != nil {
+	if err := WriteGraph(path, g); err != nil {
 		t.Fatal(err)
 	}
 	for at, test := range []struct {

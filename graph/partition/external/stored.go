@@ -1,5 +1,5 @@
-// Package external partitions a graph that lies in a file and need not fit into memory: alone, or
-// by the peers that will each hold a part.
+// Package external stores graphs in files, of lists of edges that need not fit into memory, too, and partitions what is
+// stored as a stream: in one place, or by the peers that will each have a part.
 package external
 
 import (

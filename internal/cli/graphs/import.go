@@ -18,7 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/dgl"
-	"github.com/heddle-gnn/heddle/graph/ingest"
+	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
@@ -217,7 +217,7 @@ func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportC
 		if _, err := os.Lstat(m.out); err == nil {
 			return fmt.Errorf("%s exists: remove it, or choose another name", m.out)
 		}
-		return ingest.WriteGraph(m.out, g)
+		return external.WriteGraph(m.out, g)
 	}
 	if err := dataset.WriteUntil(m.out, g, ctx.Err); err != nil || m.facts == nil {
 		return err
@@ -299,7 +299,7 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 	if of.Name == "" {
 		of.Name, _, _ = strings.Cut(filepath.Base(list.Path), ".")
 	}
-	err = ingest.WriteNodes(out, of, features, nodes, until(cmd.Context(), list.Batches), graph.Build{}, 0)
+	err = external.WriteNodes(out, of, features, nodes, until(cmd.Context(), list.Batches), graph.Build{}, 0)
 	if err != nil {
 		return ended(cmd.Context(), err)
 	}
@@ -309,7 +309,7 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 }
 
 // until returns edges that stop when ctx ends.
-func until(ctx context.Context, edges ingest.Edges) ingest.Edges {
+func until(ctx context.Context, edges external.Edges) external.Edges {
 	return func(yield func(src, dst []int32) error) error {
 		return edges(func(src, dst []int32) error { return errors.Join(ctx.Err(), yield(src, dst)) })
 	}

@@ -1,4 +1,4 @@
-package ingest
+package external
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 // sorting is what of an ingest is done: a journal beside its files, from which the same ingest goes
@@ -35,9 +34,7 @@ type bucket struct {
 	Rows, Degree uint32
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func (g *ingest) path(name string, k int) string {
+func (g *ingest) part(name string, k int) string {
 	return filepath.Join(g.dir, fmt.Sprintf("part-%s-%d", name, k))
 }
 
@@ -64,16 +61,7 @@ func (g *ingest) resume() error {
 	return nil
 }
 
-func (g *ingest) save() error {
-	b, err := json.Marshal(g.done)
-	if err != nil {
-		return err
-	}
-	return disk.WriteStream(disk.OS{}, g.journal(), func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	})
-}
+func (g *ingest) save() error { return writeJournal(g.journal(), g.done) }
 
 // summed is a file that is written, and its checksum.
 type summed struct {
@@ -82,7 +70,7 @@ type summed struct {
 	sum uint32
 }
 
-func create(path string) (*summed, error) {
+func createSummed(path string) (*summed, error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return nil, err
@@ -103,7 +91,7 @@ type writerFunc func([]byte) (int, error)
 // Write implements io.Writer.
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// readBack calls f with a file that create wrote, of which f must read all.
+// readBack calls f with a file that createSummed wrote, of which f must read all.
 func readBack(path string, sum uint32, f func(io.Reader) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -112,10 +100,10 @@ func readBack(path string, sum uint32, f func(io.Reader) error) error {
 	defer file.Close()
 	h := crc32.New(castagnoli)
 	if err := f(io.TeeReader(file, h)); err != nil {
-		return fmt.Errorf("ingest: %s: %w", path, err)
+		return fmt.Errorf("external: %s: %w", path, err)
 	}
 	if h.Sum32() != sum {
-		return fmt.Errorf("ingest: %s is not as it was written: remove %s, and begin anew", path, filepath.Dir(path))
+		return fmt.Errorf("external: %s is not as it was written: remove %s, and begin anew", path, filepath.Dir(path))
 	}
 	return nil
 }
@@ -144,7 +132,7 @@ func (g *ingest) scatter() (err error) {
 		shift++
 	}
 	for k := range g.done.Buckets {
-		f, err := create(g.path("pairs", k))
+		f, err := createSummed(g.part("pairs", k))
 		if err != nil {
 			return err
 		}
@@ -174,7 +162,7 @@ func (g *ingest) gather() error {
 	for k := range g.done.Buckets {
 		degree := g.degree[g.bounds[k]:g.bounds[k+1]]
 		if b := &g.done.Buckets[k]; b.Sorted {
-			if err := readBack(g.path("degree", k), b.Degree, func(r io.Reader) error { return section.ReadArray(r, degree) }); err != nil {
+			if err := readBack(g.part("degree", k), b.Degree, func(r io.Reader) error { return section.ReadArray(r, degree) }); err != nil {
 				return err
 			}
 		} else if err := g.sort(k, &pairs, &col); err != nil {
@@ -192,7 +180,7 @@ func (g *ingest) keep(k int, rows, degree []int32) error {
 		values []int32
 		sum    *uint32
 	}{"rows": {rows, &b.Rows}, "degree": {degree, &b.Degree}} {
-		f, err := create(g.path(name, k))
+		f, err := createSummed(g.part(name, k))
 		if err != nil {
 			return err
 		}
@@ -205,13 +193,13 @@ func (g *ingest) keep(k int, rows, degree []int32) error {
 	if err := g.save(); err != nil {
 		return err
 	}
-	return os.Remove(g.path("pairs", k))
+	return os.Remove(g.part("pairs", k))
 }
 
 // columns writes the rows of all buckets.
 func (g *ingest) columns(w io.Writer) error {
 	for k, b := range g.done.Buckets {
-		err := readBack(g.path("rows", k), b.Rows, func(r io.Reader) error {
+		err := readBack(g.part("rows", k), b.Rows, func(r io.Reader) error {
 			_, err := io.CopyN(w, r, 4*b.Edges)
 			return err
 		})

@@ -1,6 +1,4 @@
-// Package ingest stores graphs in files from which they are partitioned as streams: graphs in
-// memory, and lists of edges that need not fit into it.
-package ingest
+package external
 
 import (
 	"errors"
@@ -31,27 +29,20 @@ func WriteGraph(path string, g *graph.Graph) error {
 // ends it and is returned. The batches are the callee's until yield returns.
 type Edges func(yield func(src, dst []int32) error) error
 
-// WriteEdges stores the graph of n nodes with these edges in the file path as WriteGraph would what
-// graph.FromEdges makes of them: both directions unless b says otherwise, no edge twice. It takes 8
-// bytes of memory a node and buffers of about memory bytes in all, 0: 256 MiB; beside the file it
-// needs room for the edges, twice, while it works. Nodes have no features, no labels and no split.
-// What is unfinished is in path.incomplete; the same call goes on there with what it has sorted,
-// another begins anew.
-func WriteEdges(path, name string, n int, edges Edges, b graph.Build, memory int64) error {
-	return WriteNodes(path, &graph.Graph{Name: name}, nil, n, edges, b, memory)
-}
-
-// WriteNodes is WriteEdges of nodes that have what g has, but for edges and features, and features,
-// as sections that are written as they are read.
+// WriteNodes stores a graph of n nodes in the file path as WriteGraph would what graph.FromEdges makes of the edges: both
+// directions unless b says otherwise, no edge twice. The nodes have the name, labels, splits and sites of the graph and
+// these features, sections that are written as they are read. It takes 8 bytes of memory a node and buffers of about
+// memory bytes in all, 0: 256 MiB; next to the file it needs room for the edges, twice, while it works. What is
+// unfinished is in path.incomplete; the same call goes on there with what it has sorted, another begins anew.
 func WriteNodes(path string, of *graph.Graph, features []section.Section, n int, edges Edges, b graph.Build, memory int64) error {
 	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
-		return fmt.Errorf("ingest: %d splits and %d owners for %d nodes, whose names are their numbers", len(of.Split), len(of.Site), n)
+		return fmt.Errorf("external: %d splits and %d owners for %d nodes, whose names are their numbers", len(of.Split), len(of.Site), n)
 	}
 	if err := of.Labels.Valid(n); err != nil && (of.Labels.Class != nil || of.Labels.Bits != nil || of.Labels.Values != nil) {
 		return err
 	}
 	if n < 1 || n > math.MaxInt32 {
-		return fmt.Errorf("ingest: number of nodes must be 1 to %d (got %d)", math.MaxInt32, n)
+		return fmt.Errorf("external: number of nodes must be 1 to %d (got %d)", math.MaxInt32, n)
 	}
 	if memory == 0 {
 		memory = 1 << 28
@@ -94,8 +85,6 @@ func siteSections(g *graph.Graph) []section.Section {
 	return append([]section.Section{section.Array("site", g.Site)}, section.Strings("sites", g.Sites)...)
 }
 
-const mostBuckets = 200 // files that are written at once; a process may open 256 on some systems
-
 // ingest is a list on its way into rows: edges are dealt to buckets of destinations, which fit into
 // memory one by one.
 type ingest struct {
@@ -115,12 +104,12 @@ func (g *ingest) each(f func(src, dst int32) error) error {
 	at := 0
 	return g.edges(func(src, dst []int32) error {
 		if len(src) != len(dst) {
-			return fmt.Errorf("ingest: %d sources and %d destinations of edges", len(src), len(dst))
+			return fmt.Errorf("external: %d sources and %d destinations of edges", len(src), len(dst))
 		}
 		for k, u := range src {
 			v := dst[k]
 			if uint32(u) >= uint32(g.n) || uint32(v) >= uint32(g.n) {
-				return fmt.Errorf("ingest: edge %d goes from node %d to node %d, out of [0, %d)", at+k, u, v, g.n)
+				return fmt.Errorf("external: edge %d goes from node %d to node %d, out of [0, %d)", at+k, u, v, g.n)
 			}
 			if u == v && !g.KeepLoops {
 				continue
@@ -146,7 +135,7 @@ func (g *ingest) count(memory int64) error {
 	err := g.each(func(u, v int32) error {
 		g.digest += key.Uint64(uint64(u)<<32 | uint64(v))
 		if g.degree[v] == math.MaxInt32 {
-			return fmt.Errorf("ingest: node %d has more than %d edges", v, math.MaxInt32)
+			return fmt.Errorf("external: node %d has more than %d edges", v, math.MaxInt32)
 		}
 		g.degree[v]++
 		return nil
@@ -162,8 +151,8 @@ func (g *ingest) count(memory int64) error {
 		}
 	}
 	g.bounds = append(g.bounds, int32(g.n))
-	if len(g.bounds) > mostBuckets {
-		return fmt.Errorf("ingest: the edges need %d buckets of %d MiB, of at most %d: allow more memory", len(g.bounds)-1, memory>>20, mostBuckets)
+	if len(g.bounds) > filesAtOnce {
+		return fmt.Errorf("external: the edges need %d buckets of %d MiB, of at most %d: allow more memory", len(g.bounds)-1, memory>>20, filesAtOnce)
 	}
 	return nil
 }
@@ -175,7 +164,7 @@ func (g *ingest) sort(k int, pairs, buf *[]int32) error {
 	for v := lo; v < hi; v++ {
 		ptr[v-lo+1] = ptr[v-lo] + int64(g.degree[v])
 	}
-	col := resize(*buf, int(ptr[hi-lo]))
+	col := room(*buf, int(ptr[hi-lo]))
 	*buf = col
 	if err := g.place(k, slices.Clone(ptr), pairs, col); err != nil {
 		return err
@@ -203,9 +192,9 @@ func (g *ingest) sort(k int, pairs, buf *[]int32) error {
 // place reads bucket k and puts each source into its destination's row, which begins at next.
 func (g *ingest) place(k int, next []int64, pairs *[]int32, col []int32) error {
 	lo := g.bounds[k]
-	return readBack(g.path("pairs", k), g.done.Buckets[k].Pairs, func(r io.Reader) error {
+	return readBack(g.part("pairs", k), g.done.Buckets[k].Pairs, func(r io.Reader) error {
 		for left := 2 * len(col); left > 0; {
-			p := resize(*pairs, min(left, 1<<18))
+			p := room(*pairs, min(left, 1<<18))
 			*pairs = p
 			if err := section.ReadArray(r, p); err != nil {
 				return err
@@ -222,14 +211,6 @@ func (g *ingest) place(k int, next []int64, pairs *[]int32, col []int32) error {
 		}
 		return nil
 	})
-}
-
-// resize returns n elements, of b's memory where it is enough.
-func resize(b []int32, n int) []int32 {
-	if cap(b) < n {
-		return make([]int32, n)
-	}
-	return b[:n]
 }
 
 // none writes the splits: no node is of any.

@@ -1,4 +1,4 @@
-package ingest
+package external
 
 import (
 	"fmt"
@@ -8,11 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"pgregory.net/rapid"
 )
 
 // What is stored from a list of edges is what the graph in memory stores.
@@ -39,7 +40,7 @@ func TestIngestIsAsFromEdges(t *testing.T) {
 		if err := WriteGraph(want, g); err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteEdges(path, "list", nodes, edges, b, 1); err != nil {
+		if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, nodes, edges, b, 1); err != nil {
 			t.Fatal(err)
 		}
 		if read(t, path) != read(t, want) {
@@ -84,14 +85,6 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 func TestIngestRefuses(t *testing.T) {
 	dir := t.TempDir()
 	one := func(src, dst []int32) Edges {
@@ -101,9 +94,9 @@ func TestIngestRefuses(t *testing.T) {
 		err  error
 		want string
 	}{
-		{WriteEdges(filepath.Join(dir, "g"), "", 0, nil, graph.Build{}, 0), "number of nodes must be 1 to 2147483647 (got 0)"},
-		{WriteEdges(filepath.Join(dir, "g"), "", 3, one([]int32{0, 3}, []int32{1, 1}), graph.Build{}, 0), "edge 1 goes from node 3 to node 1, out of [0, 3)"},
-		{WriteEdges(filepath.Join(dir, "g"), "", 3, one([]int32{0}, nil), graph.Build{}, 0), "1 sources and 0 destinations"},
+		{WriteNodes(filepath.Join(dir, "g"), &graph.Graph{}, nil, 0, nil, graph.Build{}, 0), "number of nodes must be 1 to 2147483647 (got 0)"},
+		{WriteNodes(filepath.Join(dir, "g"), &graph.Graph{}, nil, 3, one([]int32{0, 3}, []int32{1, 1}), graph.Build{}, 0), "edge 1 goes from node 3 to node 1, out of [0, 3)"},
+		{WriteNodes(filepath.Join(dir, "g"), &graph.Graph{}, nil, 3, one([]int32{0}, nil), graph.Build{}, 0), "1 sources and 0 destinations"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%v, want %q", c.err, c.want)
@@ -140,13 +133,13 @@ func TestStoppedIngestGoesOn(t *testing.T) {
 	want := make(map[*Edges]string)
 	for k, edges := range []*Edges{&list, &other} {
 		path := filepath.Join(dir, fmt.Sprint("want-", k))
-		if err := WriteEdges(path, "list", n, *edges, graph.Build{}, 1); err != nil {
+		if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, *edges, graph.Build{}, 1); err != nil {
 			t.Fatal(err)
 		}
 		want[edges] = read(t, path)
 	}
 	path := filepath.Join(dir, "graph")
-	// stop does what WriteEdges does until bucket last is to be sorted, and leaves what that left.
+	// stop does what WriteNodes does until bucket last is to be sorted, and leaves what that left.
 	stop := func(last int) *ingest {
 		t.Helper()
 		g := &ingest{n: n, dir: shard.Incomplete(path), edges: list}
@@ -173,7 +166,7 @@ func TestStoppedIngestGoesOn(t *testing.T) {
 	finish := func(what string, edges *Edges, times int) {
 		t.Helper()
 		reads = 0
-		if err := WriteEdges(path, "list", n, *edges, graph.Build{}, 1); err != nil {
+		if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, *edges, graph.Build{}, 1); err != nil {
 			t.Fatal(what, err)
 		}
 		if reads != times {
@@ -213,7 +206,7 @@ func TestStoppedIngestGoesOn(t *testing.T) {
 			if err := os.WriteFile(file, damage([]byte(read(t, file))), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := WriteEdges(path, "list", n, list, graph.Build{}, 1); err == nil || !strings.Contains(err.Error(), name) {
+			if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, list, graph.Build{}, 1); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s %s: %v", name, what, err)
 			}
 			if err := os.RemoveAll(shard.Incomplete(path)); err != nil {
@@ -225,7 +218,7 @@ func TestStoppedIngestGoesOn(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(shard.Incomplete(path), "mine"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteEdges(path, "list", n, list, graph.Build{}, 1); err == nil || !strings.Contains(err.Error(), "mine") {
+	if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, list, graph.Build{}, 1); err == nil || !strings.Contains(err.Error(), "mine") {
 		t.Error(err)
 	}
 }
