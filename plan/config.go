@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
-	edgelinks "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
@@ -22,6 +21,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // task describes the data that a model is for.
@@ -46,7 +46,7 @@ func (p Plan) taskOf(s *shard.Shard) task {
 	}
 	if p.Task.Links() {
 		t.Kind, t.Classes = graph.Links, p.Hidden
-		t.Links, t.fault = edgelinks.Names(p.Task.Relations, s.Typed.Names)
+		t.Links, t.fault = links.Names(p.Task.Relations, s.Typed.Names)
 	}
 	return t
 }

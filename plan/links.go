@@ -4,10 +4,10 @@ import (
 	"errors"
 
 	"github.com/heddle-gnn/heddle/graph"
-	edgelinks "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/train/links"
 	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
@@ -23,7 +23,7 @@ func (p Plan) links(t task, errs *faults) *trainlinks.Config {
 		c.HeldOut = [2]float64{0.05, 0.1}
 	}
 	var err error
-	if c.Time, err = edgelinks.ParseTime(p.LinkTime); err != nil {
+	if c.Time, err = links.ParseTime(p.LinkTime); err != nil {
 		*errs = append(*errs, err)
 	}
 	return c

@@ -38,7 +38,7 @@ func DrawTyped(seed uint64) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := graph.Deal(n, len(names), kind, src, dst, nil, nil)
+	list, err := graph.Deal(n, len(names), kind, src, dst, nil, graph.Build{})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/links"
+	"github.com/heddle-gnn/heddle/train/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"

@@ -2,7 +2,6 @@ package links
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
-	edges "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
 )
@@ -23,7 +22,7 @@ type Batch struct {
 
 // Left are the links that a step learns: no message runs along them, nor along their reverse.
 type Left struct {
-	cut   *edges.Cut
+	cut   *Cut
 	links []int32           // places of own links
 	at    map[int32][]int32 // the same by own node
 }
@@ -76,7 +75,7 @@ func (b *Batches) Batch(k int) (Batch, error) {
 		}
 		return i
 	}
-	err := t.against(b.drawn, func(yield func(edges.Link) bool) {
+	err := t.against(b.drawn, func(yield func(Link) bool) {
 		for _, i := range b.of[k].links {
 			if !yield(t.cut.Links[i]) {
 				return

@@ -7,7 +7,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
-	edges "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
@@ -37,7 +36,7 @@ func TestKnownByHand(t *testing.T) {
 		{shard.Whole(g), []float32{2, 1, 0}, []float64{1/math.Log(2) + 1/math.Log(3), 1 / math.Log(3), 0}},
 		{two[0], []float32{1, 0, 0}, []float64{1 / math.Log(2), 0, 0}},
 	} {
-		k := newKnown(&Task{cut: &edges.Cut{Messages: c.s}})
+		k := newKnown(&Task{cut: &Cut{Messages: c.s}})
 		for range 2 { // scratch is clean again
 			common, weighted := k.scores(0, []int64{1, 4, 9})
 			if !slices.Equal(common, c.common) {

@@ -1,5 +1,9 @@
 // Package links trains and measures a model by links: pairs of nodes of which one end, at least, is this peer's. The rows of
 // the other ends come from their owners, and the gradients of these rows go back to them.
+//
+// A Rule divides the edges into those that messages travel along and those that are held out, without an edge that is
+// held out in one direction and known in the other, and a Drawer draws pairs of nodes that are not linked. All of it
+// follows from a key and the nodes' global IDs, so that every peer of any number decides alike.
 package links
 
 import (
@@ -11,7 +15,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	edges "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
@@ -22,11 +25,11 @@ import (
 
 // Config says which links are held out and what a model learns from.
 type Config struct {
-	Relations []string    `json:"relations,omitempty"` // as in graph/links.Rule
-	HeldOut   [2]float64  `json:"held_out"`            // fractions that validate and test, unless a time decides
-	Time      *edges.Time `json:"time,omitempty"`
-	Negatives int         `json:"negatives"`      // pairs that are drawn for each link of a step; at least 1
-	Near      bool        `json:"near,omitempty"` // pairs are drawn among own nodes and the halo: no other rows travel
+	Relations []string   `json:"relations,omitempty"` // as in graph/links.Rule
+	HeldOut   [2]float64 `json:"held_out"`            // fractions that validate and test, unless a time decides
+	Time      *Time      `json:"time,omitempty"`
+	Negatives int        `json:"negatives"`      // pairs that are drawn for each link of a step; at least 1
+	Near      bool       `json:"near,omitempty"` // pairs are drawn among own nodes and the halo: no other rows travel
 }
 
 // Rivals is how many drawn pairs a link that is held out is ranked among.
@@ -65,22 +68,22 @@ func (c *Config) Check(of train.Config) error {
 }
 
 // Rule returns the rule by which links are held out.
-func (c Config) Rule(seed uint64) edges.Rule {
-	return edges.Rule{Seed: seed, Val: c.HeldOut[0], Test: c.HeldOut[1], Relations: c.Relations, Time: c.Time}
+func (c Config) Rule(seed uint64) Rule {
+	return Rule{Seed: seed, Val: c.HeldOut[0], Test: c.HeldOut[1], Relations: c.Relations, Time: c.Time}
 }
 
 // Task is one peer's part in learning links.
 type Task struct {
 	config   Config
 	shard    *shard.Shard
-	cut      *edges.Cut
+	cut      *Cut
 	seed     uint64
 	group    *comm.Group
 	sender   *train.Sender
 	dir      *train.Directory
 	seen     []int32 // [N] scratch of meet
 	boundary []map[int32]bool
-	drawer   *edges.Drawer
+	drawer   *Drawer
 	held     map[graph.Split]*held
 
 	// Halo says that the rows which Learn and Measure are given are those of own nodes and of the halo, where all pairs are:
@@ -179,7 +182,7 @@ func (t *Task) learn(ctx context.Context) (err error) {
 
 // draw makes the drawer, of the nodes for which in says so.
 func (t *Task) draw(in func(id int64) bool) {
-	t.drawer = edges.NewDrawer(edges.NewPool(t.dir.Mark, t.shard.Types.Count(), in), t.cut, t.shard)
+	t.drawer = NewDrawer(NewPool(t.dir.Mark, t.shard.Types.Count(), in), t.cut, t.shard)
 }
 
 // learnHalo is learn of own nodes and the halo, all of whose rows are at hand: owners tell the types of boundary nodes, where
@@ -210,7 +213,7 @@ func (t *Task) learnHalo(ctx context.Context) error {
 }
 
 // ask returns the question of a link with that other end.
-func (t *Task) ask(l edges.Link, other int64) question {
+func (t *Task) ask(l Link, other int64) question {
 	return question{at: l.At, other: other, relation: l.Relation}
 }
 
@@ -241,7 +244,7 @@ func negatives(seed uint64, epoch int) rng.Key {
 }
 
 // training are the own links that train.
-func (t *Task) training(yield func(edges.Link) bool) {
+func (t *Task) training(yield func(Link) bool) {
 	for _, l := range t.cut.Links {
 		if l.Split == graph.Train && !yield(l) {
 			return
@@ -250,7 +253,7 @@ func (t *Task) training(yield func(edges.Link) bool) {
 }
 
 // against passes each of some links to ask, followed by the pairs that key draws against it.
-func (t *Task) against(key rng.Key, some iter.Seq[edges.Link], ask func(question)) error {
+func (t *Task) against(key rng.Key, some iter.Seq[Link], ask func(question)) error {
 	var drawn []int64
 	for l := range some {
 		if drawn = t.drawer.Draw(drawn[:0], key, l, t.config.Negatives); len(drawn) < t.config.Negatives {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/heddle-gnn/heddle/comm"
-	edges "github.com/heddle-gnn/heddle/graph/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -36,7 +35,7 @@ func Recommend(ctx context.Context, c Config, s *shard.Shard, d *nn.Decoder, g *
 	}
 	types := max(s.Types.Count(), 1)
 	ends := make([]int64, len(t.cut.Relations)*types*types)
-	place := func(l edges.Link) int {
+	place := func(l Link) int {
 		return (int(l.Relation)*types+int(t.dir.Mark[s.Global[l.At]]))*types + int(t.dir.Mark[s.Global[l.Other]])
 	}
 	for _, l := range t.cut.Links {

@@ -1,6 +1,3 @@
-// Package links divides the edges of a graph for link prediction: into those that messages travel along and those that are
-// held out, without an edge that is held out in one direction and known in the other; and draws pairs of nodes that are not
-// linked. All of it follows from a key and the nodes' global IDs, so that every peer of any number decides alike.
 package links
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
-	edges "github.com/heddle-gnn/heddle/graph/links"
+	edges "github.com/heddle-gnn/heddle/train/links"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
