@@ -93,38 +93,20 @@ func (t *Relations) Without(split []Split, gone ...Split) *CSR {
 	return &out
 }
 
-// Deal returns the N×N adjacency of each of R relations between n nodes: relation kind[k], of [0,
-// R), has an edge from src[k] to dst[k], of weight weight[k] (nil: every weight is 1), as FromEdges
-// makes it of directed edges; edge is Build.Edge.
-func Deal(n, relations int, kind, src, dst []int32, weight []float32, edge []int32) ([]*CSR, error) {
-	of := make([][]int, relations)
+// Deal returns the N×N adjacency of each of R relations between n nodes: relation kind[k], of [0, R), has an edge from
+// src[k] to dst[k], of weight weight[k] (nil: every weight is 1), as FromEdges makes it of edges by b, all directed.
+func Deal(n, relations int, kind, src, dst []int32, weight []float32, b Build) ([]*CSR, error) {
+	of := make([][]int32, relations)
 	for k, r := range kind {
 		if r < 0 || int(r) >= relations {
 			return nil, fmt.Errorf("graph: relation of edge %d must be 0 to %d (got %d)", k, relations-1, r)
 		}
-		of[r] = append(of[r], k)
+		of[r] = append(of[r], int32(k))
 	}
 	list := make([]*CSR, relations)
 	for r, entries := range of {
-		s, d := make([]int32, 0, len(entries)), make([]int32, 0, len(entries))
-		var w []float32
-		if weight != nil {
-			w = make([]float32, 0, len(entries))
-		}
-		b := Build{Directed: true}
-		if edge != nil {
-			b.Edge = make([]int32, 0, len(entries))
-		}
-		for _, k := range entries {
-			s, d = append(s, src[k]), append(d, dst[k])
-			if weight != nil {
-				w = append(w, weight[k])
-			}
-			if edge != nil {
-				b.Edge = append(b.Edge, edge[k])
-			}
-		}
-		g, err := FromEdges(n, s, d, w, b)
+		one := Build{Directed: true, KeepLoops: b.KeepLoops, Edge: selectRows(b.Edge, 1, entries)}
+		g, err := FromEdges(n, selectRows(src, 1, entries), selectRows(dst, 1, entries), selectRows(weight, 1, entries), one)
 		if err != nil {
 			return nil, err
 		}

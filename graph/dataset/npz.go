@@ -450,7 +450,7 @@ func (a arrays) relations(g *graph.Graph, src, dst []int32, weight []float32, ro
 			return a.Fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
 		}
 	}
-	list, err := graph.Deal(n, count, kind, src, dst, weight, rows)
+	list, err := graph.Deal(n, count, kind, src, dst, weight, graph.Build{Edge: rows})
 	if err != nil {
 		return a.Fault("edge_index", err)
 	}

@@ -130,7 +130,7 @@ func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32, r
 	if int64(len(names))*int64(n) > math.MaxInt32 {
 		return graph.Relations{}, fmt.Errorf("dataset: relations and their reverses times nodes must be at most %d (got %d times %d)", math.MaxInt32, len(names), n)
 	}
-	list, err := graph.Deal(n, len(names), kind, src, dst, weight, rows)
+	list, err := graph.Deal(n, len(names), kind, src, dst, weight, graph.Build{Edge: rows})
 	if err != nil {
 		return graph.Relations{}, err
 	}

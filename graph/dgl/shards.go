@@ -188,34 +188,9 @@ func (p *Partition) relations(g *graph.Graph, n Names, kind, src, dst []int32, w
 	if 2*int64(relations)*p.Nodes > math.MaxInt32 {
 		return fmt.Errorf("dgl: %s: relations and their reverses times nodes must be at most %d (got %d relations, %d nodes)", p.Name, math.MaxInt32, relations, p.Nodes)
 	}
-	list := make([]*graph.CSR, relations)
-	for r := range list {
-		var u, v []int32
-		var w []float32
-		b := graph.Build{Directed: true, KeepLoops: n.Build.KeepLoops}
-		if weight != nil {
-			w = []float32{}
-		}
-		if rows != nil {
-			b.Edge = []int32{}
-		}
-		for e, of := range kind {
-			if int(of) != r {
-				continue
-			}
-			u, v = append(u, src[e]), append(v, dst[e])
-			if weight != nil {
-				w = append(w, weight[e])
-			}
-			if rows != nil {
-				b.Edge = append(b.Edge, rows[e])
-			}
-		}
-		one, err := graph.FromEdges(int(p.Nodes), u, v, w, b)
-		if err != nil {
-			return fmt.Errorf("dgl: %s: %w", p.Name, err)
-		}
-		list[r] = &one
+	list, err := graph.Deal(int(p.Nodes), relations, kind, src, dst, weight, graph.Build{KeepLoops: n.Build.KeepLoops, Edge: rows})
+	if err != nil {
+		return fmt.Errorf("dgl: %s: %w", p.Name, err)
 	}
 	if n.Build.Directed {
 		g.Typed = graph.Relations{Names: p.EdgeTypes, Adj: graph.Stack(list)}

@@ -157,7 +157,7 @@ func relationsTogether(t *rapid.T, g *graph.Graph, shards []*Shard) {
 	} else if edge == nil {
 		edge = []int32{}
 	}
-	list, err := graph.Deal(int(shards[0].Nodes), len(names), kind, src, dst, weight, edge)
+	list, err := graph.Deal(int(shards[0].Nodes), len(names), kind, src, dst, weight, graph.Build{Edge: edge})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,11 @@ func (m *merger) shard() *Shard {
 	m.boundary(s)
 	m.edges(s, rows)
 	if first.X.Cols() > 0 {
-		s.X = stacked(m.parts).Select(rows)
+		var x []graph.Features
+		for _, part := range m.parts {
+			x = append(x, part.X)
+		}
+		s.X = graph.Below(x).Select(rows)
 	}
 	return s
 }
@@ -264,32 +268,4 @@ func (m *merger) lined(list []*graph.CSR) *graph.CSR {
 		}
 	}
 	return out
-}
-
-// stacked returns the features of all parts, one below the other.
-func stacked(parts []*Shard) graph.Features {
-	n, cols := 0, parts[0].X.Cols()
-	for _, s := range parts {
-		n += s.Owned
-	}
-	if parts[0].X.Sparse == nil {
-		x, at := mat.New(n, cols), 0
-		for _, s := range parts {
-			x.RowRange(at, at+s.Owned).CopyFrom(s.X.Dense)
-			at += s.Owned
-		}
-		return graph.Features{Dense: x}
-	}
-	values := 0
-	for _, s := range parts {
-		values += len(s.X.Sparse.Col)
-	}
-	x := &mat.Sparse{Rows: n, Cols: cols, RowPtr: make([]int64, 1, n+1), Col: make([]int32, 0, values), Val: make([]float32, 0, values)}
-	for _, s := range parts {
-		for _, end := range s.X.Sparse.RowPtr[1:] {
-			x.RowPtr = append(x.RowPtr, int64(len(x.Col))+end)
-		}
-		x.Col, x.Val = append(x.Col, s.X.Sparse.Col...), append(x.Val, s.X.Sparse.Val...)
-	}
-	return graph.Features{Sparse: x}
 }

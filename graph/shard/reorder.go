@@ -20,7 +20,7 @@ func Reorder(shards []*Shard, by func(inner *graph.CSR) (order []int32)) []*Shar
 	h := sha256.New()
 	sections := []section.Section{section.Array("partition", shards[0].Fingerprint[:])}
 	for p, s := range shards {
-		list[p] = by(s.inner())
+		list[p] = by(s.Adj.Within(s.Owned))
 		place[p] = make([]int32, s.Owned)
 		for k, i := range list[p] {
 			place[p][i] = int32(k)
@@ -36,18 +36,6 @@ func Reorder(shards []*Shard, by func(inner *graph.CSR) (order []int32)) []*Shar
 		copy(out[p].Fingerprint[:], h.Sum(nil))
 	}
 	return out
-}
-
-// inner returns the edges between owned nodes.
-func (s *Shard) inner() *graph.CSR {
-	g := &graph.CSR{NumDst: s.Owned, NumSrc: s.Owned, RowPtr: make([]int64, s.Owned+1)}
-	for i := range s.Owned {
-		col, _ := s.Adj.Row(i)
-		end, _ := slices.BinarySearch(col, int32(s.Owned))
-		g.Col = append(g.Col, col[:end]...)
-		g.RowPtr[i+1] = int64(len(g.Col))
-	}
-	return g
 }
 
 // reordered returns s with its owned nodes in that order. place holds where each part puts its

@@ -259,7 +259,7 @@ func (o *set) adjacency(n int, src, dst, of []int32, x mat.Dense) (err error) {
 		return err
 	}
 	if of != nil {
-		list, err := graph.Deal(n, len(o.g.Typed.Names), of, src, dst, nil, rows)
+		list, err := graph.Deal(n, len(o.g.Typed.Names), of, src, dst, nil, graph.Build{Edge: rows})
 		if err != nil {
 			return err
 		}
