@@ -17,20 +17,24 @@ import (
 // where each site learns alone, and a model of the features alone 67 % (testdata/sites.py measures
 // it).
 type SitesConfig struct {
-	Nodes     int     // N, at least 10·Sites; 0: 8000
-	Sites     int     // K, at least 1; 0: 4
-	Classes   int     // C, at least 2; 0: 7
-	Columns   int     // F, words of the vocabulary, at least Classes; 0: 600
-	Degree    float64 // mean degree aimed at, above 0 and below Nodes/4; repeated draws are dropped, so it falls a little short; 0: 10
-	Tail      float64 // exponent of the degree distribution's tail, above 2; 0: 2.5
-	Homophily float64 // share of edges that join nodes of one class, in (0, 1]; 0: 0.58
-	Cross     float64 // share of edges that join two sites, in (0, 1]; 0: 0.30
-	Skew      float64 // how far the sites' class mixes lie apart: standard deviation of log shares, in (0, 4]; 0: 0.7
-	Words     float64 // mean number of words a node, above 0; 0: 20
-	Signal    float64 // share of words that come from the node's class, in (0, 1]; 0: 0.38
-	Train     float64 // share of a site's nodes whose label is for training, in (0, 1); 0: 0.03
-	Val       float64 // share for validation, in (0, 1), Train+Val < 1; all others are for testing; 0: 0.05
+	Nodes   int     // N, at least 10·Sites; 0: 8000
+	Sites   int     // K, at least 1; 0: 4
+	Classes int     // C, at least 2; 0: 7
+	Columns int     // F, words of the vocabulary, at least Classes; 0: 600
+	Degree  float64 // mean degree aimed at, above 0 and below Nodes/4; repeated draws are dropped, so it falls a little short; 0: 10
+	Words   float64 // mean number of words a node, above 0; 0: 20
+	Train   float64 // share of a site's nodes whose label is for training, in (0, 1); 0: 0.03
+	Val     float64 // share for validation, in (0, 1), Train+Val < 1; all others are for testing; 0: 0.05
 }
+
+// What the graphs of Sites have in common.
+const (
+	tail      = 2.5  // exponent of the degree distribution's tail
+	homophily = 0.58 // share of edges that join nodes of one class
+	crossing  = 0.30 // share of edges that join two sites
+	skew      = 0.7  // how far the sites' class mixes are apart: standard deviation of log shares
+	signal    = 0.38 // share of words that come from the node's class
+)
 
 func (c SitesConfig) withDefaults() SitesConfig {
 	c.Nodes = or(c.Nodes, 8000)
@@ -38,12 +42,7 @@ func (c SitesConfig) withDefaults() SitesConfig {
 	c.Classes = or(c.Classes, 7)
 	c.Columns = or(c.Columns, 600)
 	c.Degree = or(c.Degree, 10)
-	c.Tail = or(c.Tail, 2.5)
-	c.Homophily = or(c.Homophily, 0.58)
-	c.Cross = or(c.Cross, 0.30)
-	c.Skew = or(c.Skew, 0.7)
 	c.Words = or(c.Words, 20)
-	c.Signal = or(c.Signal, 0.38)
 	c.Train = or(c.Train, 0.03)
 	c.Val = or(c.Val, 0.05)
 	return c
@@ -71,15 +70,7 @@ func (c SitesConfig) Validate() error {
 	check(c.Classes >= 2 && c.Classes <= MaxClasses, "Classes", c.Classes, "at least 2")
 	check(c.Columns >= c.Classes && c.Columns <= maxColumns, "Columns", c.Columns, "at least one a class")
 	check(c.Degree > 0 && c.Degree < float64(c.Nodes)/4, "Degree", c.Degree, "above 0, below a quarter of Nodes")
-	check(c.Tail > 2 && c.Tail <= 100, "Tail", c.Tail, "above 2, at most 100")
-	check(c.Skew > 0 && c.Skew <= 4, "Skew", c.Skew, "above 0, at most 4")
 	check(c.Words > 0 && c.Words < float64(c.Columns), "Words", c.Words, "above 0, below Columns")
-	for _, share := range []struct {
-		name  string
-		value float64
-	}{{"Homophily", c.Homophily}, {"Cross", c.Cross}, {"Signal", c.Signal}} {
-		check(share.value > 0 && share.value <= 1, share.name, share.value, "above 0, at most 1")
-	}
 	check(c.Train > 0 && c.Val > 0 && c.Train+c.Val < 1, "Train, Val", []float64{c.Train, c.Val}, "above 0, their sum below 1")
 	return errors.Join(faults...)
 }
@@ -167,7 +158,7 @@ func (w *world) placeNodes() {
 	}
 	w.site, w.class, w.weight = make([]int32, w.Nodes), make([]int32, w.Nodes), make([]uint64, w.Nodes)
 	mix, class, weight := w.key.FoldString("mix"), w.key.FoldString("class"), w.key.FoldString("weight")
-	liking := func(s, c int) float64 { return math.Exp(w.Skew * mix.Fold(uint64(s)).Normal(uint64(c))) }
+	liking := func(s, c int) float64 { return math.Exp(skew * mix.Fold(uint64(s)).Normal(uint64(c))) }
 	total := make([]float64, w.Classes) // evens the classes out over all sites: none is rare everywhere
 	for c := range total {
 		for s := range k {
@@ -183,7 +174,7 @@ func (w *world) placeNodes() {
 		}
 	}
 	for i := range w.weight {
-		pareto := math.Pow(1-weight.Float64(uint64(i)), -1/(w.Tail-1))
+		pareto := math.Pow(1-weight.Float64(uint64(i)), -1/(tail-1))
 		w.weight[i] = uint64(1024 * min(pareto, math.Sqrt(float64(w.Nodes))))
 	}
 }
@@ -205,7 +196,7 @@ func (w *world) drawEdges() (src, dst []int32) {
 	for e := range int(float64(w.Nodes) * w.Degree / 2) {
 		k := key.Fold(uint64(e))
 		i := int32(all.draw(k.Uint64(0)))
-		cross, alike := k.Float64(1) < w.Cross, k.Float64(2) < w.Homophily
+		cross, alike := k.Float64(1) < crossing, k.Float64(2) < homophily
 		block := newUrn(blocks, func(b int) uint64 {
 			if (int32(b/w.Classes) != w.site[i]) != cross || (int32(b%w.Classes) == w.class[i]) != alike {
 				return 0
@@ -236,7 +227,7 @@ func (w *world) drawWords() *mat.Sparse {
 		row := make([]int32, 1+int(w.Words*(0.5+k.Float64(0))))
 		for t := range row {
 			u, topic := k.Float64(uint64(3*t+2)), topics[w.class[i]]
-			if k.Float64(uint64(3*t+1)) < w.Signal {
+			if k.Float64(uint64(3*t+1)) < signal {
 				row[t] = topic[int(u*float64(len(topic)))]
 			} else {
 				row[t] = common[int(u*u*float64(w.Columns))]

@@ -45,8 +45,8 @@ func TestSites(t *testing.T) {
 		}
 		e := float64(g.Adj.NumEdges())
 		near("mean degree", e/n, c.Degree, 0.8)
-		near("homophily", float64(alike)/e, c.Homophily, 0.02)
-		near("share of cross-site edges", float64(cross)/e, c.Cross, 0.02)
+		near("homophily", float64(alike)/e, homophily, 0.02)
+		near("share of cross-site edges", float64(cross)/e, crossing, 0.02)
 		near("mean words", float64(g.X.Sparse.NNZ())/n, c.Words, 1)
 		if float64(most) < 15*c.Degree {
 			t.Errorf("seed %d: largest degree %d: no heavy tail", seed, most)
@@ -199,9 +199,9 @@ func TestSitesFrozen(t *testing.T) {
 }
 
 func TestSitesConfig(t *testing.T) {
-	graphtest.Refused(t, SitesConfig{Nodes: 30, Classes: 1, Columns: -3, Degree: -1, Tail: 2, Homophily: 1.5, Cross: math.NaN(), Skew: 9, Words: -1, Signal: 2, Train: 0.5, Val: 0.5}.Validate(),
-		"dataset: sites: Nodes must be at least 10 a site, at most 2²⁸ (got 30)", "dataset: sites: Classes must be at least 2 (got 1)", "dataset: sites: Columns must be at least one a class (got -3)", "dataset: sites: Degree must be above 0, below a quarter of Nodes (got -1)", "dataset: sites: Tail must be above 2, at most 100 (got 2)", "dataset: sites: Homophily must be above 0, at most 1 (got 1.5)", "dataset: sites: Cross must be above 0, at most 1 (got NaN)", "dataset: sites: Skew must be above 0, at most 4 (got 9)", "dataset: sites: Words must be above 0, below Columns (got -1)", "dataset: sites: Signal must be above 0, at most 1 (got 2)", "dataset: sites: Train, Val must be above 0, their sum below 1 (got [0.5 0.5])")
-	for _, c := range []SitesConfig{{}, {Sites: 1}, {Nodes: 40, Degree: 3}, {Sites: 50, Nodes: 500, Classes: 2, Columns: 30}, {Homophily: 1, Cross: 1, Signal: 1}} {
+	graphtest.Refused(t, SitesConfig{Nodes: 30, Classes: 1, Columns: -3, Degree: -1, Words: -1, Train: 0.5, Val: 0.5}.Validate(),
+		"dataset: sites: Nodes must be at least 10 a site, at most 2²⁸ (got 30)", "dataset: sites: Classes must be at least 2 (got 1)", "dataset: sites: Columns must be at least one a class (got -3)", "dataset: sites: Degree must be above 0, below a quarter of Nodes (got -1)", "dataset: sites: Words must be above 0, below Columns (got -1)", "dataset: sites: Train, Val must be above 0, their sum below 1 (got [0.5 0.5])")
+	for _, c := range []SitesConfig{{}, {Sites: 1}, {Nodes: 40, Degree: 3}, {Sites: 50, Nodes: 500, Classes: 2, Columns: 30}} {
 		if err := c.Validate(); err != nil {
 			t.Error(err)
 		}
