@@ -12,7 +12,7 @@ import (
 // some settings sites may differ.
 func TestDifferences(t *testing.T) {
 	said := func(a, b Plan) string {
-		fault := &p2p.MismatchError{Name: "north", OurPlan: a.Agreed(), PeerPlan: b.Agreed()}
+		fault := &p2p.MemberMismatchError{Name: "north", OurPlan: a.Agreed(), PeerPlan: b.Agreed()}
 		text, _ := strings.CutPrefix(p2p.Explained(fault).Error(), fault.Error()+". ")
 		return text
 	}

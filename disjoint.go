@@ -71,7 +71,7 @@ const gathering = "step: gather\n"
 
 // otherStep reports whether some members gather while others train.
 func otherStep(err error) bool {
-	var m *p2p.MismatchError
+	var m *p2p.MemberMismatchError
 	return errors.As(err, &m) && strings.HasSuffix(m.OurPlan, gathering) != strings.HasSuffix(m.PeerPlan, gathering)
 }
 

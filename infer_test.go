@@ -242,7 +242,7 @@ func TestSitesInfer(t *testing.T) {
 		return r
 	})
 	for rank, err := range errs {
-		if mismatch := new(p2p.MismatchError); !errors.As(err, &mismatch) || !strings.Contains(err.Error(), "predict") {
+		if mismatch := new(p2p.MemberMismatchError); !errors.As(err, &mismatch) || !strings.Contains(err.Error(), "predict") {
 			t.Errorf("site %d: %v; must be a difference of the models", rank, err)
 		}
 	}

@@ -44,7 +44,7 @@ func ForGraph(g *graph.Graph, p Plan) (Plan, []Event) {
 	if p.Policy = policy; text == "" {
 		return p, nil
 	}
-	return p, []Event{{Kind: map[bool]train.Kind{true: train.Note, false: train.Warning}[policy == "by-column"], Text: text}}
+	return p, []Event{{Kind: map[bool]train.EventKind{true: train.Note, false: train.Warning}[policy == "by-column"], Text: text}}
 }
 
 // Split returns the parts of g by rank, as p's Policy, Peers and Seed determine them; one part is

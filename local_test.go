@@ -27,7 +27,7 @@ func TestSitesAreThePeers(t *testing.T) {
 		plain      bool
 		wantPolicy string
 		wantParts  int
-		wantKind   train.Kind // empty: nothing is said
+		wantKind   train.EventKind // empty: nothing is said
 		wantText   string
 	}{
 		{name: "nothing asked", policy: "auto", peers: heddle.Auto, wantPolicy: "by-column", wantParts: sites, wantKind: train.Note, wantText: "each of the 3 sites"},

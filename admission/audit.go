@@ -17,11 +17,11 @@ import (
 // Record is one line of the audit log. Fields that say nothing are left out. Fields are only ever
 // added, at the end but for Prev.
 type Record struct {
-	Seq   uint64 `json:"seq"`            // 1, 2, 3, …
-	Time  string `json:"time"`           // RFC 3339, UTC, milliseconds
-	Event Event  `json:"event"`          //
-	Peer  string `json:"peer,omitempty"` // peer ID of whom it is about
-	Name  string `json:"name,omitempty"` // that peer's name
+	Seq   uint64      `json:"seq"`            // 1, 2, 3, …
+	Time  string      `json:"time"`           // RFC 3339, UTC, milliseconds
+	Event RecordEvent `json:"event"`          //
+	Peer  string      `json:"peer,omitempty"` // peer ID of whom it is about
+	Name  string      `json:"name,omitempty"` // that peer's name
 
 	Federation string `json:"federation,omitempty"`
 	Roster     uint64 `json:"roster,omitempty"` // serial
@@ -39,18 +39,18 @@ type Record struct {
 	Prev string `json:"prev"` // SHA-256 of the line before, without its end; zeros for the first
 }
 
-// Event says what a record is about.
-type Event string
+// RecordEvent says what a record is about.
+type RecordEvent string
 
 // The events. A log begins anywhere with Began; repaired follows a line that a crash cut off.
 const (
-	Began     Event = "began"     // a run: plan, roster
-	Connected Event = "connected" // to a peer
-	Left      Event = "left"      // bytes, by a door
-	Refused   Event = "refused"   // by a rule
-	Lost      Event = "lost"      // a peer
-	Ended     Event = "ended"     // the run
-	repaired  Event = "repaired"  // the log itself
+	Began     RecordEvent = "began"     // a run: plan, roster
+	Connected RecordEvent = "connected" // to a peer
+	Left      RecordEvent = "left"      // bytes, by a door
+	Refused   RecordEvent = "refused"   // by a rule
+	Lost      RecordEvent = "lost"      // a peer
+	Ended     RecordEvent = "ended"     // the run
+	repaired  RecordEvent = "repaired"  // the log itself
 )
 
 const maxText = 1 << 10 // bytes

@@ -124,7 +124,7 @@ func TestKindsLikePooled(t *testing.T) {
 	if err := json.Unmarshal(first, &e); err != nil {
 		t.Fatal(err)
 	}
-	for k, want := range []table.Kind{table.Age, table.Date, table.Text, table.Ignored, table.Ignored, table.Categorical} {
+	for k, want := range []table.ColumnKind{table.Age, table.Date, table.Text, table.Ignored, table.Ignored, table.Categorical} {
 		if e.Columns[k].Kind != want {
 			t.Errorf("column %s is %s, must be %s", e.Columns[k].Name, e.Columns[k].Kind, want)
 		}

@@ -55,11 +55,11 @@ func (c SiteConfig) Validate() error {
 // Tables is a site's tables on the way to an encoding that all sites share.
 type Tables struct {
 	cfg   SiteConfig
-	nodes []nodeTable    // one, or one of each type that this site has
-	edges []edgeTable    // one at most, or one of each relation that this site has
-	of    *typed.Tables  // of several types; nil: there is one table of nodes
-	like  *agreed        // the encoding of a model that these tables are read by (nil = the sites agree on one)
-	named map[string]int // nodes of each other site whose names it gets
+	nodes []nodeTable       // one, or one of each type that this site has
+	edges []edgeTable       // one at most, or one of each relation that this site has
+	of    *typed.SiteTables // of several types; nil: there is one table of nodes
+	like  *agreed           // the encoding of a model that these tables are read by (nil = the sites agree on one)
+	named map[string]int    // nodes of each other site whose names it gets
 }
 
 // nodeTable is a table of nodes.

@@ -14,7 +14,7 @@ import (
 // leaf.Contributor at a leaf. All members of a run have one, or none.
 type Neighbours interface {
 	// Boundary returns which of own nodes have such edges, and how many.
-	Boundary() leaf.Boundary
+	Boundary() leaf.BorderNodes
 	// Gather returns for each node of the boundary the sum of its neighbours' rows; x has those of the boundary
 	// [boundary × D]. A neighbour that is not there counts 0.
 	Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error)

@@ -200,7 +200,7 @@ func (c Config) private() (errs []error) {
 
 // Edges returns the mechanism that keeps the edges of one peer private in one run; nil: they are not.
 // secret must come from crypto/rand.
-func (c Config) Edges(secret [32]byte) (*dp.Edges, error) {
+func (c Config) Edges(secret [32]byte) (*dp.PrivateEdges, error) {
 	if c.Epsilon == 0 {
 		return nil, nil
 	}

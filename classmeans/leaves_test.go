@@ -75,7 +75,7 @@ func (f flaky) Send(ctx context.Context, site int, share []byte) error {
 // federate trains parts, of which the first are of sites and the others of leaves. misses says which leaf is offline when.
 // edges are those between nodes of different parts, by their names; nil: there are none.
 func federate(
-	t *testing.T, c Config, parts []*shard.Shard, sites int, edges *leaf.Edges, misses func(p, exchange int) bool,
+	t *testing.T, c Config, parts []*shard.Shard, sites int, edges *leaf.CrossEdges, misses func(p, exchange int) bool,
 ) (all []*Trainer, exchanged []int) {
 	leaves := len(parts) - sites
 	net := netsim.New(len(parts), netsim.Config{Links: netsim.Table{All: netsim.Model{Latency: time.Millisecond}}})
@@ -157,7 +157,7 @@ func names(s *shard.Shard) (all []string) {
 }
 
 // between returns the edges of g that its parts lack.
-func between(t *testing.T, g, parts *graph.Graph) *leaf.Edges {
+func between(t *testing.T, g, parts *graph.Graph) *leaf.CrossEdges {
 	var pairs [][2]string
 	for i := range g.N() {
 		has, _ := parts.Adj.Row(i)

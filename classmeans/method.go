@@ -15,7 +15,7 @@ type Method struct {
 	Leaves    bool `json:"-"` // whether sums have parts of leaves (package leaf)
 	LeafEdges bool `json:"-"` // whether edges connect leaves
 
-	edges *dp.Edges
+	edges *dp.PrivateEdges
 }
 
 // Messages implements train.Method: as few or as many nodes have labels.

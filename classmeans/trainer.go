@@ -24,10 +24,10 @@ import (
 // Trainer is one peer's part in the rounds.
 type Trainer struct {
 	train.RunState
-	Edges     *dp.Edges  // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
-	AllRounds bool       // whether rounds go on that validate no better, at all peers or none
-	Leaves    bool       // whether sums have parts of leaves (package leaf), at all peers and leaves or none
-	Beyond    Neighbours // edges between nodes of different members, with Leaves; nil at all or none
+	Edges     *dp.PrivateEdges // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
+	AllRounds bool             // whether rounds go on that validate no better, at all peers or none
+	Leaves    bool             // whether sums have parts of leaves (package leaf), at all peers and leaves or none
+	Beyond    Neighbours       // edges between nodes of different members, with Leaves; nil at all or none
 
 	config Config       // given, with what the labels and the first rounds chose
 	given  Config       // as New was given it
@@ -72,7 +72,7 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 		return nil, err
 	}
 	who := train.Participant{Config: c.Fingerprint(), Own: true,
-		Shape: train.Shape{Rounds: maxRounds, Labels: train.LabelsLen(s.Labels.Kind(), c.Classes)}}
+		Shape: train.SnapshotShape{Rounds: maxRounds, Labels: train.LabelsLen(s.Labels.Kind(), c.Classes)}}
 	return &Trainer{RunState: train.NewRunState(who, s, c.Metric, c.Draw(), "closed form"), config: c, given: c, shard: s,
 		key: rng.New(c.Seed)}, nil
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Memory is how many bytes a worker holds for a step, besides parameters, the shard and what the
+// StepMemory is how many bytes a worker holds for a step, besides parameters, the shard and what the
 // transport buffers.
-type Memory struct {
+type StepMemory struct {
 	Tape  tape.Memory // of its own nodes: inversely proportional to the number of workers
 	Halo  int64       // peak of halo rows and of their gradients
 	First int64       // of the features of the halo, or of their aggregate, kept for the run
@@ -15,8 +15,8 @@ type Memory struct {
 }
 
 // Memory returns what the steps of Run held.
-func (t *Trainer) Memory() Memory {
-	m := Memory{Tape: t.tape.Memory(), Halo: 4 * int64(t.line.peak), First: size(t.rows) - size(t.input) + size(t.seen.z) + size(t.seen.beside)}
+func (t *Trainer) Memory() StepMemory {
+	m := StepMemory{Tape: t.tape.Memory(), Halo: 4 * int64(t.line.peak), First: size(t.rows) - size(t.input) + size(t.seen.z) + size(t.seen.beside)}
 	if t.full != t.seen {
 		m.First += size(t.full.z) + size(t.full.beside)
 	}

@@ -20,7 +20,7 @@ type ownRows struct {
 	table mat.Dense // rows×D
 	grad  mat.Dense
 	best  mat.Dense
-	opt   *optim.Sparse
+	opt   *optim.SparseAdam
 }
 
 // newOwnRows returns the rows of the owned nodes of s: of all where their features are but numbers, else of those that are bare.

@@ -43,7 +43,7 @@ type Trainer struct {
 	val    *view                   // what is validated
 	weight []float32               // of each class, or nil
 	count  float64                 // training labels of all workers, by weight
-	links  *links.Task             // nil: nodes have labels
+	links  *links.Learner          // nil: nodes have labels
 }
 
 // unit is one stage of the chain that is trained jointly: the encoder's layer or a graph layer, with its head where the

@@ -27,8 +27,8 @@ type Contributor struct {
 	Agreement Agreement
 	Token     Token
 	Uplink    Uplink
-	Known     Boundary  // as the sites know it (Dial); empty: no node has an edge to another member's
-	Random    io.Reader // of seeds; nil: crypto/rand
+	Known     BorderNodes // as the sites know it (Dial); empty: no node has an edge to another member's
+	Random    io.Reader   // of seeds; nil: crypto/rand
 
 	next int // exchange
 	open int // the first for which a share is not late, as far as is known

@@ -13,9 +13,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Edges are those between nodes of different members, leaves or collecting sites. The collecting sites have them, all the
+// CrossEdges are those between nodes of different members, leaves or collecting sites. The collecting sites have them, all the
 // same; a leaf has none, and is told how many its own nodes have.
-type Edges struct {
+type CrossEdges struct {
 	names []string // of nodes, ascending
 	index map[string]int32
 	adj   graph.CSR // both directions of each
@@ -25,8 +25,8 @@ type Edges struct {
 const mostName = 255
 
 // NewEdges returns the edges between the named ends. The same pair twice is one edge.
-func NewEdges(pairs [][2]string) (*Edges, error) {
-	e := &Edges{index: map[string]int32{}}
+func NewEdges(pairs [][2]string) (*CrossEdges, error) {
+	e := &CrossEdges{index: map[string]int32{}}
 	for k, pair := range pairs {
 		for _, name := range pair {
 			if len(name) == 0 || len(name) > mostName {
@@ -58,7 +58,7 @@ func NewEdges(pairs [][2]string) (*Edges, error) {
 }
 
 // digest tells whether two sites have the same edges.
-func (e *Edges) digest() []byte {
+func (e *CrossEdges) digest() []byte {
 	h := sha256.New()
 	for i, name := range e.names {
 		col, _ := e.adj.Row(i)
@@ -67,29 +67,29 @@ func (e *Edges) digest() []byte {
 	return h.Sum(nil)
 }
 
-// Boundary is those of a member's nodes that have edges to nodes of other members: rows of its own graph, and how many such
+// BorderNodes is those of a member's nodes that have edges to nodes of other members: rows of its own graph, and how many such
 // edges each has.
-type Boundary struct {
+type BorderNodes struct {
 	Rows   []int32
 	Degree []float32
 }
 
 // border is what one site knows of the edges of a run.
 type border struct {
-	*Edges
+	*CrossEdges
 	owner []int32 // by node: the site that has it; −1: a leaf
 	own   []int32 // nodes of this site
-	edge  Boundary
+	edge  BorderNodes
 }
 
 // Boundary returns that of a member whose nodes have those names.
-func (e *Edges) Boundary(ids []string) Boundary {
+func (e *CrossEdges) Boundary(ids []string) BorderNodes {
 	_, b := e.find(ids)
 	return b
 }
 
 // find returns the nodes with edges that are among ids, ascending, and where.
-func (e *Edges) find(ids []string) (nodes []int32, b Boundary) {
+func (e *CrossEdges) find(ids []string) (nodes []int32, b BorderNodes) {
 	rows := map[int32]int32{}
 	for row, id := range ids {
 		if i, is := e.index[id]; is {
@@ -103,7 +103,7 @@ func (e *Edges) find(ids []string) (nodes []int32, b Boundary) {
 	return nodes, b
 }
 
-func (e *Edges) degree(node int32) int { return int(e.adj.RowPtr[node+1] - e.adj.RowPtr[node]) }
+func (e *CrossEdges) degree(node int32) int { return int(e.adj.RowPtr[node+1] - e.adj.RowPtr[node]) }
 
 // Bind tells the collecting sites which nodes each of them has itself, by their names, before the first sum. All sites of
 // the group call it where the agreement has edges; a site that collects no shares has none. An error names the site whose
@@ -111,7 +111,7 @@ func (e *Edges) degree(node int32) int { return int(e.adj.RowPtr[node+1] - e.adj
 func (s *Collector) Bind(ctx context.Context, ids []string) error {
 	out := make([][]byte, s.group.Size())
 	if s.intake != nil {
-		s.border = &border{Edges: s.intake.rules.Edges}
+		s.border = &border{CrossEdges: s.intake.rules.Edges}
 		s.border.own, s.border.edge = s.border.find(ids)
 		mine := s.border.digest()
 		for _, i := range s.border.own {
@@ -170,7 +170,7 @@ func (b *border) described(nodes []int32) (text []byte) {
 
 // parseNodes returns where the nodes that a site has described are among a leaf's ids. A leaf of one node is that node,
 // whatever it calls it.
-func parseNodes(b []byte, ids []string) (of Boundary, err error) {
+func parseNodes(b []byte, ids []string) (of BorderNodes, err error) {
 	rows := make(map[string]int32, len(ids))
 	for row, id := range ids {
 		rows[id] = int32(row)

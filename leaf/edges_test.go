@@ -37,12 +37,12 @@ func TestGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := meetOver(t, sites, members-sites, members-sites, false, edges)
 		const away = 5 // sends nothing, and fetches
-		sums, boundaries := make([]mat.Dense, members), make([]leaf.Boundary, members)
+		sums, boundaries := make([]mat.Dense, members), make([]leaf.BorderNodes, members)
 		var run sync.WaitGroup
 		for m := range members {
 			run.Go(func() {
 				var of interface {
-					Boundary() leaf.Boundary
+					Boundary() leaf.BorderNodes
 					Gather(context.Context, comm.ReduceID, mat.Dense) (mat.Dense, error)
 				}
 				if m < sites {

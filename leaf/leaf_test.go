@@ -49,7 +49,7 @@ func meet(t *testing.T, sites, leaves, quorum int, secure bool) *federation {
 func nodesOf(rank int) []string { return []string{fmt.Sprint(rank, " a"), fmt.Sprint(rank, " b")} }
 
 // meetOver is meet where leaves have edges.
-func meetOver(t *testing.T, sites, leaves, quorum int, secure bool, edges *leaf.Edges) *federation {
+func meetOver(t *testing.T, sites, leaves, quorum int, secure bool, edges *leaf.CrossEdges) *federation {
 	f := &federation{agreed: leaf.Agreement{Run: [8]byte{7}, Sites: sites, Least: 2, Most: leaves, Edges: edges != nil}, leaves: leaves,
 		net: netsim.New(sites+leaves, netsim.Config{Links: netsim.Table{All: netsim.Model{Latency: 5 * time.Millisecond}}})}
 	f.collectors, f.intakes = make([]*leaf.Collector, sites), make([]*leaf.Intake, sites)
@@ -59,7 +59,7 @@ func meetOver(t *testing.T, sites, leaves, quorum int, secure bool, edges *leaf.
 			g := comm.NewGroup(f.net.Transport(q), q, sites)
 			var inner comm.Reducer = g
 			if secure {
-				masked, err := secagg.New(t.Context(), secagg.Terms{Least: 2}, g)
+				masked, err := secagg.New(t.Context(), secagg.KeyTerms{Least: 2}, g)
 				if err != nil {
 					t.Error(err)
 				}

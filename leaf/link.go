@@ -78,16 +78,16 @@ func recvMessage(ctx context.Context, t comm.Transport, from, most int) (kind by
 	return kind, b, nil
 }
 
-// Link is a leaf's Uplink over a comm.Transport on which the sites have the first ranks.
-type Link struct {
+// TransportUplink is a leaf's Uplink over a comm.Transport on which the sites have the first ranks.
+type TransportUplink struct {
 	t     comm.Transport
 	sites int
 }
 
 // Dial asks each of the collecting sites to admit a leaf, which shows them its evidence. The error names who did not. Where the
 // agreement has edges it returns which of the leaf's nodes, whose names ids has, the sites know to have some.
-func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evidence []byte, ids []string) (*Link, Boundary, error) {
-	var known Boundary
+func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evidence []byte, ids []string) (*TransportUplink, BorderNodes, error) {
+	var known BorderNodes
 	if len(evidence) > MostEvidence {
 		return nil, known, fmt.Errorf("leaf: evidence must have at most %d bytes (got %d)", MostEvidence, len(evidence))
 	}
@@ -119,16 +119,16 @@ func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evide
 			return nil, known, &comm.PeerError{Rank: q, Op: "hello", Err: err}
 		}
 	}
-	return &Link{t, a.Sites}, known, nil
+	return &TransportUplink{t, a.Sites}, known, nil
 }
 
 // Send implements Uplink.
-func (l *Link) Send(ctx context.Context, site int, share []byte) error {
+func (l *TransportUplink) Send(ctx context.Context, site int, share []byte) error {
 	return sendMessage(ctx, l.t, site, give, share)
 }
 
 // Sums implements Uplink.
-func (l *Link) Sums(ctx context.Context, site, exchange int) ([]byte, error) {
+func (l *TransportUplink) Sums(ctx context.Context, site, exchange int) ([]byte, error) {
 	if err := l.ask(ctx, site, exchange); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (l *Link) Sums(ctx context.Context, site, exchange int) ([]byte, error) {
 }
 
 // Parts implements Uplink.
-func (l *Link) Parts(ctx context.Context, exchange int) ([][]byte, error) {
+func (l *TransportUplink) Parts(ctx context.Context, exchange int) ([][]byte, error) {
 	for q := range l.sites {
 		if err := l.ask(ctx, q, exchange); err != nil {
 			return nil, err
@@ -152,11 +152,11 @@ func (l *Link) Parts(ctx context.Context, exchange int) ([][]byte, error) {
 	return all, nil
 }
 
-func (l *Link) ask(ctx context.Context, site, exchange int) error {
+func (l *TransportUplink) ask(ctx context.Context, site, exchange int) error {
 	return sendMessage(ctx, l.t, site, ask, binary.LittleEndian.AppendUint32(nil, uint32(exchange)))
 }
 
-func (l *Link) answer(ctx context.Context, site int) ([]byte, error) {
+func (l *TransportUplink) answer(ctx context.Context, site int) ([]byte, error) {
 	kind, b, err := recvMessage(ctx, l.t, site, mostMessage)
 	if err == nil && kind != sums {
 		err = &comm.PeerError{Rank: site, Op: "sums", Err: fmt.Errorf("the answer must be of kind %d (got %d)", sums, kind)}

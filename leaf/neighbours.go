@@ -22,9 +22,9 @@ func (e exchange) row(node int32) []byte {
 }
 
 // Boundary returns this site's nodes that have edges to those of other members.
-func (s *Collector) Boundary() Boundary {
+func (s *Collector) Boundary() BorderNodes {
 	if s.border == nil {
-		return Boundary{}
+		return BorderNodes{}
 	}
 	return s.border.edge
 }
@@ -117,7 +117,7 @@ func opened(sum comm.Integers, like mat.Dense) (mat.Dense, error) {
 }
 
 // Boundary returns this leaf's nodes that have edges to those of other members.
-func (l *Contributor) Boundary() Boundary { return l.Known }
+func (l *Contributor) Boundary() BorderNodes { return l.Known }
 
 // Gather is Collector.Gather at a leaf. What the sums lack is of leaves that were not there in time, as this one may be.
 func (l *Contributor) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {

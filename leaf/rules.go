@@ -17,7 +17,7 @@ type Rules struct {
 	Attest func(ctx context.Context, t Token, evidence []byte) (Admission, error)
 
 	// Edges are those that nodes of leaves have to nodes of other members; nil unless the agreement has edges.
-	Edges *Edges
+	Edges *CrossEdges
 }
 
 // Admission is as what a leaf is admitted.

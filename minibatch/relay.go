@@ -20,7 +20,7 @@ type relay struct {
 	shard   *shard.Shard
 	dir     *directory
 	hops    int
-	edges   *sample.Edges
+	edges   *sample.InEdges
 	sampler *sample.Sampler
 	builder *sample.Builder
 

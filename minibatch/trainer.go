@@ -34,12 +34,12 @@ type Trainer struct {
 	weight []float32 // of each class, or nil
 	rates  optim.Schedule
 	groups *groups
-	batch  int         // labels of a step
-	steps  int         // of an epoch
-	round  int         // steps of a round
-	links  *links.Task // nil: nodes have labels
-	pace   *pace       // nil: size is final
-	size   int         // batches of a group
+	batch  int            // labels of a step
+	steps  int            // of an epoch
+	round  int            // steps of a round
+	links  *links.Learner // nil: nodes have labels
+	pace   *pace          // nil: size is final
+	size   int            // batches of a group
 }
 
 // Train implements train.Method.
@@ -219,7 +219,7 @@ func (t *Trainer) labelled(split graph.Split) (nodes []int32) {
 }
 
 // sampledEdges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole graph.
-func (t *Trainer) sampledEdges(ctx context.Context) (e *sample.Edges, err error) {
+func (t *Trainer) sampledEdges(ctx context.Context) (e *sample.InEdges, err error) {
 	sender, layer := train.NewSender(t.Group, t.shard, t.config.Rows), t.Model.Layers[0]
 	view := train.WholeGraph(t.shard)
 	if t.config.Inductive {

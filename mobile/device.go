@@ -291,7 +291,7 @@ func (d *Device) enter(r *run, state, detail string) {
 	}
 	d.state = state
 	d.mu.Unlock()
-	r.events.add(event{what: isState, text: state, detail: detail})
+	r.events.add(listenerEvent{what: isState, text: state, detail: detail})
 }
 
 // work takes part in sessions while it may, until the model is final or ctx ends.
@@ -326,7 +326,7 @@ func (d *Device) work(r *run) {
 		case errors.Is(err, errConditions):
 			continue
 		}
-		r.events.add(event{what: isError, text: kindOf(err), detail: err.Error()})
+		r.events.add(listenerEvent{what: isError, text: kindOf(err), detail: err.Error()})
 		d.enter(r, Failed, err.Error())
 		return
 	}
@@ -438,13 +438,13 @@ func (d *Device) heard(r *run, e heddle.Event) {
 			d.enter(r, Connecting, e.Text)
 		}
 	case train.RoundEnd:
-		r.events.add(event{what: isRound, done: e.Done, total: e.Total, loss: e.ValLoss, metric: e.Val})
-		r.events.add(event{what: isBytes, sent: e.Sent.Total()})
+		r.events.add(listenerEvent{what: isRound, done: e.Done, total: e.Total, loss: e.ValLoss, metric: e.Val})
+		r.events.add(listenerEvent{what: isBytes, sent: e.Sent.Total()})
 	case train.Warning:
 		d.enter(r, d.State(), e.Text)
 	case train.Trace:
 		if n := e.Sent.Total(); n > 0 {
-			r.events.add(event{what: isBytes, sent: n})
+			r.events.add(listenerEvent{what: isBytes, sent: n})
 		}
 	}
 }
@@ -460,7 +460,7 @@ func (d *Device) Stop() {
 	d.state = Stopped
 	d.mu.Unlock()
 	if r != nil && !again {
-		r.events.add(event{what: isState, text: Stopped})
+		r.events.add(listenerEvent{what: isState, text: Stopped})
 	}
 	d.end(errPaused)
 }

@@ -8,7 +8,7 @@ type events struct {
 	to Listener // nil: nobody is told
 
 	mu    sync.Mutex
-	list  []event
+	list  []listenerEvent
 	over  bool  // nothing is added any more
 	wrong error // of the listener, which is told nothing more
 	woken chan struct{}
@@ -26,7 +26,7 @@ const (
 	isError
 )
 
-type event struct {
+type listenerEvent struct {
 	what         eventKind
 	text, detail string
 	done, total  int
@@ -36,7 +36,7 @@ type event struct {
 
 func newEvents(to Listener) *events { return &events{to: to, woken: make(chan struct{}, 1)} }
 
-func (q *events) add(e event) {
+func (q *events) add(e listenerEvent) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.over || q.to == nil || q.wrong != nil {
@@ -103,7 +103,7 @@ func (q *events) deliver(stop func()) {
 	}
 }
 
-func (e event) tell(l Listener) error {
+func (e listenerEvent) tell(l Listener) error {
 	switch e.what {
 	case isRound:
 		return l.OnRound(e.done, e.total, e.loss, e.metric)

@@ -142,14 +142,14 @@ func TestWindow(t *testing.T) {
 func TestSlowListener(t *testing.T) {
 	q := newEvents(newWatcher())
 	for range 10 * mostEvents {
-		q.add(event{what: isRound})
+		q.add(listenerEvent{what: isRound})
 	}
-	q.add(event{what: isState, text: Done})
+	q.add(listenerEvent{what: isState, text: Done})
 	if len(q.list) > mostEvents || q.list[len(q.list)-1].text != Done {
 		t.Errorf("%d events wait, the last one of state %q", len(q.list), q.list[len(q.list)-1].text)
 	}
 	for range 10 * mostEvents {
-		q.add(event{what: isRound})
+		q.add(listenerEvent{what: isRound})
 	}
 	states := 0
 	for _, e := range q.list {

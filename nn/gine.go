@@ -27,9 +27,9 @@ func newGINE(name string, s LayerSpec, key rng.Key) Conv {
 }
 
 // edgeMessages is Σ_j ReLU(z_j + e_ij·U + c); without columns, U is left out.
-func edgeMessages(name string, columns, width int, key rng.Key) *aggregate.Messages {
+func edgeMessages(name string, columns, width int, key rng.Key) *aggregate.EdgeMessages {
 	c := tape.NewParam(name+".bias", 1, width, 0)
-	f := &aggregate.Messages{Reduce: aggregate.SumOf, Width: width, EdgeWidth: columns, Parameters: []*tape.Param{c}}
+	f := &aggregate.EdgeMessages{Reduce: aggregate.SumOf, Width: width, EdgeWidth: columns, Parameters: []*tape.Param{c}}
 	var u *tape.Param
 	if columns > 0 {
 		u = tape.Glorot(name+".weight", columns, width, columns, width, key)

@@ -16,7 +16,7 @@ import (
 	mss "github.com/multiformats/go-multistream"
 )
 
-// BenchmarkThroughput sends MB-size frames through a Session and, in turn within the same run, the
+// BenchmarkThroughput sends MB-size frames through a Mesh and, in turn within the same run, the
 // same bytes through a bare libp2p stream of the same connection, so that both see the machine in
 // the same state:
 //
@@ -110,7 +110,7 @@ func (d discard) ReadFrom(r io.Reader) (n int64, err error) {
 }
 
 // bareStream opens a second stream on the connection of two sessions, of the given ranks.
-func bareStream(b *testing.B, ss []*Session, from, to int) [2]network.Stream {
+func bareStream(b *testing.B, ss []*Mesh, from, to int) [2]network.Stream {
 	const protocol = "/heddle/bare/1"
 	got := make(chan network.Stream, 1)
 	ss[1].host.node.SetStreamHandler(protocol, func(s network.Stream) { got <- s })

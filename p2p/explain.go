@@ -10,7 +10,7 @@ import (
 // line of Hello.PlanText is a setting and its value, as "lr: 0.01".
 func Explained(err error) error {
 	all := mismatches(err)
-	at := slices.IndexFunc(all, func(m *MismatchError) bool { return m.OurPlan != "" && m.PeerPlan != "" })
+	at := slices.IndexFunc(all, func(m *MemberMismatchError) bool { return m.OurPlan != "" && m.PeerPlan != "" })
 	if at < 0 || all[at].OurPlan == Declined || all[at].PeerPlan == Declined {
 		return err
 	}

@@ -64,7 +64,7 @@ func TestFaultyMember(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ss := sessions(t, "tcp", 2)
 			ctx := within(t, patience)
-			run := func(s *Session, over comm.Transport) (err error) {
+			run := func(s *Mesh, over comm.Transport) (err error) {
 				g := comm.NewGroup(over, s.Rank(), 2)
 				defer g.Close()
 				out, in := make([][]float32, 2), make([][]float32, 2)

@@ -1,4 +1,4 @@
-// Package p2p carries frames between peers over libp2p: one Host per peer, and one Session, a
+// Package p2p carries frames between peers over libp2p: one Host per peer, and one Mesh, a
 // comm.Transport, per fixed set of members. Only members may connect, each proves its identity, and
 // both sides compare fingerprints before any data. docs/reference/wire.md gives the bytes.
 package p2p
@@ -34,7 +34,7 @@ type Host struct {
 
 	mu      sync.Mutex
 	joining *rendezvous // while Join runs
-	session *Session    // from Join to Session.Close
+	mesh    *Mesh       // from Join to Mesh.Close
 	closed  bool
 }
 
@@ -77,10 +77,10 @@ func Listen(cfg node.Config) (*Host, error) {
 	return h, nil
 }
 
-func (h *Host) state() (*rendezvous, *Session) {
+func (h *Host) state() (*rendezvous, *Mesh) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.joining, h.session
+	return h.joining, h.mesh
 }
 
 var errHostClosed = errors.New("p2p: join: the host is closed")
@@ -95,7 +95,7 @@ func (h *Host) Addrs() []string { return h.node.FullAddrs() }
 // ended.
 func (h *Host) Close() error {
 	h.mu.Lock()
-	session, joining, again := h.session, h.joining, h.closed
+	session, joining, again := h.mesh, h.joining, h.closed
 	h.closed = true
 	h.mu.Unlock()
 	if again {

@@ -63,8 +63,8 @@ type pair struct {
 // Join connects to all other members of the roster and returns when each pair has agreed on a
 // stream. This host's rank is its index in the roster. Join retries until ctx ends; the error then
 // names the missing members and why. If a member has another protocol version or hello, Join ends
-// at once at all members with a MismatchError. A host has one session at a time.
-func (h *Host) Join(ctx context.Context, roster node.Roster, hello Hello) (*Session, error) {
+// at once at all members with a MemberMismatchError. A host has one session at a time.
+func (h *Host) Join(ctx context.Context, roster node.Roster, hello Hello) (*Mesh, error) {
 	members, err := h.node.Members(roster)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (r *rendezvous) begin() error {
 	if h.closed {
 		return errHostClosed
 	}
-	if h.joining != nil || h.session != nil {
+	if h.joining != nil || h.mesh != nil {
 		return errors.New("p2p: join: the host is in a session already: close it first")
 	}
 	h.joining = r
@@ -205,7 +205,7 @@ func (r *rendezvous) absent(cause error) error {
 }
 
 // end turns the rendezvous into a session, or undoes it.
-func (r *rendezvous) end(err error) (*Session, error) {
+func (r *rendezvous) end(err error) (*Mesh, error) {
 	h := r.host
 	if err != nil {
 		r.mu.Lock()
@@ -217,10 +217,10 @@ func (r *rendezvous) end(err error) (*Session, error) {
 	if err == nil && h.closed {
 		err = errHostClosed
 	}
-	var s *Session
+	var s *Mesh
 	if err == nil {
 		s = newSession(h, r)
-		h.session = s
+		h.mesh = s
 	}
 	h.mu.Unlock()
 	if err != nil {
@@ -279,7 +279,7 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 	defer cancel()
 	s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "reached"), p.member.ID, sessionProtocol)
 	if _, wrong := errors.AsType[mss.ErrNotSupported[protocol.ID]](err); wrong {
-		err = &MismatchError{Rank: p.rank, Name: p.member.Name, Part: partVersion, Ours: string(sessionProtocol), Peer: "another"}
+		err = &MemberMismatchError{Rank: p.rank, Name: p.member.Name, Part: partVersion, Ours: string(sessionProtocol), Peer: "another"}
 		r.giveUp(err)
 	}
 	if err != nil {

@@ -31,10 +31,10 @@ func each(t *testing.T, run func(t *testing.T, transport string)) {
 	}
 }
 
-func frames(t *testing.T, a, b *Session) {
+func frames(t *testing.T, a, b *Mesh) {
 	t.Helper()
 	ctx := within(t, patience)
-	for _, pair := range [][2]*Session{{a, b}, {b, a}} {
+	for _, pair := range [][2]*Mesh{{a, b}, {b, a}} {
 		if err := pair[0].Send(ctx, pair[1].Rank(), nil, []byte("warp")); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestMismatchIsRefusedOnBothSides(t *testing.T) {
 				}
 				_, errs := join(within(t, patience), hs, rosters, []Hello{base, other})
 				for i, err := range errs {
-					m, ok := errors.AsType[*MismatchError](err)
+					m, ok := errors.AsType[*MemberMismatchError](err)
 					if !ok || m.Part != part || m.Rank != 1-i || m.Name != rosters[i].Members[1-i].Name || m.Ours == m.Peer {
 						t.Errorf("rank %d: error %v, must be one that names peer %d and its %s", i, err, 1-i, part)
 					}
@@ -222,7 +222,7 @@ func TestLateJoinerAndNextGeneration(t *testing.T) {
 		hs, roster := hosts(t, transport, 3)
 		for generation := range uint64(2) {
 			late := hs[int(generation)]
-			ss := make([]*Session, len(hs))
+			ss := make([]*Mesh, len(hs))
 			var failed atomic.Int32
 			done := make(chan struct{})
 			for i, h := range hs {

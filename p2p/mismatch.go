@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// MismatchError says that the hellos of two members differ. Both find it, and tell the others.
-type MismatchError struct {
+// MemberMismatchError says that the hellos of two members differ. Both find it, and tell the others.
+type MemberMismatchError struct {
 	Rank  int    // of the member that differs, in our roster
 	Name  string // of it
 	Part  string // what differs: "version", "size", "roster", "rank", "generation", "plan" or "partition"
@@ -24,7 +24,7 @@ type MismatchError struct {
 	reported bool
 }
 
-func (e *MismatchError) Error() string {
+func (e *MemberMismatchError) Error() string {
 	who, ours := fmt.Sprintf("peer %d (%s)", e.Rank, e.Name), "ours"
 	if e.reported {
 		who, ours = fmt.Sprintf("peer %d (%s) reports that %s", e.With, e.Other, who), "its own"
@@ -55,11 +55,11 @@ const (
 var parts = []string{partVersion, partSize, partRoster, partRank, partGeneration, partPlan, partPartition}
 
 // mismatch compares the hello of the member of rank r with ours; nil when both are of one session.
-// The error joins one *MismatchError for each part that differs.
+// The error joins one *MemberMismatchError for each part that differs.
 func (g greeting) mismatch(ours greeting, r int, name string) error {
 	var errs []error
 	differ := func(part string, ours, theirs any) {
-		errs = append(errs, &MismatchError{Rank: r, Name: name, Part: part, Ours: fmt.Sprint(ours), Peer: fmt.Sprint(theirs)})
+		errs = append(errs, &MemberMismatchError{Rank: r, Name: name, Part: part, Ours: fmt.Sprint(ours), Peer: fmt.Sprint(theirs)})
 	}
 	short := func(f [32]byte) string { return fmt.Sprintf("%x…", f[:8]) }
 	if g.size != ours.size {
@@ -83,10 +83,10 @@ func (g greeting) mismatch(ours greeting, r int, name string) error {
 }
 
 // mismatches lists the mismatches in err.
-func mismatches(err error) (out []*MismatchError) {
+func mismatches(err error) (out []*MemberMismatchError) {
 	switch e := err.(type) {
-	case *MismatchError:
-		return []*MismatchError{e}
+	case *MemberMismatchError:
+		return []*MemberMismatchError{e}
 	case interface{ Unwrap() []error }:
 		for _, one := range e.Unwrap() {
 			out = append(out, mismatches(one)...)
@@ -104,7 +104,7 @@ const (
 	maxRefusal = 4 + 4 + 5*4 + maxValue*3 + 2*maxPlanText
 )
 
-func (e *MismatchError) encode() []byte {
+func (e *MemberMismatchError) encode() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(e.Rank))
 	b = binary.LittleEndian.AppendUint32(b, uint32(e.With))
 	for _, field := range []string{e.Part, e.Ours, e.Peer, e.OurPlan, e.PeerPlan} {
@@ -115,7 +115,7 @@ func (e *MismatchError) encode() []byte {
 }
 
 // parseRefusal takes what encode writes, of a session of these members.
-func parseRefusal(b []byte, members []node.Peer) (*MismatchError, error) {
+func parseRefusal(b []byte, members []node.Peer) (*MemberMismatchError, error) {
 	if len(b) < 8 {
 		return nil, fmt.Errorf("a refusal must have at least 8 bytes (got %d)", len(b))
 	}
@@ -123,7 +123,7 @@ func parseRefusal(b []byte, members []node.Peer) (*MismatchError, error) {
 	if size := uint32(len(members)); rank >= size || with >= size || rank == with {
 		return nil, fmt.Errorf("a refusal must name two of %d members (got %d and %d)", size, rank, with)
 	}
-	e := &MismatchError{Rank: int(rank), Name: members[rank].Name, With: int(with), Other: members[with].Name, reported: true}
+	e := &MemberMismatchError{Rank: int(rank), Name: members[rank].Name, With: int(with), Other: members[with].Name, reported: true}
 	b = b[8:]
 	for _, field := range []struct {
 		to   *string

@@ -46,12 +46,12 @@ func TestMismatchReachesAll(t *testing.T) {
 		})
 		start(1)
 		all.Wait()
-		for rank, want := range []MismatchError{
+		for rank, want := range []MemberMismatchError{
 			{Rank: 1, Name: "site-1", With: 0, Other: "site-0", OurPlan: same.PlanText, PeerPlan: differs.PlanText},
 			{Rank: 0, Name: "site-0", With: 1, Other: "site-1", OurPlan: differs.PlanText, PeerPlan: same.PlanText},
 			{Rank: 1, Name: "site-1", With: 0, Other: "site-0", OurPlan: same.PlanText, PeerPlan: differs.PlanText, reported: true},
 		} {
-			got, ok := errors.AsType[*MismatchError](errs[rank])
+			got, ok := errors.AsType[*MemberMismatchError](errs[rank])
 			if !ok {
 				t.Errorf("rank %d: %v", rank, errs[rank])
 				continue
@@ -95,7 +95,7 @@ func TestLongPlanTextIsRefused(t *testing.T) {
 }
 
 func TestRefusalLayout(t *testing.T) {
-	m := &MismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "23", OurPlan: "a: 1", PeerPlan: ""}
+	m := &MemberMismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "23", OurPlan: "a: 1", PeerPlan: ""}
 	want := "\x02\x00\x00\x00\x01\x00\x00\x00" + "\x04\x00\x00\x00plan" + "\x01\x00\x00\x001" + "\x02\x00\x00\x0023" + "\x04\x00\x00\x00a: 1" + "\x00\x00\x00\x00"
 	if got := m.encode(); string(got) != want {
 		t.Errorf("encoded %q, must be %q", got, want)
@@ -104,8 +104,8 @@ func TestRefusalLayout(t *testing.T) {
 
 func TestParseRefusal(t *testing.T) {
 	members := []node.Peer{{Name: "site-0"}, {Name: "site-1"}, {Name: "site-2"}}
-	refusal := func(edit func(m *MismatchError)) []byte {
-		m := &MismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "2", OurPlan: strings.Repeat("x", maxPlanText)}
+	refusal := func(edit func(m *MemberMismatchError)) []byte {
+		m := &MemberMismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "2", OurPlan: strings.Repeat("x", maxPlanText)}
 		edit(m)
 		return m.encode()
 	}
@@ -114,17 +114,17 @@ func TestParseRefusal(t *testing.T) {
 		in   []byte
 		want string // in the error; "" for none
 	}{
-		{"good", refusal(func(*MismatchError) {}), ""},
-		{"short", refusal(func(*MismatchError) {})[:7], "at least 8 bytes (got 7)"},
-		{"cut in a length", refusal(func(*MismatchError) {})[:10], "inside a length"},
-		{"cut in a field", refusal(func(*MismatchError) {})[:20], "all there"},
-		{"long", append(refusal(func(*MismatchError) {}), 0), "got 1 bytes more"},
-		{"one member", refusal(func(m *MismatchError) { m.With = 2 }), "must name two of 3 members"},
-		{"no member", refusal(func(m *MismatchError) { m.With = 3 }), "must name two of 3 members"},
-		{"no such rank", refusal(func(m *MismatchError) { m.Rank = 1 << 31 }), "must name two of 3 members"},
-		{"part", refusal(func(m *MismatchError) { m.Part = "plot" }), "must be about one of"},
-		{"long value", refusal(func(m *MismatchError) { m.Peer = strings.Repeat("x", maxValue+1) }), "at most 256 bytes"},
-		{"long plan", refusal(func(m *MismatchError) { m.OurPlan += "x" }), "at most 65536 bytes"},
+		{"good", refusal(func(*MemberMismatchError) {}), ""},
+		{"short", refusal(func(*MemberMismatchError) {})[:7], "at least 8 bytes (got 7)"},
+		{"cut in a length", refusal(func(*MemberMismatchError) {})[:10], "inside a length"},
+		{"cut in a field", refusal(func(*MemberMismatchError) {})[:20], "all there"},
+		{"long", append(refusal(func(*MemberMismatchError) {}), 0), "got 1 bytes more"},
+		{"one member", refusal(func(m *MemberMismatchError) { m.With = 2 }), "must name two of 3 members"},
+		{"no member", refusal(func(m *MemberMismatchError) { m.With = 3 }), "must name two of 3 members"},
+		{"no such rank", refusal(func(m *MemberMismatchError) { m.Rank = 1 << 31 }), "must name two of 3 members"},
+		{"part", refusal(func(m *MemberMismatchError) { m.Part = "plot" }), "must be about one of"},
+		{"long value", refusal(func(m *MemberMismatchError) { m.Peer = strings.Repeat("x", maxValue+1) }), "at most 256 bytes"},
+		{"long plan", refusal(func(m *MemberMismatchError) { m.OurPlan += "x" }), "at most 65536 bytes"},
 	} {
 		_, err := parseRefusal(test.in, members)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
@@ -152,7 +152,7 @@ func TestReadText(t *testing.T) {
 // What parses re-encodes to the same bytes, names two members, and costs no more than came.
 func FuzzRefusal(f *testing.F) {
 	members := []node.Peer{{Name: "site-0"}, {Name: "site-1"}, {Name: "site-2"}}
-	good := (&MismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "2", OurPlan: "a: 1", PeerPlan: "a: 2"}).encode()
+	good := (&MemberMismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "2", OurPlan: "a: 1", PeerPlan: "a: 2"}).encode()
 	f.Add(good)
 	f.Add(good[:20])
 	f.Add(append(bytes.Clone(good), 0))

@@ -70,7 +70,7 @@ func (p nsPeer) run() {
 	h, err := Listen(cfg)
 	fail(err)
 	fmt.Println("ready")
-	var s *Session
+	var s *Mesh
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		word, rest, _ := strings.Cut(in.Text(), " ")
 		n, _ := strconv.Atoi(rest)

@@ -65,8 +65,8 @@ func hosts(t testing.TB, transport string, n int) ([]*Host, node.Roster) {
 }
 
 // join lets every host join at once, with the hello that it is given.
-func join(ctx context.Context, hs []*Host, rosters []node.Roster, hellos []Hello) ([]*Session, []error) {
-	ss, errs := make([]*Session, len(hs)), make([]error, len(hs))
+func join(ctx context.Context, hs []*Host, rosters []node.Roster, hellos []Hello) ([]*Mesh, []error) {
+	ss, errs := make([]*Mesh, len(hs)), make([]error, len(hs))
 	var all sync.WaitGroup
 	for i, h := range hs {
 		all.Go(func() { ss[i], errs[i] = h.Join(ctx, rosters[i%len(rosters)], hellos[i%len(hellos)]) })
@@ -76,7 +76,7 @@ func join(ctx context.Context, hs []*Host, rosters []node.Roster, hellos []Hello
 }
 
 // sessions opens a session of n hosts.
-func sessions(t testing.TB, transport string, n int) []*Session {
+func sessions(t testing.TB, transport string, n int) []*Mesh {
 	t.Helper()
 	hs, roster := hosts(t, transport, n)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -91,7 +91,7 @@ func sessions(t testing.TB, transport string, n int) []*Session {
 }
 
 // via is the carrier of a session's connection to the member of a rank.
-func via(s *Session, rank int) string {
+func via(s *Mesh, rank int) string {
 	at := s.links[rank].stream.Conn().RemoteMultiaddr().String()
 	for _, carrier := range [][2]string{{"p2p-circuit", "relay"}, {"/quic", "quic"}, {"/ws", "ws"}, {"/tcp", "tcp"}} {
 		if strings.Contains(at, carrier[0]) {

@@ -30,7 +30,7 @@ func BenchmarkAllReduce(b *testing.B) {
 			for r, s := range ss {
 				groups[r], vectors[r] = comm.NewGroup(s, r, peers), make([]float32, floats)
 				for to := range r {
-					two := bareStream(b, []*Session{ss[to], s}, to, r)
+					two := bareStream(b, []*Mesh{ss[to], s}, to, r)
 					bare[to][r], bare[r][to] = two[0], two[1]
 				}
 			}

@@ -64,7 +64,7 @@ func (r *rendezvous) spread(ctx context.Context, err error) {
 	all.Wait()
 }
 
-func (r *rendezvous) tellRefusal(ctx context.Context, p *pair, found []*MismatchError) error {
+func (r *rendezvous) tellRefusal(ctx context.Context, p *pair, found []*MemberMismatchError) error {
 	for _, m := range found {
 		s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "connected"), p.member.ID, refusalProtocol)
 		if err != nil {
@@ -116,7 +116,7 @@ func (r *rendezvous) refused(s network.Stream) {
 // exchangeTexts gives a member whose plan differs this one's text, and adds both to the error.
 func (r *rendezvous) exchangeTexts(s network.Stream, err error) {
 	found := mismatches(err)
-	i := slices.IndexFunc(found, func(m *MismatchError) bool { return m.Part == partPlan })
+	i := slices.IndexFunc(found, func(m *MemberMismatchError) bool { return m.Part == partPlan })
 	if i < 0 {
 		return
 	}

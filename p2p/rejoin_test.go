@@ -31,7 +31,7 @@ func takePart(ctx context.Context, h *Host, roster node.Roster, paused func()) e
 	}
 }
 
-func greetAndSum(ctx context.Context, s *Session, paused func()) error {
+func greetAndSum(ctx context.Context, s *Mesh, paused func()) error {
 	var others []int
 	for q := range s.Size() {
 		if q != s.Rank() {
@@ -158,7 +158,7 @@ func TestBreakEndsTheSession(t *testing.T) {
 }
 
 // cutOff breaks all connections of a member, without a goodbye.
-func cutOff(s *Session) {
+func cutOff(s *Mesh) {
 	for _, c := range s.host.node.Network().Conns() {
 		c.Close()
 	}
@@ -184,7 +184,7 @@ func TestGoodbyeEndsOneLink(t *testing.T) {
 
 // Who is to blame for a reset is told by its code, as far as that names another member.
 func TestBlame(t *testing.T) {
-	s := &Session{rank: 0, members: []node.Peer{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	s := &Mesh{rank: 0, members: []node.Peer{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	l := &link{rank: 1, name: "b"}
 	for code, want := range map[network.StreamErrorCode]int{0: 1, lostCode: 1, lostCode + 1: 1, lostCode + 2: 2, lostCode + 3: 1, lostCode + 1<<20: 1} {
 		got := s.blame(l, "recv", &network.StreamError{ErrorCode: code, Remote: true})

@@ -99,7 +99,7 @@ func median(x []float64) float64 {
 
 // training trains layer by layer over ss for as long as it takes, and counts the rounds of the
 // first peer.
-func training(b *testing.B, ss []*Session) (rounds func() int64, end func()) {
+func training(b *testing.B, ss []*Mesh) (rounds func() int64, end func()) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 6000, Sites: len(ss), Classes: 5, Columns: 200, Train: 0.5, Val: 0.1}, rng.New(1))
 	shards, err := partition.Partition(g, partition.ByColumn{}, 0, 1)
 	if err != nil {

@@ -121,7 +121,7 @@ func (c Config) headsBefore(k int) (n int) {
 }
 
 // shape bounds what a snapshot of a run of m has.
-func (c Config) shape(m *nn.Model) (s train.Shape) {
+func (c Config) shape(m *nn.Model) (s train.SnapshotShape) {
 	widest := c.Spec.Encoder.Out
 	for _, l := range c.Spec.Layers {
 		widest = max(widest, l.Out)

@@ -71,7 +71,7 @@ type LinkTrainer struct {
 	config LinkConfig
 	key    rng.Key
 	shard  *shard.Shard // without the edges that are held out
-	task   *links.Task
+	task   *links.Learner
 	layers []linkLayer
 	sender *train.Sender
 	view   train.GraphView

@@ -38,7 +38,7 @@ func TestMovedLogitsResume(t *testing.T) {
 		if before, after := before.Final().Test, want.Final().Test; after < before+0.02 {
 			t.Errorf("%s: accuracy is %.4f after the move, must be 2 points above %.4f", p.name(), after, before)
 		}
-		for _, kind := range []train.Kind{train.StageEnd, train.Saved} {
+		for _, kind := range []train.EventKind{train.StageEnd, train.Saved} {
 			dir := t.TempDir()
 			ctx, cancel := context.WithCancel(t.Context())
 			setup := func(rank int, tr *Trainer) {

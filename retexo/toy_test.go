@@ -259,7 +259,7 @@ func everyPlan() []Design {
 func (p Design) name() string { return p.Model + "-" + p.Encoder + "-" + p.LayerOutput }
 
 // on has do called with the events of a kind, after whatever was to be called before.
-func on(tr *Trainer, kind train.Kind, do func(train.Event)) {
+func on(tr *Trainer, kind train.EventKind, do func(train.Event)) {
 	before := tr.OnEvent
 	tr.OnEvent = func(e train.Event) {
 		if before != nil {

@@ -339,7 +339,7 @@ func (k *keeper) refused(err error) {
 	case nil:
 	case *admission.Refusal:
 		k.Record(admission.Record{Event: admission.Refused, Rule: e.Rule, Text: e.Reason})
-	case *p2p.MismatchError:
+	case *p2p.MemberMismatchError:
 		k.Record(admission.Record{Event: admission.Refused, Name: e.Name, Rule: "hello." + e.Part, Text: e.Error()})
 	case *comm.PeerError:
 		if _, ours := errors.AsType[*admission.Refusal](e.Err); ours { // what this site refused to send

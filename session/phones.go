@@ -184,12 +184,12 @@ func (c *phoneSums) end(ctx context.Context, run error) error {
 
 // phone is a phone's way to the sites.
 type phone struct {
-	*leaf.Link // the present connection; each begins with the first sum: whether the sites went on it cannot know
+	*leaf.TransportUplink // the present connection; each begins with the first sum: whether the sites went on it cannot know
 	Site
 	terms Terms
 	token leaf.Token // by which the sites know the phone in this run
 	ids   []string   // of its nodes
-	known leaf.Boundary
+	known leaf.BorderNodes
 	event func(train.Event)
 
 	sent   atomic.Int64 // bytes of shares, over the present connection
@@ -248,7 +248,7 @@ func (p *phone) meet(ctx context.Context) (_ comm.Transport, err error) {
 		return nil, err
 	}
 	p.sent.Store(0)
-	if p.Link, p.known, err = leaf.Dial(ctx, sites, agreed, p.token, p.Evidence, p.ids); err != nil {
+	if p.TransportUplink, p.known, err = leaf.Dial(ctx, sites, agreed, p.token, p.Evidence, p.ids); err != nil {
 		sites.Close()
 		return nil, err
 	}
@@ -267,7 +267,7 @@ func (a alone) Close() error { return errors.Join(a.Transport.Close(), a.sites.C
 
 // Send implements leaf.Uplink.
 func (p *phone) Send(ctx context.Context, site int, share []byte) error {
-	err := p.Link.Send(ctx, site, share)
+	err := p.TransportUplink.Send(ctx, site, share)
 	if err == nil {
 		p.sent.Add(int64(len(share)))
 	}
@@ -277,7 +277,7 @@ func (p *phone) Send(ctx context.Context, site int, share []byte) error {
 // Sums implements leaf.Uplink.
 func (p *phone) Sums(ctx context.Context, site, exchange int) ([]byte, error) {
 	p.waits(exchange)
-	b, err := p.Link.Sums(ctx, site, exchange)
+	b, err := p.TransportUplink.Sums(ctx, site, exchange)
 	p.summed = p.summed || err == nil
 	return b, err
 }
@@ -285,7 +285,7 @@ func (p *phone) Sums(ctx context.Context, site, exchange int) ([]byte, error) {
 // Parts implements leaf.Uplink.
 func (p *phone) Parts(ctx context.Context, exchange int) ([][]byte, error) {
 	p.waits(exchange)
-	return p.Link.Parts(ctx, exchange)
+	return p.TransportUplink.Parts(ctx, exchange)
 }
 
 func (p *phone) waits(exchange int) {

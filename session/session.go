@@ -199,7 +199,7 @@ func (s *Session) naming(err error) error {
 	return err
 }
 
-func (s *Session) note(kind train.Kind, format string, args ...any) {
+func (s *Session) note(kind train.EventKind, format string, args ...any) {
 	s.Event(train.Event{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 

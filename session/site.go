@@ -112,7 +112,7 @@ func (t Terms) secure(own identity.Identity) func(context.Context, *comm.Group) 
 	if t.Secure == 0 {
 		return nil
 	}
-	terms := secagg.Terms{Run: t.Run, Least: t.Secure, Sign: own.Sign,
+	terms := secagg.KeyTerms{Run: t.Run, Least: t.Secure, Sign: own.Sign,
 		Verify: func(rank int, message, signature []byte) error {
 			return identity.Verify(t.Members.Members[rank].ID, message, signature)
 		}}
@@ -176,7 +176,7 @@ var errNoMember = errors.New("the roster does not list this site any more")
 // unmet reports whether err is a fault at home before this site met the others, which would wait for it.
 func unmet(err error) bool {
 	var peer *comm.PeerError
-	var plan *p2p.MismatchError
+	var plan *p2p.MemberMismatchError
 	known := errors.As(err, &peer) || errors.As(err, &plan) || errors.Is(err, comm.ErrRefused)
 	return err != nil && !known && !errors.Is(err, context.DeadlineExceeded)
 }

@@ -49,8 +49,8 @@ func (p Participant) fingerprints() checkpoint.Fingerprints {
 	return checkpoint.Fingerprints{Config: p.Config, Model: p.Model, Shard: sha256.Sum256(shard)}
 }
 
-// save writes a checkpoint. The store keeps it and the one before it.
-func (p Participant) save(c *Checkpoint) error {
+// saveCheckpoint writes a checkpoint. The store keeps it and the one before it.
+func (p Participant) saveCheckpoint(c *Checkpoint) error {
 	head, err := json.Marshal(checkpointHeader{version, c.At, c.Agreed, c.Steps, c.Sent, c.Header})
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (p Participant) restore(seq uint64) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.read(s)
+	return p.readCheckpoint(s)
 }
 
 // newest returns the newest checkpoint that can be read, nil where there is none. One of another run is an error:
@@ -92,13 +92,13 @@ func (p Participant) readable() (seqs []uint64, newest *Checkpoint, err error) {
 	}
 	seqs, s, err := p.Checkpoints.Readable(p.fingerprints())
 	if s != nil {
-		newest, err = p.read(s)
+		newest, err = p.readCheckpoint(s)
 	}
 	return seqs[:min(len(seqs), maxCheckpoints)], newest, err
 }
 
-// read reads what save wrote.
-func (p Participant) read(s *checkpoint.State) (*Checkpoint, error) {
+// readCheckpoint reads what saveCheckpoint wrote.
+func (p Participant) readCheckpoint(s *checkpoint.State) (*Checkpoint, error) {
 	var h checkpointHeader
 	if err := json.Unmarshal(s.Header, &h); err != nil {
 		return nil, fmt.Errorf("checkpoint %d: header: %w", s.Seq, err)

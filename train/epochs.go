@@ -33,7 +33,7 @@ type Epochs struct {
 func NewEpochs(c Config, fingerprint [32]byte, s *shard.Shard, m *nn.Model, params []*tape.Param, own Kept) (*Epochs, error) {
 	r := &Epochs{Model: m, Params: tape.NewFlatParams(params), Own: own}
 	who := Participant{Config: fingerprint, Model: Fingerprint(c.Spec), Own: own != nil,
-		Shape: Shape{Rounds: c.Rounds, Slab: len(r.Params.Value)}}
+		Shape: SnapshotShape{Rounds: c.Rounds, Slab: len(r.Params.Value)}}
 	if c.Spec.Kind() == graph.Numbers { // whose units a final model needs
 		who.Shape.Labels = LabelsLen(graph.Numbers, s.Labels.Classes)
 	}

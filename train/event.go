@@ -8,27 +8,27 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Kind says what an Event reports.
-type Kind string
+// EventKind says what an Event reports.
+type EventKind string
 
 // The kinds, with the fields that each of them sets besides Kind, Stage, StageName and Round.
 const (
-	RoundEnd   Kind = "round"      // Done, Total, Metric, Loss, Val, ValLoss, Sent
-	StageEnd   Kind = "stage"      // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
-	Resync     Kind = "resync"     // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
-	HaloPlan   Kind = "halo_plan"  // Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
-	Saved      Kind = "saved"      // Peer: this peer has written a checkpoint
-	Restored   Kind = "restored"   // Peer: this peer continues from a checkpoint
-	Connection Kind = "connection" // Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
-	Trace      Kind = "trace"      // Text: a step that only those who look for a fault want to see; Sent, if it sent anything worth a record
-	Note       Kind = "note"       // Text: what goes on between the sites
-	Warning    Kind = "warning"    // Text
+	RoundEnd   EventKind = "round"      // Done, Total, Metric, Loss, Val, ValLoss, Sent
+	StageEnd   EventKind = "stage"      // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
+	Resync     EventKind = "resync"     // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
+	HaloPlan   EventKind = "halo_plan"  // Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
+	Saved      EventKind = "saved"      // Peer: this peer has written a checkpoint
+	Restored   EventKind = "restored"   // Peer: this peer continues from a checkpoint
+	Connection EventKind = "connection" // Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
+	Trace      EventKind = "trace"      // Text: a step that only those who look for a fault want to see; Sent, if it sent anything worth a record
+	Note       EventKind = "note"       // Text: what goes on between the sites
+	Warning    EventKind = "warning"    // Text
 )
 
 // Event is something that happened in a run, as one peer saw it. Measures are those of all peers together; NaN stands for
 // what was not measured.
 type Event struct {
-	Kind      Kind
+	Kind      EventKind
 	Stage     int    // 0: the encoder, or all layers where they are trained at once; k: graph layer k
 	StageName string // see StageName
 	Round     int    // of the stage, from 0

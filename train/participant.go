@@ -18,7 +18,7 @@ import (
 type Participant struct {
 	Rank, Size               int
 	Config, Model, Partition [32]byte // fingerprints; members whose Config or Partition differ do not start
-	Shape                    Shape
+	Shape                    SnapshotShape
 
 	// Own says what a common state is. True: every member restores a checkpoint of its own, the newest of those that all
 	// have, since some of it no other member has. False: all continue from the furthest state of any member.

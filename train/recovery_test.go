@@ -55,7 +55,7 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-var shape = Shape{Stages: 3, Rounds: 5, Labels: 2, Params: 4, Heads: 2, Slab: 3}
+var shape = SnapshotShape{Stages: 3, Rounds: 5, Labels: 2, Params: 4, Heads: 2, Slab: 3}
 
 func snapshot() Snapshot {
 	s := Snapshot{At: Position{Stage: 1, Round: 2, Best: 0.5, BestLoss: 0.7, BestRound: 1}, Labels: []float64{3, 4}, Params: []float32{1, 2, 3, 4}, Heads: []float32{6, 7},
@@ -204,7 +204,7 @@ func TestCheckpoint(t *testing.T) {
 		F32: map[string][]float32{"full/z": {1, 2}}, I64: map[string][]int64{"full/col": {3}}}
 	saved := []uint64{c.At.Seq(), c.At.Seq() + 1}
 	for range saved {
-		if err := p.save(c); err != nil {
+		if err := p.saveCheckpoint(c); err != nil {
 			t.Fatal(err)
 		}
 		c.At.Round++

@@ -172,7 +172,7 @@ func (r *RunState) Save(of Kept) error {
 	}
 	c, err := r.checkpoint(of)
 	if err == nil {
-		err = r.participant().save(c)
+		err = r.participant().saveCheckpoint(c)
 	}
 	if err == nil {
 		r.reportHere(Saved)
@@ -277,7 +277,7 @@ func (r *RunState) Report(e Event) {
 }
 
 // reportHere reports a checkpoint of the position at hand.
-func (r *RunState) reportHere(kind Kind) {
+func (r *RunState) reportHere(kind EventKind) {
 	e := Event{Kind: kind, Round: r.At.Round, Peer: r.Whole.Rank}
 	if len(r.stages) > 1 {
 		e.Stage = r.At.Stage
@@ -286,7 +286,7 @@ func (r *RunState) reportHere(kind Kind) {
 }
 
 // Log reports a text.
-func (r *RunState) Log(kind Kind, format string, args ...any) {
+func (r *RunState) Log(kind EventKind, format string, args ...any) {
 	r.Report(Event{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 

@@ -27,8 +27,8 @@ type Snapshot struct {
 	Agreed uint64 // generation in which the members agreed on it; it does not travel
 }
 
-// Shape bounds the snapshots of a run.
-type Shape struct {
+// SnapshotShape bounds the snapshots of a run.
+type SnapshotShape struct {
 	Stages, Rounds int // of the run, and at most of a stage
 	Labels, Params int // lengths
 	Heads          int // length at most
@@ -39,7 +39,7 @@ type Shape struct {
 const Final = 1
 
 // Final reports whether a final model has this position.
-func (s Shape) Final(at Position) bool { return at.Stage == s.Stages }
+func (s SnapshotShape) Final(at Position) bool { return at.Stage == s.Stages }
 
 // encode: u64 position (Position.Seq) · f64 best · f64 its loss · u64 its round + 1 · u64 steps · u32 n · n f64
 // label counts · u32 n · n rounds of 5 f64 · u32 n · n stages of 6 f64 · u32 n · n f32 parameters · u32 n · n f32 of heads · u32 n · n f32 in training ·
@@ -93,14 +93,14 @@ func (s Snapshot) Digest() [32]byte {
 const maxMoments = 2
 
 // most bounds the bytes of a snapshot: the message of a peer that says it has more is refused.
-func (s Shape) most() int {
+func (s SnapshotShape) most() int {
 	const round, stage = RoundColumns - SentColumns, StageColumns - SentColumns
 	return 5*8 + 8*(s.Labels+s.Stages*(s.Rounds*round+stage)) + (7+maxMoments)*4 + 4*(s.Params+s.Heads+s.Slab*(2+maxMoments))
 }
 
 // parse reads a snapshot. b is a peer's: nothing in it is believed.
-func (s Shape) parse(b []byte) (got Snapshot, err error) {
-	r := reader{b: b}
+func (s SnapshotShape) parse(b []byte) (got Snapshot, err error) {
+	r := snapshotReader{b: b}
 	seq := r.u64()
 	got.At = Position{Stage: int(seq >> 32), Round: int(uint32(seq)) - 1, Best: r.f64(), BestLoss: r.f64(), BestRound: int(min(r.u64(), 1<<30)) - 1}
 	got.Steps = int64(r.u64())
@@ -131,7 +131,7 @@ func (s Shape) parse(b []byte) (got Snapshot, err error) {
 }
 
 // fits reports what of a snapshot is not of a run of this shape.
-func (s Shape) fits(got Snapshot) error {
+func (s SnapshotShape) fits(got Snapshot) error {
 	at := got.At
 	switch {
 	case at.Stage < 0 || at.Stage > s.Stages || at.Round < 0 || at.Round > s.Rounds || at.BestRound < -1 || at.BestRound > s.Rounds:
@@ -174,13 +174,13 @@ func (s Snapshot) countSent(mine Snapshot, sent comm.Counts) {
 	fill(s.Stages, mine.Stages, StageColumns)
 }
 
-// reader takes numbers off b; short says that there were too few.
-type reader struct {
+// snapshotReader takes numbers off b; short says that there were too few.
+type snapshotReader struct {
 	b     []byte
 	short bool
 }
 
-func (r *reader) take(n int) []byte {
+func (r *snapshotReader) take(n int) []byte {
 	if n < 0 || n > len(r.b) {
 		r.short, r.b = true, nil
 		return make([]byte, 8)
@@ -190,12 +190,12 @@ func (r *reader) take(n int) []byte {
 	return b
 }
 
-func (r *reader) u32() uint32  { return binary.LittleEndian.Uint32(r.take(4)) }
-func (r *reader) u64() uint64  { return binary.LittleEndian.Uint64(r.take(8)) }
-func (r *reader) f64() float64 { return math.Float64frombits(r.u64()) }
+func (r *snapshotReader) u32() uint32  { return binary.LittleEndian.Uint32(r.take(4)) }
+func (r *snapshotReader) u64() uint64  { return binary.LittleEndian.Uint64(r.take(8)) }
+func (r *snapshotReader) f64() float64 { return math.Float64frombits(r.u64()) }
 
 // count reads how many things of size bytes follow, and is 0 where so many cannot.
-func (r *reader) count(size int) int {
+func (r *snapshotReader) count(size int) int {
 	n := int64(r.u32())
 	if n*int64(size) > int64(len(r.b)) {
 		r.short, r.b = true, nil
@@ -205,7 +205,7 @@ func (r *reader) count(size int) int {
 }
 
 // rows reads rows of so many columns, and puts so many zeros behind each.
-func (r *reader) rows(columns, zeros int) (x []float64) {
+func (r *snapshotReader) rows(columns, zeros int) (x []float64) {
 	for range r.count(8 * columns) {
 		for range columns {
 			x = append(x, r.f64())
@@ -215,7 +215,7 @@ func (r *reader) rows(columns, zeros int) (x []float64) {
 	return x
 }
 
-func (r *reader) f32s(n int) []float32 {
+func (r *snapshotReader) f32s(n int) []float32 {
 	if 4*n > len(r.b) {
 		r.short, r.b = true, nil
 		return nil

@@ -132,7 +132,7 @@ func (v GraphView) Normalised(norm graph.Norm) *graph.CSR {
 
 // SampledEdges returns what layer l's neighbours of the nodes of s are sampled from: edges, or if these have types those
 // of each relation. reads reports whether any layer reads the columns of edges.
-func (v GraphView) SampledEdges(s *shard.Shard, l *nn.Layer, edges *graph.CSR, reads bool) *sample.Edges {
+func (v GraphView) SampledEdges(s *shard.Shard, l *nn.Layer, edges *graph.CSR, reads bool) *sample.InEdges {
 	if l.Spec.Relations > 0 {
 		edges = graph.Normalise(v.Typed, v.Typed.Degrees(), l.Edges)
 	}

@@ -163,7 +163,7 @@ func cut(g *graph.Graph, k int) ([]*shard.Shard, error) {
 
 // measured is what one worker reports.
 type measured struct {
-	Memory   fullbatch.Memory
+	Memory   fullbatch.StepMemory
 	Resident int64 // bytes of the process beyond those before; 0: workers share a process
 	Halo     int64 // rows
 	Sent     int64 // bytes of the last step

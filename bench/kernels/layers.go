@@ -31,8 +31,8 @@ func layers() (all []measure.Case) {
 }
 
 // ownMessages are the sources' rows, or gated: these times the ReLU of their sums with the destinations' rows.
-func ownMessages(how aggregate.Reduction, gated bool) *aggregate.Messages {
-	f := &aggregate.Messages{
+func ownMessages(how aggregate.Reduction, gated bool) *aggregate.EdgeMessages {
+	f := &aggregate.EdgeMessages{
 		Reduce: how, ReadsDst: gated, Linear: !gated,
 		Message:  func(b *aggregate.EdgeBatch) { b.M.CopyFrom(b.Src) },
 		Gradient: func(b *aggregate.EdgeBatch) { b.DSrc.CopyFrom(b.DM) },

@@ -157,7 +157,7 @@ func TestAdmissionGuide(t *testing.T) {
 		t.Errorf("predictions of the run have %d lines, those of the same nodes later %d", was, again)
 	}
 	// The log tells of the run and of the refusal.
-	for event, want := range map[admission.Event][]string{
+	for event, want := range map[admission.RecordEvent][]string{
 		admission.Began:     {"tumour-registry serial 1", "tumour-registry serial 2", "plan "},
 		admission.Connected: {"north", "west", " rows"},
 		admission.Left:      {"closed form", "figures", "predict", "bytes by halo", "bytes by reduce"},

@@ -81,7 +81,7 @@ func (f *flock) lie(ctx context.Context, r int, l *liar) error {
 	verify := func(rank int, message, signature []byte) error {
 		return identity.Verify(p.Members[rank].ID, message, signature)
 	}
-	terms := secagg.Terms{Run: hello.Plan, Least: plan.LeastSecure, Sign: key.Sign, Verify: verify}
+	terms := secagg.KeyTerms{Run: hello.Plan, Least: plan.LeastSecure, Sign: key.Sign, Verify: verify}
 	if l.Reducer, err = secagg.New(ctx, terms, g); err != nil {
 		return err
 	}

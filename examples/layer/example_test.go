@@ -19,9 +19,9 @@ import (
 
 // joint is the message w·ReLU(z∘gain + r), gain a learned row and r the row of the destination: what a neighbour and the
 // node have together.
-func joint(name string, width int) *aggregate.Messages {
+func joint(name string, width int) *aggregate.EdgeMessages {
 	gain := tape.NewParam(name+".gain", 1, width, 1)
-	return &aggregate.Messages{
+	return &aggregate.EdgeMessages{
 		Reduce: aggregate.SumOf, ReadsDst: true, Parameters: []*tape.Param{gain},
 		Message: func(b *aggregate.EdgeBatch) {
 			a := gain.Value.Row(0)

@@ -76,8 +76,8 @@ func rounded(name string) bool {
 	return ok && math.Abs(v) >= 1<<53 && strings.Contains(strings.ToLower(name), "e+")
 }
 
-// Edges are the edges of one or more tables between nodes by their numbers.
-type Edges struct {
+// TableEdges are the edges of one or more tables between nodes by their numbers.
+type TableEdges struct {
 	Source, Target []int32
 	e              *Encoding
 	kind           []int32   // relation of each; nil: edges have no types
@@ -86,8 +86,8 @@ type Edges struct {
 }
 
 // NewEdges returns no edges yet, for tables that are read by e.
-func (e *Encoding) NewEdges() *Edges {
-	l := &Edges{e: e}
+func (e *Encoding) NewEdges() *TableEdges {
+	l := &TableEdges{e: e}
 	if e.Weight != "" {
 		l.weight = []float32{}
 	}
@@ -95,7 +95,7 @@ func (e *Encoding) NewEdges() *Edges {
 }
 
 // Read adds the edges of a table or list. What is noticed goes to r.
-func (l *Edges) Read(path string, source, target Ends, format table.Format, r *Reading) error {
+func (l *TableEdges) Read(path string, source, target Ends, format table.Format, r *Reading) error {
 	format.Edges = true
 	e := l.e
 	format.Missing = slices.Concat(format.Missing, e.Missing)
@@ -127,7 +127,7 @@ func (l *Edges) Read(path string, source, target Ends, format table.Format, r *R
 }
 
 // read adds the rows of a table.
-func (l *Edges) read(t *table.Table, source, target Ends, format table.Format) (err error) {
+func (l *TableEdges) read(t *table.Table, source, target Ends, format table.Format) (err error) {
 	e := l.e
 	var at [4]int // source, target, weight, relation; −1: none
 	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources, --source-column"},
@@ -193,7 +193,7 @@ func (e *Encoding) EdgeRows(t *table.Table) (row func(cells []string, line int) 
 	}, err
 }
 
-func (l *Edges) add(ends [2]int32, kind int32, weight float32) {
+func (l *TableEdges) add(ends [2]int32, kind int32, weight float32) {
 	l.Source, l.Target = append(l.Source, ends[0]), append(l.Target, ends[1])
 	if l.weight != nil {
 		l.weight = append(l.weight, weight)
@@ -204,7 +204,7 @@ func (l *Edges) add(ends [2]int32, kind int32, weight float32) {
 }
 
 // named reads a list whose IDs are the names of nodes in a table.
-func (l *Edges) named(c edgelist.Config, source, target Ends) (err error) {
+func (l *TableEdges) named(c edgelist.Config, source, target Ends) (err error) {
 	list, err := c.Open()
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (l *Edges) named(c edgelist.Config, source, target Ends) (err error) {
 }
 
 // Append adds the edges of another table as relation kind; its columns are those from first on.
-func (l *Edges) Append(more *Edges, kind int32, first int) {
+func (l *TableEdges) Append(more *TableEdges, kind int32, first int) {
 	row, wide := make([]float32, width(l.e.EdgeColumns)), width(more.e.EdgeColumns)
 	for k := range more.Source {
 		weight := float32(1)
@@ -243,7 +243,7 @@ func (l *Edges) Append(more *Edges, kind int32, first int) {
 }
 
 // Graph gives g, of n nodes, these edges, of which it keeps none.
-func (l *Edges) Graph(g *graph.Graph, n int) (err error) {
+func (l *TableEdges) Graph(g *graph.Graph, n int) (err error) {
 	e := l.e
 	src, dst, kind, weight, rows := l.Source, l.Target, l.kind, l.weight, []int32(nil)
 	directed := e.Directed.OneWay()
@@ -395,7 +395,7 @@ func edgeColumn(text string) (name string, asked *table.Column) {
 	name, kind, ok := cutLast(text)
 	switch {
 	case ok && (kind == string(table.Numeric) || kind == string(table.Categorical) || kind == string(table.Date)):
-		return name, &table.Column{Name: name, Kind: table.Kind(kind)}
+		return name, &table.Column{Name: name, Kind: table.ColumnKind(kind)}
 	case ok && (kind == "mdy" || kind == "dmy"):
 		return name, &table.Column{Name: name, Kind: table.Date, MonthFirst: kind == "mdy"}
 	}

@@ -113,15 +113,15 @@ func rising(values []string) bool {
 	return true
 }
 
-// place is where the cells of a column of features are.
-type place struct {
+// cellPlace is where the cells of a column of features are.
+type cellPlace struct {
 	column  int // of the table; unused if the features are ignored
 	spelled table.Spellings
 }
 
 // places finds the columns of features in a table; what is their role.
-func places(t *table.Table, columns []table.Column, what string) ([]place, error) {
-	at := make([]place, len(columns))
+func places(t *table.Table, columns []table.Column, what string) ([]cellPlace, error) {
+	at := make([]cellPlace, len(columns))
 	for k, c := range columns {
 		if c.Kind == table.Ignored {
 			continue
@@ -151,7 +151,7 @@ func (n *nodeReader) encode(cells []string, line int) error {
 
 // encodeCells gives the features of a row that are not 0, ascending, and tells strange of the columns
 // that do not know the cell's category.
-func encodeCells(t *table.Table, columns []table.Column, at []place, cells []string, line int,
+func encodeCells(t *table.Table, columns []table.Column, at []cellPlace, cells []string, line int,
 	put func(j int, f float32), strange func(k int)) error {
 	first := 0
 	for k := range columns {

@@ -257,7 +257,7 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 	for _, list := range []struct {
 		role  string
 		names []string
-		kind  table.Kind
+		kind  table.ColumnKind
 	}{{"numeric columns, --numeric", c.Numeric, table.Numeric}, {"categorical columns, --categorical", c.Categorical,
 		table.Categorical}, {"ignored columns, --ignore", c.Ignore, table.Ignored}} {
 		for _, name := range list.names {

@@ -107,7 +107,7 @@ type nodeReader struct {
 	row                    func(x *mat.Sparse) error
 	id, label, split, site int              // columns; −1: there is none
 	times                  *TimeSplit       // nil: no split by time
-	at                     []place          // columns of the features
+	at                     []cellPlace      // columns of the features
 	class                  map[string]int32 // by name
 	classes                table.Spellings
 

@@ -354,7 +354,7 @@ func TestFormatsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stream{path: path, b: b, at: 4112 + 8}
+	s := &tensorStream{path: path, b: b, at: 4112 + 8}
 	s.metagraph()
 	s.u64("relations")
 	both := &local{}

@@ -37,7 +37,7 @@ type local struct {
 
 // parseGraph reads graph.dgl in version 2.
 func parseGraph(path string, b []byte) (*local, error) {
-	s := &stream{path: path, b: b}
+	s := &tensorStream{path: path, b: b}
 	s.expect(fileMagic, "magic number of a file of graphs")
 	at := s.at
 	if version := s.u64("version"); s.err == nil && version != fileVersion {
@@ -61,7 +61,7 @@ func parseGraph(path string, b []byte) (*local, error) {
 	return g, s.err
 }
 
-func (s *stream) graph() *local {
+func (s *tensorStream) graph() *local {
 	g := &local{}
 	s.expect(heteroMagic, "magic number of a graph")
 	s.metagraph()
@@ -98,13 +98,13 @@ func (s *stream) graph() *local {
 }
 
 // metagraph reads past what relation has which types: with one of each there is nothing to say.
-func (s *stream) metagraph() {
+func (s *tensorStream) metagraph() {
 	s.expect(metaMagic, "magic number of a metagraph")
 	s.sparse()
 }
 
 // sparse reads a matrix of compressed rows and returns its arrays; rows and columns are counted.
-func (s *stream) sparse() (ptr, index, data Tensor, rows, cols int64) {
+func (s *tensorStream) sparse() (ptr, index, data Tensor, rows, cols int64) {
 	s.expect(csrMagic, "magic number of compressed rows")
 	cols, rows = int64(s.u64("columns")), int64(s.u64("rows"))
 	ptr, index, data = s.tensor(), s.tensor(), s.tensor()
@@ -114,7 +114,7 @@ func (s *stream) sparse() (ptr, index, data Tensor, rows, cols int64) {
 
 // unit reads the edges of a relation in whichever format it was saved, and returns the number of
 // its nodes.
-func (s *stream) unit(g *local) (nodes int64) {
+func (s *tensorStream) unit(g *local) (nodes int64) {
 	s.expect(unitMagic, "magic number of a relation")
 	at := s.at
 	formats := s.u64("saved formats")
@@ -149,7 +149,7 @@ func (s *stream) unit(g *local) (nodes int64) {
 }
 
 // pairs reads a list of edges.
-func (s *stream) pairs() (src, dst []int64, nodes int64, err error) {
+func (s *tensorStream) pairs() (src, dst []int64, nodes int64, err error) {
 	s.expect(cooMagic, "magic number of pairs")
 	cols, rows := int64(s.u64("columns")), int64(s.u64("rows"))
 	row, col, data := s.tensor(), s.tensor(), s.tensor()
@@ -172,7 +172,7 @@ func (s *stream) pairs() (src, dst []int64, nodes int64, err error) {
 }
 
 // rows reads compressed rows, of the transpose where those of a destination are its sources.
-func (s *stream) rows(transposed bool) (src, dst []int64, nodes int64, err error) {
+func (s *tensorStream) rows(transposed bool) (src, dst []int64, nodes int64, err error) {
 	ptr, index, data, rows, cols := s.sparse()
 	if s.err != nil {
 		return nil, nil, 0, nil
@@ -231,7 +231,7 @@ func byID(src, dst []int64, id Tensor) ([]int64, []int64, error) {
 
 // parseTensors reads node_feat.dgl or edge_feat.dgl.
 func parseTensors(path string, b []byte) (map[string]Tensor, error) {
-	s := &stream{path: path, b: b}
+	s := &tensorStream{path: path, b: b}
 	s.expect(tensorsMagic, "magic number of a file of tensors")
 	at := s.at
 	n := s.u64("number of tensors")

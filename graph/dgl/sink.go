@@ -42,7 +42,7 @@ func (s *sink) floats(list []float32) {
 }
 
 // array writes what stands before the elements of an array.
-func (s *sink) array(kind Kind, bits int, shape ...int) {
+func (s *sink) array(kind ElementKind, bits int, shape ...int) {
 	const processor = 1
 	s.u64(arrayMagic, 0, processor)
 	head := binary.LittleEndian.AppendUint32(nil, uint32(len(shape)))

@@ -6,24 +6,24 @@ import (
 	"math"
 )
 
-// stream reads dmlc's encoding: little-endian, nothing aligned, vectors and strings led by a 64-bit
+// tensorStream reads dmlc's encoding: little-endian, nothing aligned, vectors and strings led by a 64-bit
 // count. The first error stays; from then on every read gives zero. A count is compared with the
 // bytes that are left before anything is allocated for it.
-type stream struct {
+type tensorStream struct {
 	path string
 	b    []byte
 	at   int
 	err  error
 }
 
-func (s *stream) fail(at int, format string, args ...any) {
+func (s *tensorStream) fail(at int, format string, args ...any) {
 	if s.err == nil {
 		s.err = fmt.Errorf("dgl: %s: byte %d: %w", s.path, at, fmt.Errorf(format, args...))
 	}
 }
 
 // take returns the next n bytes, or nil.
-func (s *stream) take(n uint64, what string) []byte {
+func (s *tensorStream) take(n uint64, what string) []byte {
 	if s.err != nil {
 		return nil
 	}
@@ -36,14 +36,14 @@ func (s *stream) take(n uint64, what string) []byte {
 	return b
 }
 
-func (s *stream) u8(what string) uint8 {
+func (s *tensorStream) u8(what string) uint8 {
 	if b := s.take(1, what); b != nil {
 		return b[0]
 	}
 	return 0
 }
 
-func (s *stream) u64(what string) uint64 {
+func (s *tensorStream) u64(what string) uint64 {
 	if b := s.take(8, what); b != nil {
 		return binary.LittleEndian.Uint64(b)
 	}
@@ -51,7 +51,7 @@ func (s *stream) u64(what string) uint64 {
 }
 
 // count returns a number of things of at least size bytes each, which all have to be there.
-func (s *stream) count(what string, size int) int {
+func (s *tensorStream) count(what string, size int) int {
 	at := s.at
 	n := s.u64("number of " + what)
 	if left := uint64(len(s.b) - s.at); s.err == nil && n > left/uint64(size) {
@@ -63,12 +63,12 @@ func (s *stream) count(what string, size int) int {
 	return int(n)
 }
 
-func (s *stream) text(what string) string {
+func (s *tensorStream) text(what string) string {
 	return string(s.take(uint64(s.count("bytes of "+what, 1)), what))
 }
 
 // expect refuses anything but want.
-func (s *stream) expect(want uint64, what string) {
+func (s *tensorStream) expect(want uint64, what string) {
 	at := s.at
 	if got := s.u64(what); s.err == nil && got != want {
 		s.fail(at, "%s must be %#x (got %#x)", what, want, got)
@@ -76,7 +76,7 @@ func (s *stream) expect(want uint64, what string) {
 }
 
 // tensor reads an NDArray.
-func (s *stream) tensor() Tensor {
+func (s *tensorStream) tensor() Tensor {
 	start := s.at
 	s.expect(arrayMagic, "magic number of an array")
 	s.u64("reserved field")
@@ -90,7 +90,7 @@ func (s *stream) tensor() Tensor {
 		s.fail(start+24, "array must have at most rank %d (got %d)", maxRank, rank)
 		return Tensor{}
 	}
-	t := Tensor{Kind: Kind(head[4]), Bits: int(head[5]), Shape: make([]int64, rank)}
+	t := Tensor{Kind: ElementKind(head[4]), Bits: int(head[5]), Shape: make([]int64, rank)}
 	if lanes := binary.LittleEndian.Uint16(head[6:]); lanes != 1 || t.Bits%8 != 0 || t.Bits == 0 || t.Bits > 64 {
 		s.fail(start+28, "array elements must be one lane of 8 to 64 bits (got %d of %d)", lanes, t.Bits)
 		return Tensor{}
@@ -112,7 +112,7 @@ func (s *stream) tensor() Tensor {
 }
 
 // columns reads a vector of named tensors. DGL writes them in no particular order.
-func (s *stream) columns(what string) map[string]Tensor {
+func (s *tensorStream) columns(what string) map[string]Tensor {
 	const least = 8 + 40 + 8 // name, header of an array, length of its data
 	n := s.count(what, least)
 	all := make(map[string]Tensor, n)
@@ -131,7 +131,7 @@ func (s *stream) columns(what string) map[string]Tensor {
 	return all
 }
 
-func (s *stream) end() {
+func (s *tensorStream) end() {
 	if s.err == nil && s.at != len(s.b) {
 		s.fail(s.at, "%d bytes after the end", len(s.b)-s.at)
 	}

@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// Kind is the kind of a tensor's elements, as DLPack numbers them.
-type Kind uint8
+// ElementKind is the kind of a tensor's elements, as DLPack numbers them.
+type ElementKind uint8
 
 // The kinds that DGL stores.
 const (
-	Int    Kind = 0
-	Uint   Kind = 1
-	Float  Kind = 2
-	Bfloat Kind = 4
-	Bool   Kind = 6
+	Int    ElementKind = 0
+	Uint   ElementKind = 1
+	Float  ElementKind = 2
+	Bfloat ElementKind = 4
+	Bool   ElementKind = 6
 )
 
 // Tensor is an array as it lies in a file: row by row, little-endian.
 type Tensor struct {
-	Kind  Kind
+	Kind  ElementKind
 	Bits  int // of an element
 	Shape []int64
 	data  []byte
@@ -41,7 +41,7 @@ func (t Tensor) Len() int {
 }
 
 func (t Tensor) String() string {
-	names := map[Kind]string{Int: "int", Uint: "uint", Float: "float", Bfloat: "bfloat", Bool: "bool"}
+	names := map[ElementKind]string{Int: "int", Uint: "uint", Float: "float", Bfloat: "bfloat", Bool: "bool"}
 	name, ok := names[t.Kind]
 	if !ok {
 		name = fmt.Sprintf("kind %d of ", t.Kind)

@@ -128,7 +128,7 @@ func TestGreedyPoliciesKeepBoundsBeforeRepair(t *testing.T) {
 	for _, name := range []string{"fennel", "restream:2"} {
 		for _, goal := range []Goal{{Vertices: 1.001}, {Vertices: 1.03, Capacity: []float64{4, 2, 1, 1}}, {Bytes: 1.05}} {
 			p := Bounded(policy(t, name), goal)
-			work, err := Begin(p, Memory{g}, 4, rng.New(1), nil)
+			work, err := Begin(p, InMemory{g}, 4, rng.New(1), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestGreedyPoliciesKeepBoundsBeforeRepair(t *testing.T) {
 				if err := work.Step(k); err != nil {
 					t.Fatal(err)
 				}
-				if err := goal.Check(Memory{g}, work.Owner, 4); err != nil {
+				if err := goal.Check(InMemory{g}, work.Owner, 4); err != nil {
 					t.Errorf("%s by %+v, after step %d of %d: %v", name, goal, k+1, len(steps), err)
 				}
 			}
@@ -163,7 +163,7 @@ func TestGreedyPoliciesEmptyFullParts(t *testing.T) {
 	for i := range n / k { // all in the first quarter
 		g.Split[i] = graph.Train
 	}
-	work, err := Begin(Bounded(policy(t, "restream:2"), goal), Memory{g}, k, rng.New(1), nil)
+	work, err := Begin(Bounded(policy(t, "restream:2"), goal), InMemory{g}, k, rng.New(1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestGreedyPoliciesEmptyFullParts(t *testing.T) {
 	if err := work.Step(1); err != nil {
 		t.Fatal(err)
 	}
-	if err := goal.Check(Memory{g}, work.Owner, k); err != nil {
+	if err := goal.Check(InMemory{g}, work.Owner, k); err != nil {
 		t.Error(err)
 	}
 }
@@ -204,7 +204,7 @@ func TestPartsTrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newLedger(symmetric(&g.Adj), c, owner).holding
-	if err := h.repair(Memory{g}, owner); err != nil {
+	if err := h.repair(InMemory{g}, owner); err != nil {
 		t.Fatal(err)
 	}
 	cut := 0

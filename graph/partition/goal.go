@@ -209,13 +209,13 @@ type caps struct {
 }
 
 func (g Goal) caps(of *graph.Graph, parts int) (*caps, error) {
-	l, err := g.limits(Memory{of}, parts)
+	l, err := g.limits(InMemory{of}, parts)
 	if err != nil {
 		return nil, err
 	}
 	dims := len(l.bounds)
 	c := &caps{*l, make([]int64, of.N()*dims)}
-	return c, Memory{of}.Runs(false, func(r *Run) error {
+	return c, InMemory{of}.Runs(false, func(r *Run) error {
 		for i := range r.N() {
 			l.weigh(c.weight[i*dims:][:dims], r, i)
 		}

@@ -53,7 +53,7 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 	fine := symmetric(&g.Adj)
 	owner := multilevel(fine, c, goal.Objective, thorough, key)
 	if b := newLedger(fine, c, owner); b.excess() > 0 {
-		if err := b.repair(Memory{g}, owner); err != nil {
+		if err := b.repair(InMemory{g}, owner); err != nil {
 			return nil, err
 		}
 		r := newRefiner(b)

@@ -115,7 +115,7 @@ func (c checked) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error)
 	if parts == 0 {
 		parts = len(g.Sites)
 	}
-	if err := c.goal.Check(Memory{g}, owner, parts); err != nil {
+	if err := c.goal.Check(InMemory{g}, owner, parts); err != nil {
 		return nil, err
 	}
 	return owner, nil

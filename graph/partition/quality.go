@@ -88,17 +88,17 @@ func (r Quality) Widest() (p, q int, rows int64) {
 	return p, q, rows
 }
 
-// Messages is how many messages one exchange of rows takes where a partial sum may stand for the rows
+// MessageCounts is how many messages one exchange of rows takes where a partial sum may stand for the rows
 // in it.
-type Messages struct {
+type MessageCounts struct {
 	Rows, Sums [][]int64 // [K][K] from part p to part q: rows of p's nodes, and sums for q's
 	Total      int64
 }
 
 // LeastMessages returns the fewest messages between shards, all of one partition in order. An
 // aggregator that is not linear in the rows needs them all: Quality.Halo.
-func LeastMessages(shards []*shard.Shard) Messages {
-	all := Messages{Rows: square(len(shards)), Sums: square(len(shards))}
+func LeastMessages(shards []*shard.Shard) MessageCounts {
+	all := MessageCounts{Rows: square(len(shards)), Sums: square(len(shards))}
 	for q, s := range shards {
 		for p := range shards {
 			c := shard.NewCover(s.From(&s.Adj, p))

@@ -53,17 +53,17 @@ func (r *Run) Bytes(i int) int64 {
 	return 4 * int64(r.XCols)
 }
 
-// Memory is a graph in memory as a Source: one run.
-type Memory struct{ *graph.Graph }
+// InMemory is a graph in memory as a Source: one run.
+type InMemory struct{ *graph.Graph }
 
 // Size implements Source.
-func (m Memory) Size() Load { return Load{int64(m.N()), int64(m.Adj.NumEdges())} }
+func (m InMemory) Size() Load { return Load{int64(m.N()), int64(m.Adj.NumEdges())} }
 
 // Typing implements Source.
-func (m Memory) Typing() (relations, types []string) { return m.Typed.Names, m.Types.Names }
+func (m InMemory) Typing() (relations, types []string) { return m.Typed.Names, m.Types.Names }
 
 // Runs implements Source.
-func (m Memory) Runs(_ bool, f func(*Run) error) error {
+func (m InMemory) Runs(_ bool, f func(*Run) error) error {
 	r := &Run{Ptr: m.Adj.RowPtr, Col: m.Adj.Col, Split: m.Split, typed: m.Typed.Adj.RowPtr, nodes: m.N(), kind: m.Types.Of}
 	if len(m.Split) != m.N() { // a graph without splits may be partitioned, though not trained on
 		r.Split = make([]graph.Split, m.N())

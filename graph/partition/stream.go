@@ -29,7 +29,7 @@ func (f Fennel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, error) 
 	if err := g.Adj.Valid(); err != nil {
 		return nil, err
 	}
-	a, err := f.assigner(Memory{g}, parts, key)
+	a, err := f.assigner(InMemory{g}, parts, key)
 	if err != nil {
 		return nil, err
 	}

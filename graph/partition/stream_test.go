@@ -68,7 +68,7 @@ func TestPoliciesKeepCaps(t *testing.T) {
 				}
 				continue
 			}
-			if err := goal.Check(Memory{g}, owner, k); err != nil || len(owner) != g.N() {
+			if err := goal.Check(InMemory{g}, owner, k); err != nil || len(owner) != g.N() {
 				t.Fatalf("%s: %d owners: %v", name, len(owner), err)
 			}
 			if _, err := shard.Cut(g, owner, k); err != nil {
@@ -90,7 +90,7 @@ func TestCapsThatFitAreKept(t *testing.T) {
 		for _, name := range balancing {
 			owner, err := Bounded(policy(t, name), goal).Assign(g, 5, rng.New(1))
 			if err == nil {
-				err = goal.Check(Memory{g}, owner, 5)
+				err = goal.Check(InMemory{g}, owner, 5)
 			}
 			if err != nil {
 				t.Errorf("%s, %+v: %v", name, goal, err)

@@ -39,7 +39,7 @@ type Builder struct {
 
 // NewBuilder returns a builder of blocks over n vertices, of edges drawn from such as e; where these have loops each
 // destination has an edge from itself.
-func NewBuilder(n int, e *Edges) *Builder {
+func NewBuilder(n int, e *InEdges) *Builder {
 	b := &Builder{place: make([]uint32, n), loops: e.Loops, kinds: e.relations(), reached: e.Reached}
 	if e.Edge != nil {
 		b.columns = e.EdgeX.Cols

@@ -49,7 +49,7 @@ func (d *Drawn) Without(columns int, out func(row int, source int32) bool) {
 // Sampler draws in-edges. It is not safe for concurrent use; several may share their Edges.
 type Sampler struct {
 	config Config
-	edges  *Edges
+	edges  *InEdges
 
 	at     []int64   // places of the edges that a chunk of vertices has drawn
 	factor []float32 // of their weights
@@ -62,7 +62,7 @@ type Sampler struct {
 }
 
 // New returns a sampler of edges. c is valid.
-func New(c Config, e *Edges) *Sampler { return &Sampler{config: c, edges: e} }
+func New(c Config, e *InEdges) *Sampler { return &Sampler{config: c, edges: e} }
 
 // chunk is how many vertices are drawn at once: loads of one pass over them do not wait for each other, and what a
 // pass leaves for the next one stays in the cache.

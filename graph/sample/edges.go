@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Edges are the in-edges that a sampler draws from. Those of a row are in the order of their sources' IDs, which no
+// InEdges are the in-edges that a sampler draws from. Those of a row are in the order of their sources' IDs, which no
 // partition changes.
-type Edges struct {
+type InEdges struct {
 	RowPtr []int64   // [R·N+1] for R relations, relation by relation (graph.Relations)
 	Col    []int32   // [E] sources
 	Weight []float32 // [E] what a layer multiplies the source's row by; nil: 1
@@ -38,8 +38,8 @@ type Edges struct {
 // NewEdges returns the edges of g, weighted as a layer reads them. With loops those from a destination to itself are
 // the Loops. id are the global IDs of g's sources; nil: their index. Memory is shared with g where its rows are in order
 // already.
-func NewEdges(g *graph.CSR, id []int64, loops, scaled bool) *Edges {
-	e := &Edges{RowPtr: g.RowPtr, Col: g.Col, Weight: g.Weight, Edge: g.Edge, ID: id, Loops: loops, Scaled: scaled}
+func NewEdges(g *graph.CSR, id []int64, loops, scaled bool) *InEdges {
+	e := &InEdges{RowPtr: g.RowPtr, Col: g.Col, Weight: g.Weight, Edge: g.Edge, ID: id, Loops: loops, Scaled: scaled}
 	if loops {
 		e.takeLoops(g)
 	}
@@ -50,7 +50,7 @@ func NewEdges(g *graph.CSR, id []int64, loops, scaled bool) *Edges {
 }
 
 // takeLoops moves the edges from a vertex to itself out of the rows.
-func (e *Edges) takeLoops(g *graph.CSR) {
+func (e *InEdges) takeLoops(g *graph.CSR) {
 	e.RowPtr, e.Col = make([]int64, g.NumDst+1), make([]int32, 0, len(g.Col))
 	if g.Weight != nil {
 		e.Weight, e.Loop = make([]float32, 0, len(g.Col)), make([]float32, g.NumDst)
@@ -80,7 +80,7 @@ func (e *Edges) takeLoops(g *graph.CSR) {
 }
 
 // order sorts each row by the sources' IDs.
-func (e *Edges) order(g *graph.CSR) {
+func (e *InEdges) order(g *graph.CSR) {
 	col, weight, edge := e.Col, e.Weight, e.Edge
 	e.Col = make([]int32, len(col))
 	if weight != nil {
@@ -110,10 +110,10 @@ func (e *Edges) order(g *graph.CSR) {
 }
 
 // relations returns R, 1 of edges without types.
-func (e *Edges) relations() int { return max(1, e.Relations) }
+func (e *InEdges) relations() int { return max(1, e.Relations) }
 
 // id returns the ID of a source.
-func (e *Edges) id(j int32) uint64 {
+func (e *InEdges) id(j int32) uint64 {
 	if e.ID == nil {
 		return uint64(j)
 	}

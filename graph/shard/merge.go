@@ -44,8 +44,8 @@ func Merge(parts []*Shard, workers int) (*Shard, error) {
 	return m.shard(), nil
 }
 
-// place is a row of one of the parts.
-type place struct {
+// partRow is a row of one of the parts.
+type partRow struct {
 	part int
 	row  int32
 }
@@ -54,26 +54,26 @@ type merger struct {
 	parts   []*Shard
 	workers int
 	rank    int
-	owned   []place   // in the order of their global IDs
-	base    []int32   // [part] its sources' first number where all parts' are lined up
-	to      []int32   // [their sources, lined up] source of the merged shard
-	sources int32     // of the merged shard
-	halo    [][]place // [worker]
-	row     [][]int32 // [part] row of each of its rows of edge columns in the merged table
+	owned   []partRow   // in the order of their global IDs
+	base    []int32     // [part] its sources' first number where all parts' are lined up
+	to      []int32     // [their sources, lined up] source of the merged shard
+	sources int32       // of the merged shard
+	halo    [][]partRow // [worker]
+	row     [][]int32   // [part] row of each of its rows of edge columns in the merged table
 }
 
 func newMerger(parts []*Shard, workers, rank int) *merger {
-	m := &merger{parts: parts, workers: workers, rank: rank, halo: make([][]place, workers)}
+	m := &merger{parts: parts, workers: workers, rank: rank, halo: make([][]partRow, workers)}
 	of := make(map[int64]int32) // source of the merged shard by global ID
 	var lined int32
 	for p, s := range parts {
 		for i := range s.Owned {
-			m.owned = append(m.owned, place{p, int32(i)})
+			m.owned = append(m.owned, partRow{p, int32(i)})
 		}
 		for q := range s.Parts {
 			if w := groupOf(s.Parts, workers, q); w != rank {
 				for j := s.HaloPtr[q]; j < s.HaloPtr[q+1]; j++ {
-					m.halo[w] = append(m.halo[w], place{p, int32(j)})
+					m.halo[w] = append(m.halo[w], partRow{p, int32(j)})
 				}
 			}
 		}
@@ -81,7 +81,7 @@ func newMerger(parts []*Shard, workers, rank int) *merger {
 		lined += int32(len(s.Global))
 	}
 	m.sort(m.owned)
-	number := func(list []place) {
+	number := func(list []partRow) {
 		for _, at := range list {
 			if _, ok := of[m.global(at)]; !ok {
 				of[m.global(at)] = m.sources
@@ -92,7 +92,7 @@ func newMerger(parts []*Shard, workers, rank int) *merger {
 	number(m.owned)
 	for w := range m.halo {
 		m.sort(m.halo[w])
-		m.halo[w] = slices.CompactFunc(m.halo[w], func(a, b place) bool { return m.global(a) == m.global(b) })
+		m.halo[w] = slices.CompactFunc(m.halo[w], func(a, b partRow) bool { return m.global(a) == m.global(b) })
 		number(m.halo[w])
 	}
 	m.to = make([]int32, lined)
@@ -104,10 +104,10 @@ func newMerger(parts []*Shard, workers, rank int) *merger {
 	return m
 }
 
-func (m *merger) global(at place) int64 { return m.parts[at.part].Global[at.row] }
+func (m *merger) global(at partRow) int64 { return m.parts[at.part].Global[at.row] }
 
-func (m *merger) sort(list []place) {
-	slices.SortFunc(list, func(a, b place) int {
+func (m *merger) sort(list []partRow) {
+	slices.SortFunc(list, func(a, b partRow) int {
 		if x, y := m.global(a), m.global(b); x != y {
 			return int(min(max(x-y, -1), 1))
 		}
@@ -126,7 +126,7 @@ func (m *merger) shard() *Shard {
 	}
 	b := binary.LittleEndian.AppendUint32([]byte("heddle parts merged\n"), uint32(m.workers))
 	s.Fingerprint = sha256.Sum256(append(b, first.Fingerprint[:]...))
-	add := func(at place) { s.Global = append(s.Global, m.global(at)) }
+	add := func(at partRow) { s.Global = append(s.Global, m.global(at)) }
 	rows := make([]int32, len(m.owned)) // where the parts' own rows are lined up
 	begins, own := make([]int32, len(m.parts)), int32(0)
 	for p, part := range m.parts {

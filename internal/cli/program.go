@@ -75,7 +75,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 		return 1
 	}
 	var input *heddle.InputError
-	var plan *p2p.MismatchError
+	var plan *p2p.MemberMismatchError
 	var state *checkpoint.MismatchError
 	if !*began || errors.As(err, &input) || errors.As(err, &plan) || errors.As(err, &state) ||
 		errors.Is(err, links.ErrNone) {

@@ -35,7 +35,7 @@ type Acc struct {
 	fresh  bool         // sum, stat and norm hold nothing yet; of dacc, the next gradient of sources is written, not added
 	arg    []int32      // R×width: place of the maximum, counted through the blocks
 	argNow []int32      // the same within one block
-	blocks []block      // added so far
+	blocks []addedBlock // added so far
 	added  int          // sources in them
 	buf    [6][]float32 // memory of the matrices
 	edge   []float32    // scratch of one Add or AddGrad
@@ -59,8 +59,8 @@ func newAcc(t *tape.Tape) *Acc {
 	return a
 }
 
-// block is a set of sources that was added, with the number of sources before it.
-type block struct {
+// addedBlock is a set of sources that was added, with the number of sources before it.
+type addedBlock struct {
 	g    *graph.CSR
 	base int
 }
@@ -123,7 +123,7 @@ func (a *Acc) takeSums(k, n int) []float32 {
 func (a *Acc) add(g *graph.CSR, who string, z mat.Dense) (base int) {
 	checkBlock(who, a.sum.Rows, g, z)
 	base = a.added
-	a.blocks = append(a.blocks, block{g, base})
+	a.blocks = append(a.blocks, addedBlock{g, base})
 	a.added += g.NumSrc
 	return base
 }
@@ -133,7 +133,7 @@ func (a *Acc) base(g *graph.CSR) int { return a.blocks[a.index(g)].base }
 
 // index returns the place of a block among those that were added.
 func (a *Acc) index(g *graph.CSR) int {
-	k := slices.IndexFunc(a.blocks, func(b block) bool { return b.g == g })
+	k := slices.IndexFunc(a.blocks, func(b addedBlock) bool { return b.g == g })
 	if k < 0 {
 		panic("nn: AddGrad must follow Add of the same block")
 	}

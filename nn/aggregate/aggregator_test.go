@@ -37,7 +37,7 @@ func TestAggregators(t *testing.T) {
 func squares() aggregate.Aggregator {
 	gain := &tape.Param{Name: "gain", Value: mat.New(1, 1), Grad: mat.New(1, 1)}
 	gain.Value.Set(0, 0, 0.7)
-	return &aggregate.Messages{
+	return &aggregate.EdgeMessages{
 		Parameters: []*tape.Param{gain},
 		Message: func(b *aggregate.EdgeBatch) {
 			for k, w := range b.Weight {
@@ -65,7 +65,7 @@ func projected(how aggregate.Reduction) aggregate.Aggregator {
 	pieces := func(w mat.Dense) [3]mat.Dense {
 		return [3]mat.Dense{w.RowRange(0, in), w.RowRange(in, 2*in), w.RowRange(2*in, 2*in+edge)}
 	}
-	return &aggregate.Messages{
+	return &aggregate.EdgeMessages{
 		Reduce: how, Width: out, ReadsDst: true, EdgeWidth: edge, Parameters: []*tape.Param{p},
 		Message: func(b *aggregate.EdgeBatch) {
 			for k, w := range pieces(p.Value) {
@@ -96,8 +96,8 @@ func projected(how aggregate.Reduction) aggregate.Aggregator {
 }
 
 // tripled is the message 3·z_j + r_i, of which the gradient reads nothing but its own.
-func tripled(how aggregate.Reduction) *aggregate.Messages {
-	return &aggregate.Messages{
+func tripled(how aggregate.Reduction) *aggregate.EdgeMessages {
+	return &aggregate.EdgeMessages{
 		Reduce: how, ReadsDst: true, Linear: true,
 		Message: func(b *aggregate.EdgeBatch) {
 			b.M.CopyFrom(b.Dst)

@@ -22,7 +22,7 @@ const (
 // destinations, by columns. So no two cores write to one place, and the order of every sum is that
 // of the edges.
 type messageLoop struct {
-	f         *Messages
+	f         *EdgeMessages
 	acc, dacc *Acc // dacc nil: the forward pass
 	g         *graph.CSR
 	rowPtr    []int64 // of g, or of its transpose
@@ -65,7 +65,7 @@ type carry struct {
 }
 
 // loop returns the loop over the edges of a block, in memory that acc keeps.
-func (f *Messages) loop(acc *Acc, g *graph.CSR, z mat.Dense, base int) *messageLoop {
+func (f *EdgeMessages) loop(acc *Acc, g *graph.CSR, z mat.Dense, base int) *messageLoop {
 	if f.EdgeWidth > 0 && (acc.EdgeX.Cols != f.EdgeWidth || g.Edge == nil && len(g.Col) > 0) {
 		panic(shapeFault("columns of the edges for Messages", acc.EdgeX.Cols, f.EdgeWidth))
 	}
@@ -79,7 +79,7 @@ func (f *Messages) loop(acc *Acc, g *graph.CSR, z mat.Dense, base int) *messageL
 }
 
 // loopBack is loop for the backward pass.
-func (f *Messages) loopBack(acc, dacc *Acc, g *graph.CSR, z mat.Dense) *messageLoop {
+func (f *EdgeMessages) loopBack(acc, dacc *Acc, g *graph.CSR, z mat.Dense) *messageLoop {
 	w := acc.messages
 	tr := acc.patterns().Transpose(g.RowPtr, g.Col, g.NumSrc)
 	*w = messageLoop{f: f, acc: acc, dacc: dacc, g: g, rowPtr: tr.RowPtr, col: tr.Col, places: tr.Places(), z: z, base: acc.base(g),

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Messages is h_i = ⊕_j m(z_j, r_i, x_ij, w_ij) over the in-edges (j, i), for messages of one's own:
+// EdgeMessages is h_i = ⊕_j m(z_j, r_i, x_ij, w_ij) over the in-edges (j, i), for messages of one's own:
 // ⊕ is a sum, a mean or a maximum, z_j the source's row, r_i the destination's (Conv.Dst(x)_i where
 // the layer has such a map, else its row as a source), x_ij the columns of the edge, w_ij its weight
 // (Gilmer et al., ICML 2017, eq. 1). A destination without edges gets zeros.
@@ -18,7 +18,7 @@ import (
 // edge, so that they can be products and other kernels; several cores compute such batches at the
 // same time. Nothing is kept of an edge: the backward pass computes its message again. The result is
 // the same for any number of cores.
-type Messages struct {
+type EdgeMessages struct {
 	Reduce Reduction
 	Width  int // of a message; 0: that of z
 	// Linear: Gradient reads neither b.Src, b.Dst nor b.M, as that of a message which is linear in the rows. The backward pass
@@ -58,18 +58,18 @@ type EdgeBatch struct {
 }
 
 // Params returns Parameters.
-func (f *Messages) Params() []*tape.Param { return f.Parameters }
+func (f *EdgeMessages) Params() []*tape.Param { return f.Parameters }
 
 // Dims returns 0 and Width: rows of any width.
-func (f *Messages) Dims() (in, out int) { return 0, f.Width }
+func (f *EdgeMessages) Dims() (in, out int) { return 0, f.Width }
 
 // Properties returns whether the gradient reads z, and how many columns of edges messages read.
-func (f *Messages) Properties() Properties {
+func (f *EdgeMessages) Properties() Properties {
 	return Properties{NeedsSource: !f.Linear, EdgeColumns: f.EdgeWidth}
 }
 
 // Begin keeps the destinations' rows own, which must stay as they are until BeginGrad.
-func (f *Messages) Begin(acc *Acc, own mat.Dense) {
+func (f *EdgeMessages) Begin(acc *Acc, own mat.Dense) {
 	width := f.Width
 	if width == 0 {
 		width = own.Cols
@@ -97,10 +97,10 @@ func lowest(x []float32, arg []int32) {
 }
 
 // Add takes in the messages of a block of sources z.
-func (f *Messages) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
+func (f *EdgeMessages) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("Messages", acc.sum.Rows, g, z)
 	base := acc.added
-	acc.blocks, acc.added = append(acc.blocks, block{g, base}), base+len(g.Col)
+	acc.blocks, acc.added = append(acc.blocks, addedBlock{g, base}), base+len(g.Col)
 	if f.Reduce == MeanOf {
 		for i := range g.NumDst {
 			acc.norm.Row(i)[0] += float32(g.RowPtr[i+1] - g.RowPtr[i])
@@ -110,7 +110,7 @@ func (f *Messages) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 }
 
 // End writes the aggregate to h.
-func (f *Messages) End(h mat.Dense, acc *Acc) {
+func (f *EdgeMessages) End(h mat.Dense, acc *Acc) {
 	for i := range h.Rows {
 		hi := h.Row(i)
 		copy(hi, acc.sum.Row(i))
@@ -131,7 +131,7 @@ func (f *Messages) End(h mat.Dense, acc *Acc) {
 
 // EndGrad makes room for the gradient of the destinations' rows; dh must stay as it is until the
 // last AddGrad.
-func (f *Messages) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
+func (f *EdgeMessages) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.sum, dacc.dst = dh, mat.Dense{}
 	if f.ReadsDst {
 		dacc.dst = dacc.take(3, acc.dst.Rows, acc.dst.Cols)
@@ -151,7 +151,7 @@ func (f *Messages) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 
 // AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and to
 // those of the parameters.
-func (f *Messages) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
+func (f *EdgeMessages) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	if f.Linear {
 		z = mat.Dense{Rows: g.NumSrc, Cols: acc.messages.width}
 	}
@@ -171,7 +171,7 @@ func (f *Messages) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *A
 }
 
 // BeginGrad adds to dOwn the gradient of the destinations' rows.
-func (f *Messages) BeginGrad(dOwn, own mat.Dense, acc, dacc *Acc) {
+func (f *EdgeMessages) BeginGrad(dOwn, own mat.Dense, acc, dacc *Acc) {
 	for i := range dacc.dst.Rows {
 		kernels.Add(dacc.dst.Row(i), dOwn.Row(i))
 	}

@@ -32,13 +32,13 @@ func hubs(n int) *graph.CSR {
 }
 
 // weighed is the message w·z, whose sum is Sum.
-func weighed(how aggregate.Reduction) *aggregate.Messages {
+func weighed(how aggregate.Reduction) *aggregate.EdgeMessages {
 	times := func(to, x mat.Dense, weight []float32) {
 		for k, w := range weight {
 			kernels.Axpy(w, x.Row(k), to.Row(k))
 		}
 	}
-	return &aggregate.Messages{
+	return &aggregate.EdgeMessages{
 		Reduce: how, Linear: true,
 		Message:  func(b *aggregate.EdgeBatch) { b.M.Zero(); times(b.M, b.Src, b.Weight) },
 		Gradient: func(b *aggregate.EdgeBatch) { times(b.DSrc, b.DM, b.Weight) },

@@ -89,7 +89,7 @@ func (a *relational) cut(acc *Acc, g *graph.CSR) (of []relation, rows int) {
 	if g.NumDst != a.relations*acc.sum.Rows {
 		panic(shapeFault("rows of a block for relational", g.NumDst, a.relations*acc.sum.Rows))
 	}
-	acc.blocks = append(acc.blocks, block{g: g})
+	acc.blocks = append(acc.blocks, addedBlock{g: g})
 	of = cutRelations(acc, g, a.relations)
 	for k := range of {
 		rows += len(of[k].dst)

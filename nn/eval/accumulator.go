@@ -50,7 +50,7 @@ func (a Accumulator) On(scales []Scale) Accumulator {
 	return a
 }
 
-func (a Accumulator) zero() Counts {
+func (a Accumulator) zero() MetricCounts {
 	return count(mat.Dense{}, a.none, nil, a.bins, nil, a.metric.OfOrder())
 }
 
@@ -123,7 +123,7 @@ func (a Accumulator) labels(v []int64) int64 {
 }
 
 // counts returns the counts in a sum.
-func (a Accumulator) counts(v []int64) (Counts, error) {
+func (a Accumulator) counts(v []int64) (MetricCounts, error) {
 	c, n := a.zero(), v[a.head:a.size]
 	if a.from > 0 {
 		n = make([]int64, len(c.n))
@@ -194,7 +194,7 @@ func (a Accumulator) Check(v []int64, rows int64) error {
 }
 
 // check is Check of counts, none of them negative, and of a number of labels.
-func (a Accumulator) check(c Counts, labels, rows int64) error {
+func (a Accumulator) check(c MetricCounts, labels, rows int64) error {
 	if most := rows * int64(max(a.none.Classes, 1)); labels < 0 || labels > most {
 		return fmt.Errorf("eval: the labels must be 0 to %d (got %d)", most, labels)
 	}
@@ -225,7 +225,7 @@ func (a Accumulator) check(c Counts, labels, rows int64) error {
 }
 
 // checkClasses is check of what is counted of each class.
-func (a Accumulator) checkClasses(c Counts, rows int64) error {
+func (a Accumulator) checkClasses(c MetricCounts, rows int64) error {
 	var sum [3]int64
 	for k := range c.classes {
 		t := c.class(k)

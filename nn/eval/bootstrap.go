@@ -19,7 +19,7 @@ func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 		return t.numbers.interval(m)
 	}
 	var cells []int64
-	drawn := Table{counts: Counts{classes: t.counts.classes, curves: t.counts.curves, bins: t.counts.bins, ordered: t.counts.ordered, n: slices.Clone(t.counts.n)}}
+	drawn := Table{counts: MetricCounts{classes: t.counts.classes, curves: t.counts.curves, bins: t.counts.bins, ordered: t.counts.ordered, n: slices.Clone(t.counts.n)}}
 	var set func([]int64)
 	switch {
 	case t.Rows() == 0 || t.multi && m != "accuracy" || t.cut || m.Ranks():
@@ -41,7 +41,7 @@ func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	}
 	all, x := make([]float64, resamples), make([]int64, len(cells))
 	for b := range all {
-		multinomial(x, cells, t.Rows(), &stream{key: key.Fold(uint64(b))})
+		multinomial(x, cells, t.Rows(), &uniform{key: key.Fold(uint64(b))})
 		set(x)
 		all[b] = m.Of(&drawn.counts)
 	}
@@ -49,19 +49,19 @@ func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	return all[resamples/40], all[resamples-1-resamples/40]
 }
 
-// stream is a sequence of uniform numbers in [0, 1).
-type stream struct {
+// uniform is a sequence of uniform numbers in [0, 1).
+type uniform struct {
 	key rng.Key
 	at  uint64
 }
 
-func (s *stream) next() float64 {
+func (s *uniform) next() float64 {
 	s.at++
 	return s.key.Float64(s.at)
 }
 
 // multinomial draws n rows with cells' frequencies.
-func multinomial(dst, cells []int64, n int64, u *stream) {
+func multinomial(dst, cells []int64, n int64, u *uniform) {
 	left := int64(0)
 	for _, c := range cells {
 		left += c
@@ -77,7 +77,7 @@ func multinomial(dst, cells []int64, n int64, u *stream) {
 
 // binomial draws how many of n come true, each with probability p: where few are expected by the gaps between them, else by
 // transformed rejection (Hörmann, The generation of binomial random variates, 1993, algorithm BTRS).
-func binomial(n int64, p float64, u *stream) int64 {
+func binomial(n int64, p float64, u *uniform) int64 {
 	switch {
 	case p >= 1:
 		return n

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Counts is what the metrics of a set of rows are computed from. Counts of disjoint sets add up.
-type Counts struct {
+// MetricCounts is what the metrics of a set of rows are computed from. Counts of disjoint sets add up.
+type MetricCounts struct {
 	classes int
 	curves  int     // binary rankings that bins describe: 1 for two exclusive classes, else one a class
 	bins    int     // of each ranking; 0: accuracy and F1 only
@@ -31,13 +31,13 @@ const perRow = 2 // counts before the classes': rows and right
 // accuracy and F1. rows nil means all N, so a peer without rows passes an empty slice that is not
 // nil. A row without a label is left out. With one class a node the prediction is the largest
 // score, the first of equals, or of ordered classes the Median; with several, every score above 0.
-func Count(scores mat.Dense, labels graph.Labels, rows []int32) Counts {
+func Count(scores mat.Dense, labels graph.Labels, rows []int32) MetricCounts {
 	return count(scores, labels, rows, 0, nil, false)
 }
 
 // count is Count that also sorts the rows' scores into bins of each ranking, for AUC and AP, on its scale (nil: zero
 // Scales), and counts, if classes are ordered, how many ranks predictions are off.
-func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, scales []Scale, ordered bool) Counts {
+func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, scales []Scale, ordered bool) MetricCounts {
 	if scores.Cols != labels.Classes && scores.Rows > 0 {
 		panic(fmt.Sprintf("eval: %d columns of scores for %d classes", scores.Cols, labels.Classes))
 	}
@@ -71,7 +71,7 @@ func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, scales
 }
 
 // countOne counts a node of class is that was said to be of class said.
-func (c *Counts) countOne(is, said int) {
+func (c *MetricCounts) countOne(is, said int) {
 	c.apart(is, said, 1)
 	if is == said {
 		c.n[1]++
@@ -83,7 +83,7 @@ func (c *Counts) countOne(is, said int) {
 }
 
 // countBits counts a node with the classes bits.
-func (c *Counts) countBits(bits []uint8, row []float32) {
+func (c *MetricCounts) countBits(bits []uint8, row []float32) {
 	right := int64(1)
 	for k, s := range row {
 		switch tally := c.class(k); {
@@ -101,7 +101,7 @@ func (c *Counts) countBits(bits []uint8, row []float32) {
 }
 
 // positive reports whether a node is a positive of ranking k.
-func (c *Counts) positive(k, class int, bits []uint8) bool {
+func (c *MetricCounts) positive(k, class int, bits []uint8) bool {
 	switch {
 	case bits != nil:
 		return bits[k] != 0
@@ -111,11 +111,11 @@ func (c *Counts) positive(k, class int, bits []uint8) bool {
 	return class == k
 }
 
-func newCounts(labels graph.Labels, bins int, ordered bool) Counts {
+func newCounts(labels graph.Labels, bins int, ordered bool) MetricCounts {
 	if labels.Kind() == graph.Numbers {
-		return Counts{each: shortSums, unit: unitsOf(labels), n: make([]int64, perRow+labels.Classes*shortSums*RealLen)}
+		return MetricCounts{each: shortSums, unit: unitsOf(labels), n: make([]int64, perRow+labels.Classes*shortSums*RealLen)}
 	}
-	c := Counts{classes: labels.Classes, bins: bins, curves: curvesOf(labels), first: labels.First}
+	c := MetricCounts{classes: labels.Classes, bins: bins, curves: curvesOf(labels), first: labels.First}
 	size := perRow + 3*c.classes + 2*c.curves*bins
 	if c.ordered = ordered; ordered {
 		size += ranksOff
@@ -125,10 +125,10 @@ func newCounts(labels graph.Labels, bins int, ordered bool) Counts {
 }
 
 // class returns TP, FP and FN of class k.
-func (c *Counts) class(k int) []int64 { return c.n[perRow+3*k:][:3] }
+func (c *MetricCounts) class(k int) []int64 { return c.n[perRow+3*k:][:3] }
 
 // curve returns positives and negatives, in turn, of each bin of ranking k.
-func (c *Counts) curve(k int) []int64 { return c.n[perRow+3*c.classes+2*k*c.bins:][:2*c.bins] }
+func (c *MetricCounts) curve(k int) []int64 { return c.n[perRow+3*c.classes+2*k*c.bins:][:2*c.bins] }
 
 // eachRow calls f for every labelled row among rows, with its class or, where it may have several,
 // their bits.
@@ -161,7 +161,7 @@ func ArgMax(row []float32) int {
 }
 
 // Add adds o's counts, which must be of as many classes and bins.
-func (c *Counts) Add(o Counts) {
+func (c *MetricCounts) Add(o MetricCounts) {
 	if c.classes != o.classes || len(c.n) != len(o.n) || c.curves != o.curves || c.bins != o.bins {
 		panic(fmt.Sprintf("eval: add %d classes, %d bins to %d classes, %d bins", o.classes, o.bins, c.classes, c.bins))
 	}
@@ -171,11 +171,11 @@ func (c *Counts) Add(o Counts) {
 }
 
 // Vector returns the counts as numbers that peers sum. It is not to be changed.
-func (c *Counts) Vector() []int64 { return c.n }
+func (c *MetricCounts) Vector() []int64 { return c.n }
 
 // FromVector replaces c's counts by those of v, a sum of Vectors of c's classes and bins. It
 // refuses a vector of another length and one with a negative count; then c keeps its counts.
-func (c *Counts) FromVector(v []int64) error {
+func (c *MetricCounts) FromVector(v []int64) error {
 	if len(v) != len(c.n) {
 		return fmt.Errorf("eval: a vector of %d classes and %d bins must have %d counts (got %d)",
 			c.classes, c.bins, len(c.n), len(v))
@@ -190,10 +190,10 @@ func (c *Counts) FromVector(v []int64) error {
 }
 
 // Accuracy returns the share of rows whose every class is right, 0 where there are no rows.
-func (c *Counts) Accuracy() float64 { return ratio(float64(c.n[1]), float64(c.n[0])) }
+func (c *MetricCounts) Accuracy() float64 { return ratio(float64(c.n[1]), float64(c.n[0])) }
 
 // MicroF1 returns F1 of all decisions together; with one class a node it equals Accuracy.
-func (c *Counts) MicroF1() float64 {
+func (c *MetricCounts) MicroF1() float64 {
 	var sum [3]int64
 	for k := range c.classes {
 		for i, x := range c.class(k) {
@@ -205,7 +205,7 @@ func (c *Counts) MicroF1() float64 {
 
 // MacroF1 returns the mean over classes of each one's F1. A class that no row has and none was
 // given is left out.
-func (c *Counts) MacroF1() float64 {
+func (c *MetricCounts) MacroF1() float64 {
 	var sum, n float64
 	for k := range c.classes {
 		if t := c.class(k); t[0]+t[1]+t[2] > 0 {

@@ -106,7 +106,7 @@ func TestSumOverPeersIsExact(t *testing.T) {
 				want := count(scores, labels, nil, bins, nil, false)
 				const peers = 7
 				var sum []int64
-				var added Counts
+				var added MetricCounts
 				for p := range peers {
 					rows := []int32{}
 					for i := range scores.Rows {

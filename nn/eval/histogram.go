@@ -29,7 +29,7 @@ func side(positive bool) int {
 }
 
 // logOdds writes the log-odds of each ranking's positive class.
-func (c *Counts) logOdds(dst []float64, row []float32, multi bool) {
+func (c *MetricCounts) logOdds(dst []float64, row []float32, multi bool) {
 	logOdds(dst, row, multi)
 	if c.first && c.curves == 1 {
 		dst[0] = -dst[0]
@@ -98,24 +98,24 @@ func (s Scale) binOf(x float64, bins int) int {
 // AUC returns the area under the ROC curve, of the positive class of two, else the mean over classes of one against the rest; a
 // class without positives or without negatives is left out. Rows of one bin count as equal: the area over all rows' own
 // scores lies within AUCBound of it. It is NaN if it is undefined: no class has both, or nothing was binned.
-func (c *Counts) AUC() float64 { auc, _ := c.mean(curveArea); return auc }
+func (c *MetricCounts) AUC() float64 { auc, _ := c.mean(curveArea); return auc }
 
 // AUCBound returns how far AUC is at most from the area over the rows' own scores: half the share
 // of pairs of a positive and a negative that lie in one bin.
-func (c *Counts) AUCBound() float64 { _, bound := c.mean(curveArea); return bound }
+func (c *MetricCounts) AUCBound() float64 { _, bound := c.mean(curveArea); return bound }
 
 // AP returns the average precision, Σ (Rₙ−Rₙ₋₁)·Pₙ over falling thresholds, one a bin, of the positive class of two, else the
 // mean over classes; a class without positives is left out. The value over all rows' own scores lies within APBound of it. It
 // is NaN if no class has positives, or nothing was binned.
-func (c *Counts) AP() float64 { ap, _ := c.mean(curvePrecision); return ap }
+func (c *MetricCounts) AP() float64 { ap, _ := c.mean(curvePrecision); return ap }
 
 // APBound returns how far AP is at most from the value over the rows' own scores: in a bin of p
 // positives and q negatives below T positives and F negatives, a positive's precision is at least
 // (T+1)/(T+1+F+q) and at most (T+p)/(T+p+F).
-func (c *Counts) APBound() float64 { _, bound := c.mean(curvePrecision); return bound }
+func (c *MetricCounts) APBound() float64 { _, bound := c.mean(curvePrecision); return bound }
 
 // mean returns the mean of a measure over the rankings that have one, and of its bound.
-func (c *Counts) mean(of func(curve []int64) (x, bound float64)) (mean, bound float64) {
+func (c *MetricCounts) mean(of func(curve []int64) (x, bound float64)) (mean, bound float64) {
 	var n float64
 	for k := range c.curves {
 		if x, off := of(c.curve(k)); x == x {
@@ -153,7 +153,7 @@ func curvePrecision(curve []int64) (sum, bound float64) {
 }
 
 // bound returns how far AUC or AP is at most from the value over the rows' own scores; other metrics are exact.
-func (c *Counts) bound(m Metric) float64 {
+func (c *MetricCounts) bound(m Metric) float64 {
 	switch m {
 	case "auc":
 		return c.AUCBound()
@@ -190,7 +190,7 @@ func (m Metric) Pooled(all ...Scored) float64 {
 	if !m.Ranks() {
 		return m.Of(&sum)
 	}
-	exact := Counts{curves: 1}
+	exact := MetricCounts{curves: 1}
 	var mean, n float64
 	for _, rows := range ranked {
 		exact.fromRows(rows)
@@ -208,7 +208,7 @@ type scoredRow struct {
 }
 
 // fromRows makes c the counts of one ranking that has a bin for each score.
-func (c *Counts) fromRows(rows []scoredRow) {
+func (c *MetricCounts) fromRows(rows []scoredRow) {
 	slices.SortFunc(rows, func(a, b scoredRow) int { return cmp.Compare(a.odds, b.odds) })
 	c.n = make([]int64, perRow)
 	for i, r := range rows {

@@ -153,7 +153,7 @@ func (m Metric) Within(x, bound float64) string {
 func (m Metric) Ranks() bool { return m == "auc" || m == "ap" || m == Auto }
 
 // Of returns m of what was counted.
-func (m Metric) Of(c *Counts) float64 {
+func (m Metric) Of(c *MetricCounts) float64 {
 	switch m {
 	case "accuracy", Auto:
 		return c.Accuracy()

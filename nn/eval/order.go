@@ -39,7 +39,7 @@ func decided(row []float32, ordered bool) int {
 const ranksOff = 2
 
 // far returns these counts; nil: they are not counted.
-func (c *Counts) far() []int64 {
+func (c *MetricCounts) far() []int64 {
 	if !c.ordered {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (c *Counts) far() []int64 {
 }
 
 // apart counts so many nodes of class is that were said to be of class said.
-func (c *Counts) apart(is, said int, nodes int64) {
+func (c *MetricCounts) apart(is, said int, nodes int64) {
 	if f := c.far(); f != nil {
 		off := int64(is - said)
 		f[0] += nodes * max(off, -off)
@@ -56,12 +56,12 @@ func (c *Counts) apart(is, said int, nodes int64) {
 }
 
 // RankMAE returns by how many ranks predictions of ordered classes are off, on average; 0 without rows.
-func (c *Counts) RankMAE() float64 { return ratio(float64(c.far()[0]), float64(c.n[0])) }
+func (c *MetricCounts) RankMAE() float64 { return ratio(float64(c.far()[0]), float64(c.n[0])) }
 
 // QWK returns the quadratic weighted kappa of ordered classes: 1 − Σ(i−j)²·O_ij / Σ(i−j)²·E_ij, where O counts the rows of
 // class i that are said to be of class j and E what is expected of the same marginals by chance (Cohen, Psychological
 // Bulletin 1968). It is 0 where all rows have, and get, one class.
-func (c *Counts) QWK() float64 {
+func (c *MetricCounts) QWK() float64 {
 	expected := 0.0
 	for i := range c.classes {
 		t := c.class(i)

@@ -65,7 +65,7 @@ func thresholds(scores []float64, labels []uint8) func(yield func(positives, neg
 }
 
 // binnedCounts counts what m needs, with DefaultBins where it ranks.
-func binnedCounts(m Metric, scores mat.Dense, labels graph.Labels, rows []int32) Counts {
+func binnedCounts(m Metric, scores mat.Dense, labels graph.Labels, rows []int32) MetricCounts {
 	if m.Ranks() {
 		return count(scores, labels, rows, DefaultBins, nil, false)
 	}

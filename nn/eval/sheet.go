@@ -280,7 +280,7 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 // Table is what was counted of a set of rows.
 type Table struct {
 	Matrix        [][]int64 // [label][said] rows; nil: more than 50 classes, or several a node
-	counts        Counts
+	counts        MetricCounts
 	before, after []int64 // reliability: decisions, right ones, sums of probabilities, of each bin
 	multi         bool
 	cut           bool     // of several classes a node: by cuts, so that what is right of single rows is not known

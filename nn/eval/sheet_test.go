@@ -243,7 +243,7 @@ func TestBinomial(t *testing.T) {
 		p float64
 	}{{1, 0.5}, {40, 0.1}, {1000, 0.004}, {100, 0.3}, {5000, 0.9}, {1 << 40, 0.2}} {
 		const draws = 20_000
-		u, sum, squares := &stream{key: rng.New(9)}, 0.0, 0.0
+		u, sum, squares := &uniform{key: rng.New(9)}, 0.0, 0.0
 		mean := float64(c.n) * c.p
 		for range draws {
 			x := binomial(c.n, c.p, u)

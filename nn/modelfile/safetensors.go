@@ -106,7 +106,7 @@ func decode(file []byte) (archive, error) {
 	if err != nil {
 		return archive{}, fmt.Errorf("modelfile: safetensors header: %w", err)
 	}
-	slices.SortStableFunc(entries, func(x, y entry) int {
+	slices.SortStableFunc(entries, func(x, y tensorEntry) int {
 		return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(x.end, y.end))
 	})
 	a := archive{meta: meta}
@@ -180,8 +180,8 @@ func halfToFloat(h uint16) float32 {
 	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }
 
-// entry is one tensor's line of the header.
-type entry struct {
+// tensorEntry is one tensor's line of the header.
+type tensorEntry struct {
 	name, dtype string
 	shape       []int
 	begin, end  int64
@@ -189,7 +189,7 @@ type entry struct {
 
 // parseHeader reads the header token by token: encoding/json alone would let the last of two equal
 // keys win.
-func parseHeader(head []byte) (meta map[string]string, entries []entry, err error) {
+func parseHeader(head []byte) (meta map[string]string, entries []tensorEntry, err error) {
 	if len(head) == 0 || head[0] != '{' || !utf8.Valid(head) || !json.Valid(head) {
 		return nil, nil, errors.New("must be a JSON object in UTF-8 that starts with {")
 	}
@@ -221,8 +221,8 @@ func parseHeader(head []byte) (meta map[string]string, entries []entry, err erro
 	return meta, entries, nil
 }
 
-func parseEntry(d *json.Decoder, name string) (entry, error) {
-	e := entry{name: name}
+func parseEntry(d *json.Decoder, name string) (tensorEntry, error) {
+	e := tensorEntry{name: name}
 	seen := 0
 	err := eachKey(d, func(key string) error {
 		seen++

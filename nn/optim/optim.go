@@ -52,7 +52,7 @@ type Optimizer struct {
 	n       int
 	steps   int64
 	moments [][]float32 // each n long: none, the momentum, or Adam's first and second
-	pass    pass        // of the step being made
+	pass    updatePass  // of the step being made
 }
 
 // New returns the optimiser of n parameters that cfg describes, or all of cfg's faults.
@@ -98,20 +98,20 @@ func (o *Optimizer) StepScaled(value, grad []float32, scale, lr float32) {
 	}
 	o.steps++
 	p := &o.pass
-	*p = pass{config: &o.cfg, value: value, grad: grad, scale: scale, lr: lr}
+	*p = updatePass{config: &o.cfg, value: value, grad: grad, scale: scale, lr: lr}
 	copy(p.moments[:], o.moments)
 	if o.cfg.Name != "sgd" {
 		p.correct1, p.correct2 = correction(o.cfg.Beta1, o.steps), correction(o.cfg.Beta2, o.steps)
 	}
 	kernels.Parallel(p, (o.n+piece-1)/piece)
-	*p = pass{}
+	*p = updatePass{}
 }
 
 // A step is made by pieces of as many values, shared between cores: what one loop wrote the next
 // finds in the cache.
 const piece = 1 << 14 // 256 KiB with gradients and two moments
 
-type pass struct {
+type updatePass struct {
 	config             *Config
 	value, grad        []float32
 	moments            [2][]float32
@@ -120,7 +120,7 @@ type pass struct {
 }
 
 // Run makes the step for one piece.
-func (p *pass) Run(part int) {
+func (p *updatePass) Run(part int) {
 	lo, hi := part*piece, min((part+1)*piece, len(p.value))
 	c, value, grad := p.config, p.value[lo:hi], p.grad[lo:hi]
 	if c.Name == "sgd" && p.scale != 1 {

@@ -7,16 +7,16 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Sparse is Adam over the rows of a table of which a step changes only those that have a gradient, with their moments
+// SparseAdam is Adam over the rows of a table of which a step changes only those that have a gradient, with their moments
 // (PyTorch's SparseAdam). It has no decay, which would reach rows that a step does not read.
-type Sparse struct {
+type SparseAdam struct {
 	cfg   Config
 	steps int64
 	m, v  mat.Dense // rows×cols, Adam's first and second moments
 }
 
 // NewSparse returns the optimiser of a table of rows×cols that cfg describes, whose name must be adam or adamw.
-func NewSparse(cfg Config, rows, cols int) (*Sparse, error) {
+func NewSparse(cfg Config, rows, cols int) (*SparseAdam, error) {
 	if cfg.Name != "adam" && cfg.Name != "adamw" {
 		return nil, fmt.Errorf("optim: name must be adam or adamw for a table of rows (got %q)", cfg.Name)
 	}
@@ -24,12 +24,12 @@ func NewSparse(cfg Config, rows, cols int) (*Sparse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sparse{cfg: o.cfg, m: mat.New(rows, cols), v: mat.New(rows, cols)}, nil
+	return &SparseAdam{cfg: o.cfg, m: mat.New(rows, cols), v: mat.New(rows, cols)}, nil
 }
 
 // Step makes one step with the learning rate lr by scale·grad over the rows of value that have a gradient other than 0. It
 // leaves nothing of use in grad.
-func (s *Sparse) Step(value, grad mat.Dense, scale, lr float32) {
+func (s *SparseAdam) Step(value, grad mat.Dense, scale, lr float32) {
 	s.steps++
 	correct1, correct2 := correction(s.cfg.Beta1, s.steps), correction(s.cfg.Beta2, s.steps)
 	for i := range value.Rows {
@@ -51,10 +51,12 @@ func zero(row []float32) bool {
 }
 
 // State returns the number of steps made and the moments, which alias the optimiser's own.
-func (s *Sparse) State() (steps int64, first, second []float32) { return s.steps, s.m.Data, s.v.Data }
+func (s *SparseAdam) State() (steps int64, first, second []float32) {
+	return s.steps, s.m.Data, s.v.Data
+}
 
 // Restore sets what State returned, copying the moments. The error says which length differs; then nothing changed.
-func (s *Sparse) Restore(steps int64, first, second []float32) error {
+func (s *SparseAdam) Restore(steps int64, first, second []float32) error {
 	if n := len(s.m.Data); steps < 0 || len(first) != n || len(second) != n {
 		return fmt.Errorf("optim: the moments of a table must have %d values each and at least 0 steps (got %d, %d and %d)", n, len(first), len(second), steps)
 	}

@@ -102,10 +102,10 @@ func (n *Node) dialAny(ctx context.Context, p peer.ID, addrs []ma.Multiaddr) (tr
 }
 
 // probeConn measures over a stream of its own.
-func probeConn(ctx context.Context, c network.MuxedConn, bytes int) (sight, error) {
+func probeConn(ctx context.Context, c network.MuxedConn, bytes int) (probed, error) {
 	s, err := c.OpenStream(ctx)
 	if err != nil {
-		return sight{}, err
+		return probed{}, err
 	}
 	return probe(ctx, s, bytes)
 }

@@ -26,8 +26,8 @@ const (
 	probeBlock  = 64 << 10
 )
 
-// sight is what a probe saw.
-type sight struct {
+// probed is what a probe saw.
+type probed struct {
 	rtt   time.Duration
 	ahead time.Duration // how far the other clock is ahead of ours, within half a round trip
 	rate  float64       // bytes a second from here to there; 0: not measured
@@ -97,7 +97,7 @@ type stream interface {
 }
 
 // probe measures the path of s, with at most bytes bytes. It resets s where that fails.
-func probe(ctx context.Context, s stream, bytes int) (_ sight, err error) {
+func probe(ctx context.Context, s stream, bytes int) (_ probed, err error) {
 	defer func() {
 		if err != nil {
 			s.Reset()
@@ -109,17 +109,17 @@ func probe(ctx context.Context, s stream, bytes int) (_ sight, err error) {
 		s.SetDeadline(deadline)
 	}
 	if err := mss.SelectProtoOrFail(probeProtocol, s); err != nil {
-		return sight{}, err
+		return probed{}, err
 	}
 	begun := time.Now()
 	if _, err := s.Write(encodeProbe(bytes)); err != nil {
-		return sight{}, err
+		return probed{}, err
 	}
 	var clock [probeAnswer]byte
 	if _, err := io.ReadFull(s, clock[:]); err != nil {
-		return sight{}, err
+		return probed{}, err
 	}
-	seen := sight{rtt: time.Since(begun)}
+	seen := probed{rtt: time.Since(begun)}
 	seen.ahead = time.Unix(0, int64(binary.LittleEndian.Uint64(clock[:]))).Sub(begun.Add(seen.rtt / 2))
 	if bytes == 0 {
 		return seen, nil
@@ -131,18 +131,18 @@ func probe(ctx context.Context, s stream, bytes int) (_ sight, err error) {
 		n, err := s.Write(block[:min(len(block), bytes-sent)])
 		sent += n
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			return sight{}, err
+			return probed{}, err
 		}
 	}
 	if err := s.CloseWrite(); err != nil {
-		return sight{}, err
+		return probed{}, err
 	}
 	var came [probeAnswer]byte
 	if _, err := io.ReadFull(s, came[:]); err != nil {
-		return sight{}, err
+		return probed{}, err
 	}
 	if n := binary.LittleEndian.Uint64(came[:]); n != uint64(sent) {
-		return sight{}, fmt.Errorf("all %d bytes of a probe must arrive (got %d)", sent, n)
+		return probed{}, fmt.Errorf("all %d bytes of a probe must arrive (got %d)", sent, n)
 	}
 	seen.rate = float64(sent) / max(time.Since(begun)-seen.rtt/2, time.Microsecond).Seconds()
 	return seen, nil

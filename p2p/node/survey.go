@@ -117,7 +117,7 @@ func (n *Node) sight(ctx context.Context, s *Sighting, dial func() (network.Muxe
 		if err == nil {
 			n.probing.Lock()
 			measuring, cancel := context.WithTimeout(ctx, HandshakeTime)
-			var seen sight
+			var seen probed
 			seen, err = probeConn(measuring, c, probeMost)
 			cancel()
 			n.probing.Unlock()

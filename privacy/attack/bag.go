@@ -174,8 +174,8 @@ func (p *pairs) each(left []float64, do func(a, b int32) bool) {
 	}
 }
 
-// Answer is what a search found.
-type Answer struct {
+// Found is what a search found.
+type Found struct {
 	Set        []int32 // ascending
 	Consistent bool    // rounding explains what is left
 }
@@ -184,7 +184,7 @@ type Answer struct {
 // columns are enumerated, larger ones found by local search that replaces any three columns of a set by any three
 // others at once, from many beginnings. It ends after so many tries, and where more sets of up to four columns than
 // these are near the measurements, local search has half as many again.
-func (b *Bag) Search(tries int, key rng.Key) Answer {
+func (b *Bag) Search(tries int, key rng.Key) Found {
 	s := b.begin(tries)
 	if b.K <= 4 {
 		s.enumerate()
@@ -195,7 +195,7 @@ func (b *Bag) Search(tries int, key rng.Key) Answer {
 			s.climb(s.draw(key.Fold(start), start > 0), key.Fold(1000+start))
 		}
 	}
-	return Answer{s.best, s.bestMiss == 0}
+	return Found{s.best, s.bestMiss == 0}
 }
 
 // search is one search's state.

@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Edges releases sums of neighbours' rows such that nobody who sees them can tell whether the graph
+// PrivateEdges releases sums of neighbours' rows such that nobody who sees them can tell whether the graph
 // has one undirected edge more or less (GAP: Sajadmanesh, Shamsabadi, Bellet and Gatica-Perez, USENIX
 // Security 2023, over rows of class probabilities in place of features). The unit is an edge between
 // two nodes, whatever its weight and however often a file lists it.
@@ -22,7 +22,7 @@ import (
 // A release is made once: what a name stood for stays, also if a run begins a round again. Else the
 // difference of two releases with one noise, or the mean of two with other noise, would tell more
 // than was accounted for.
-type Edges struct {
+type PrivateEdges struct {
 	// Spend is called before the first release of a run is drawn, and an error keeps it from being
 	// drawn; nil: nothing is called.
 	Spend func(Statement) error
@@ -40,7 +40,7 @@ const leastBound = 16
 // NewEdges returns the mechanism of a run that makes so many releases and keeps g over all of them.
 // All randomness of the noise is in secret, which must come from crypto/rand, serve one run and be
 // told to nobody: who knows it can take the noise off.
-func NewEdges(g Guarantee, releases int, secret [32]byte) (*Edges, error) {
+func NewEdges(g Guarantee, releases int, secret [32]byte) (*PrivateEdges, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
 	}
@@ -53,18 +53,18 @@ func NewEdges(g Guarantee, releases int, secret [32]byte) (*Edges, error) {
 		return nil, fmt.Errorf("epsilon is too small for %d sums of neighbours' rows (got %g with delta %g): the noise would be %.0f times as long as a row",
 			releases, g.Epsilon, g.Delta, sigma/bound)
 	}
-	return &Edges{guarantee: g, releases: releases, bound: int64(bound), secret: secret, done: map[string]mat.Dense{}}, nil
+	return &PrivateEdges{guarantee: g, releases: releases, bound: int64(bound), secret: secret, done: map[string]mat.Dense{}}, nil
 }
 
 // Spent returns what all releases tell together; never more than the guarantee.
-func (e *Edges) Spent() Gaussian {
+func (e *PrivateEdges) Spent() Gaussian {
 	return Gaussian(float64(e.bound) * math.Sqrt(2*float64(e.releases)/deviationSquared))
 }
 
 // Bound makes each row one that a release takes: shortened to a length of 1 at most and rounded
 // towards zero to whole steps of the grid, in which it is from then on. A row with a number that is
 // not finite becomes zeros.
-func (e *Edges) Bound(rows mat.Dense) {
+func (e *PrivateEdges) Bound(rows mat.Dense) {
 	for i := range rows.Rows {
 		row := rows.Row(i)
 		square := 0.0
@@ -88,7 +88,7 @@ func (e *Edges) Bound(rows mat.Dense) {
 }
 
 // takes reports whether a row is what Bound makes of rows.
-func (e *Edges) takes(row []float32) bool {
+func (e *PrivateEdges) takes(row []float32) bool {
 	square := int64(0)
 	for _, v := range row {
 		if !(math.Abs(float64(v)) <= float64(e.bound)) || v != float32(math.Trunc(float64(v))) {
@@ -105,7 +105,7 @@ func (e *Edges) takes(row []float32) bool {
 //
 // Nothing that was computed from these edges otherwise may leave the caller. It must keep a release
 // durably, if it keeps anything, before it tells of it.
-func (e *Edges) Release(name string, adj *graph.CSR, nodes []int64, src mat.Dense) (mat.Dense, error) {
+func (e *PrivateEdges) Release(name string, adj *graph.CSR, nodes []int64, src mat.Dense) (mat.Dense, error) {
 	if sums, ok := e.done[name]; ok {
 		return sums, nil
 	}
@@ -158,17 +158,17 @@ func (e *RowError) Error() string {
 }
 
 // noise returns the source of the noise of one node in one release.
-func (e *Edges) noise(name string, node int64) *noise {
+func (e *PrivateEdges) noise(name string, node int64) *noise {
 	b := append(e.secret[:len(e.secret):len(e.secret)], name...)
 	b = binary.LittleEndian.AppendUint64(b, uint64(node))
 	return newNoise(sha256.Sum256(b), sigma)
 }
 
 // Releases returns all releases by name, for a checkpoint.
-func (e *Edges) Releases() map[string]mat.Dense { return e.done }
+func (e *PrivateEdges) Releases() map[string]mat.Dense { return e.done }
 
 // Restore takes up a release from a checkpoint. One that this process has made stays.
-func (e *Edges) Restore(name string, sums mat.Dense) {
+func (e *PrivateEdges) Restore(name string, sums mat.Dense) {
 	if _, ok := e.done[name]; !ok {
 		e.done[name] = sums
 	}
@@ -199,7 +199,7 @@ func (s Statement) String() string {
 
 // Statement returns that of this mechanism. Its ε is the guarantee's, of which the releases spend all
 // but rounding.
-func (e *Edges) Statement() Statement {
+func (e *PrivateEdges) Statement() Statement {
 	return Statement{Unit: edgeUnit, Epsilon: e.guarantee.Epsilon, Delta: e.guarantee.Delta,
 		Mechanism: "sums over neighbours with discrete Gaussian noise", Releases: e.releases,
 		Noise: sigma / float64(e.bound), Mu: float64(e.Spent())}

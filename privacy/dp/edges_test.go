@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-func edges(t *testing.T, g Guarantee, releases int) *Edges {
+func edges(t *testing.T, g Guarantee, releases int) *PrivateEdges {
 	t.Helper()
 	e, err := NewEdges(g, releases, [32]byte{1})
 	if err != nil {

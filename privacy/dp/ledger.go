@@ -27,8 +27,8 @@ type Ledger struct {
 	on disk.FS // nil: the machine's
 }
 
-// entry is one line of a ledger: what one run spent.
-type entry struct {
+// ledgerEntry is one line of a ledger: what one run spent.
+type ledgerEntry struct {
 	Seq  uint64 `json:"seq"`  // 1, 2, 3, …
 	Time string `json:"time"` // RFC 3339, UTC, seconds
 	Data string `json:"data"`
@@ -49,8 +49,8 @@ func (e *spentError) Error() string {
 		e.Path, e.Before, e.Budget.Delta, e.With, e.Budget.Epsilon)
 }
 
-// Sum is what the entries of a ledger spent together.
-type Sum struct {
+// LedgerSum is what the entries of a ledger spent together.
+type LedgerSum struct {
 	Gaussian
 	Entries int
 	Runs    int     // that sent rows
@@ -58,13 +58,13 @@ type Sum struct {
 }
 
 // Spent returns what all entries spent. It begins no file.
-func (l Ledger) Spent() (sum Sum, err error) {
+func (l Ledger) Spent() (sum LedgerSum, err error) {
 	if _, err := os.Stat(l.Path); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(chain.HeadFile(l.Path)); errors.Is(err, fs.ErrNotExist) {
-			return Sum{}, nil
+			return LedgerSum{}, nil
 		}
 	}
-	err = l.open(func(_ *chain.File, spent Sum) error {
+	err = l.open(func(_ *chain.File, spent LedgerSum) error {
 		sum = spent
 		return nil
 	})
@@ -73,18 +73,18 @@ func (l Ledger) Spent() (sum Sum, err error) {
 
 // Afford returns a *spentError if the budget does not have what s says.
 func (l Ledger) Afford(s Statement) error {
-	return l.open(func(_ *chain.File, spent Sum) error { return l.affords(spent.Gaussian, s) })
+	return l.open(func(_ *chain.File, spent LedgerSum) error { return l.affords(spent.Gaussian, s) })
 }
 
 // Spend adds an entry for what s says; it is on disk when Spend returns. It is a *spentError if the budget
 // does not have as much. Whatever the error is, nothing may be released.
 func (l Ledger) Spend(s Statement, run string) error {
-	return l.open(func(f *chain.File, spent Sum) error {
+	return l.open(func(f *chain.File, spent LedgerSum) error {
 		if err := l.affords(spent.Gaussian, s); err != nil {
 			return err
 		}
 		err := f.Append(func(after chain.Head) ([]byte, error) {
-			e := entry{Seq: after.Seq + 1, Time: time.Now().UTC().Format(time.RFC3339), Data: l.Data, Run: run, Statement: s, Prev: after.Hash}
+			e := ledgerEntry{Seq: after.Seq + 1, Time: time.Now().UTC().Format(time.RFC3339), Data: l.Data, Run: run, Statement: s, Prev: after.Hash}
 			line, err := json.Marshal(e)
 			if err == nil {
 				_, err = parseEntry(line)
@@ -122,7 +122,7 @@ func (l Ledger) affords(spent Gaussian, s Statement) error {
 }
 
 // open checks the whole ledger and calls do while no other process has it.
-func (l Ledger) open(do func(f *chain.File, spent Sum) error) (err error) {
+func (l Ledger) open(do func(f *chain.File, spent LedgerSum) error) (err error) {
 	on := l.on
 	if on == nil {
 		on = disk.OS{}
@@ -137,7 +137,7 @@ func (l Ledger) open(do func(f *chain.File, spent Sum) error) (err error) {
 		return fmt.Errorf("privacy ledger %s: %w", l.Path, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	var spent Sum
+	var spent LedgerSum
 	_, err = chain.Verify(l.Path, placeOf, func(line []byte) error {
 		e, err := parseEntry(line)
 		if err != nil {
@@ -161,7 +161,7 @@ func (l Ledger) open(do func(f *chain.File, spent Sum) error) (err error) {
 }
 
 // parseEntry takes exactly what Spend writes, without the end of the line.
-func parseEntry(line []byte) (e entry, err error) {
+func parseEntry(line []byte) (e ledgerEntry, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&e); err != nil {

@@ -67,7 +67,7 @@ func TestLedgerRefusesWhenSpent(t *testing.T) {
 // A ledger counts runs that send rows apart from what runs spend, and one that nobody wrote is not begun by reading it.
 func TestLedgerCountsRuns(t *testing.T) {
 	l := Ledger{Path: filepath.Join(t.TempDir(), "site", "runs.jsonl"), Data: "cora"}
-	if sum, err := l.Spent(); err != nil || sum != (Sum{}) {
+	if sum, err := l.Spent(); err != nil || sum != (LedgerSum{}) {
 		t.Errorf("no ledger: %+v, %v", sum, err)
 	}
 	if _, err := os.Stat(filepath.Dir(l.Path)); err == nil {
@@ -77,7 +77,7 @@ func TestLedgerCountsRuns(t *testing.T) {
 	if err := errors.Join(l.Ran(1, 3, "a"), l.Spend(one, "a"), l.Ran(5, 7.5, "b")); err != nil {
 		t.Fatal(err)
 	}
-	if sum, err := l.Spent(); err != nil || sum != (Sum{Gaussian(one.Mu), 1, 6, 10.5}) {
+	if sum, err := l.Spent(); err != nil || sum != (LedgerSum{Gaussian(one.Mu), 1, 6, 10.5}) {
 		t.Errorf("%+v, %v; must be six runs of 10.5 numbers and one that spent", sum, err)
 	}
 	if err := l.Ran(0, 1, "none"); err == nil {

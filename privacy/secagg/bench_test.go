@@ -27,7 +27,7 @@ func BenchmarkSum(b *testing.B) {
 				errs := together(b, size.members, nil, func(g *comm.Group) error {
 					var r comm.Reducer = g
 					if form.how != plain {
-						s, err := New(context.Background(), Terms{Least: 2}, g)
+						s, err := New(context.Background(), KeyTerms{Least: 2}, g)
 						if err != nil {
 							return err
 						}
@@ -86,7 +86,7 @@ func BenchmarkKeys(b *testing.B) {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
 			for b.Loop() {
 				errs := together(b, members, nil, func(g *comm.Group) error {
-					_, err := New(context.Background(), Terms{Least: 2}, g)
+					_, err := New(context.Background(), KeyTerms{Least: 2}, g)
 					return err
 				})
 				if err := errors.Join(errs...); err != nil {
@@ -110,7 +110,7 @@ func BenchmarkSites(b *testing.B) {
 			errs := over(b, netsim.New(size, netsim.Config{Links: links}), size, nil, func(g *comm.Group) error {
 				var r comm.Reducer = g
 				if how == masked {
-					s, err := New(context.Background(), Terms{Least: 2}, g)
+					s, err := New(context.Background(), KeyTerms{Least: 2}, g)
 					if err != nil {
 						return err
 					}

@@ -54,7 +54,7 @@ func (k privateKeys) public() []byte {
 }
 
 // statement returns what a member of that rank signs: public are its keys.
-func (t Terms) statement(g *comm.Group, rank int, public []byte) []byte {
+func (t KeyTerms) statement(g *comm.Group, rank int, public []byte) []byte {
 	b := append([]byte(purpose), t.Run[:]...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(g.Size()))
 	b = binary.LittleEndian.AppendUint32(b, uint32(rank))
@@ -68,7 +68,7 @@ type pair struct {
 }
 
 // exchangeKeys agrees on a secret with each other member of g, in two messages to each.
-func (t Terms) exchangeKeys(ctx context.Context, g *comm.Group) ([]pair, error) {
+func (t KeyTerms) exchangeKeys(ctx context.Context, g *comm.Group) ([]pair, error) {
 	own, err := newKeys()
 	if err != nil {
 		return nil, fmt.Errorf("secagg: keys: %w", err)
@@ -111,7 +111,7 @@ func toOthers(g *comm.Group, b []byte) [][]byte {
 }
 
 // check returns what is wrong with the first message of member q.
-func (t Terms) check(g *comm.Group, q int, b []byte) error {
+func (t KeyTerms) check(g *comm.Group, q int, b []byte) error {
 	const n = publicLen
 	if len(b) < n || b[0] != version || t.Sign == nil && len(b) > n {
 		return fmt.Errorf("a message of keys must have version %d and %d bytes before its signature (got %d bytes)", version, n, len(b))
@@ -123,7 +123,7 @@ func (t Terms) check(g *comm.Group, q int, b []byte) error {
 }
 
 // confirm makes sure that all members saw the same first messages, and returns the pairs.
-func (t Terms) confirm(ctx context.Context, g *comm.Group, own privateKeys, first [][]byte, seen []byte) ([]pair, error) {
+func (t KeyTerms) confirm(ctx context.Context, g *comm.Group, own privateKeys, first [][]byte, seen []byte) ([]pair, error) {
 	out, secrets := toOthers(g, seen), make([][]byte, g.Size())
 	for q := range g.Size() {
 		if q == g.Rank() {

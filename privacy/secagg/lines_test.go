@@ -43,7 +43,7 @@ func timeOnLines(t *testing.T, links netsim.Table, n, how int) (took time.Durati
 		errs := over(t, netsim.New(size, netsim.Config{Links: links}), size, nil, func(g *comm.Group) error {
 			var r comm.Reducer = g
 			if how == masked {
-				s, err := New(context.Background(), Terms{Least: 3}, g)
+				s, err := New(context.Background(), KeyTerms{Least: 3}, g)
 				if err != nil {
 					return err
 				}

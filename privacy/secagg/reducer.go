@@ -17,8 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Terms are what the members of a run agree on beforehand.
-type Terms struct {
+// KeyTerms are what the members of a run agree on beforehand.
+type KeyTerms struct {
 	Run   [32]byte // fingerprint of plan and roster: members whose runs differ share no secret
 	Least int      // members that a sum must have, at least 2
 
@@ -41,7 +41,7 @@ const MostMembers = 64
 // New agrees with the other members of g on the secrets of this generation and returns the reducer of
 // its sums. Every member must call it. The error names whose keys are at fault, or says that so many
 // members cannot have secure sums.
-func New(ctx context.Context, t Terms, g *comm.Group) (*Reducer, error) {
+func New(ctx context.Context, t KeyTerms, g *comm.Group) (*Reducer, error) {
 	if n := g.Size(); n < t.Least || n > MostMembers {
 		return nil, fmt.Errorf("secagg: a secure sum must have %d to %d members (got %d)", t.Least, MostMembers, n)
 	}

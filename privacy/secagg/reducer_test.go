@@ -77,7 +77,7 @@ func reduceAll(t testing.TB, size, how int, one func(rank int) *comm.Contributio
 	errs := together(t, size, nil, func(g *comm.Group) error {
 		var r comm.Reducer = g
 		if how != plain {
-			s, err := New(context.Background(), Terms{Least: 2}, g)
+			s, err := New(context.Background(), KeyTerms{Least: 2}, g)
 			if err != nil {
 				return err
 			}
@@ -142,7 +142,7 @@ func maskedIsUnmasked(t *testing.T, size int) {
 		all[r] = numbers(1, r, slices.Max(lengths), 3)
 	}
 	errs := together(t, size, nil, func(g *comm.Group) error {
-		with, err := New(context.Background(), Terms{Least: 2}, g)
+		with, err := New(context.Background(), KeyTerms{Least: 2}, g)
 		if err != nil {
 			return err
 		}
@@ -255,7 +255,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		sent := make([]int64, test.size)
 		errs := together(t, test.size, nil, func(g *comm.Group) error {
-			r, err := New(context.Background(), Terms{Least: test.least}, g)
+			r, err := New(context.Background(), KeyTerms{Least: test.least}, g)
 			if err != nil {
 				return err
 			}
@@ -317,9 +317,9 @@ func signers(size int) (sign func(rank int) func([]byte) ([]byte, error), verify
 func TestKeys(t *testing.T) {
 	const size = 4
 	sign, verify := signers(size)
-	run := func(change func(rank int, terms *Terms), wrap func(int, comm.Transport) comm.Transport) []error {
+	run := func(change func(rank int, terms *KeyTerms), wrap func(int, comm.Transport) comm.Transport) []error {
 		return together(t, size, wrap, func(g *comm.Group) error {
-			terms := Terms{Least: 3, Sign: sign(g.Rank()), Verify: verify}
+			terms := KeyTerms{Least: 3, Sign: sign(g.Rank()), Verify: verify}
 			if change != nil {
 				change(g.Rank(), &terms)
 			}
@@ -335,7 +335,7 @@ func TestKeys(t *testing.T) {
 		})
 	}
 	for _, signed := range []bool{false, true} {
-		if err := errors.Join(run(func(_ int, terms *Terms) {
+		if err := errors.Join(run(func(_ int, terms *KeyTerms) {
 			if !signed {
 				terms.Sign, terms.Verify = nil, nil
 			}
@@ -354,12 +354,12 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: errors %v, must be %q of rank %d", what, errs, says, rank)
 		}
 	}
-	blamed("a foreign signature", run(func(r int, terms *Terms) {
+	blamed("a foreign signature", run(func(r int, terms *KeyTerms) {
 		if r == 2 {
 			terms.Sign = sign(1)
 		}
 	}, nil), 2, "not this member's")
-	blamed("another plan", run(func(r int, terms *Terms) {
+	blamed("another plan", run(func(r int, terms *KeyTerms) {
 		if r == 1 {
 			terms.Run[0] = 1
 		}
@@ -374,7 +374,7 @@ func TestKeysOfTwoFaces(t *testing.T) {
 		}
 		return &twoFaced{Transport: under}
 	}, func(g *comm.Group) error {
-		_, err := New(context.Background(), Terms{Least: 3}, g)
+		_, err := New(context.Background(), KeyTerms{Least: 3}, g)
 		return err
 	})
 	found := false

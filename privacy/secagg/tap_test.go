@@ -40,7 +40,7 @@ func tapped(t *testing.T, x []float32, bits, how int, secret []byte) []byte {
 		wire = &tap{Transport: under, sent: map[int][]byte{}}
 		return wire
 	}, func(g *comm.Group) error {
-		r, err := New(context.Background(), Terms{Least: 3}, g)
+		r, err := New(context.Background(), KeyTerms{Least: 3}, g)
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func TestSumsOfOneIDHaveOtherMasks(t *testing.T) {
 		}
 		return one
 	}, func(g *comm.Group) error {
-		r, err := New(context.Background(), Terms{Least: 3}, g)
+		r, err := New(context.Background(), KeyTerms{Least: 3}, g)
 		for k := 0; k < 2 && err == nil; k++ {
 			_, err = r.Reduce(context.Background(), &comm.Contribution{ID: comm.ReduceID{Kind: "test"},
 				Counts: make([]int64, 9)})

@@ -82,14 +82,14 @@ func Numbers(k graph.TargetKind, classes int, g eval.Goal) (parts, wide [3]int64
 // give them to the others.
 func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, logits mat.Dense, sent comm.Counts) error {
 	e.Take(logits)
-	e.fault = e.run(ctx, g, r, m, sent)
+	e.fault = e.runExchange(ctx, g, r, m, sent)
 	return e.fault
 }
 
 // Fault returns why there are no figures: the error of the last Run. nil: it had none.
 func (e *Exchange) Fault() error { return e.fault }
 
-func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, sent comm.Counts) error {
+func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, sent comm.Counts) error {
 	before := g.Bytes()
 	defer func() {
 		now := g.Bytes()
@@ -145,12 +145,12 @@ func (e *Exchange) run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 	}
 	sheet := eval.NewSheet(own.Labels, e.Goal)
 	mine.Sheets = make([]int64, 2*sheet.Size())
-	write(sheet, mine.Sheets, own, e.logits, eval.FitTemperatures(mine.Likelihoods, kind, classes))
+	writeSheets(sheet, mine.Sheets, own, e.logits, eval.FitTemperatures(mine.Likelihoods, kind, classes))
 	ownSheets := slices.Clone(mine.Sheets)
 	if err := reduce(ofSheets, mine.Sheets, bits, sheet.Wide); err != nil {
 		return err
 	}
-	if _, _, err := e.read(&mine); err != nil {
+	if _, _, err := e.readTables(&mine); err != nil {
 		return comm.Refused("figures: %v", err)
 	}
 	if mayTell([standings]int64(mine.Labels[len(mine.Labels)-standings:])) {
@@ -172,8 +172,8 @@ func (e *Exchange) Take(logits mat.Dense) {
 // Used returns the bytes that Run has sent.
 func (e *Exchange) Used() comm.Counts { return e.used }
 
-// write writes to v the sheets of the validation and of the test nodes of s.
-func write(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, temperatures eval.Temperatures) {
+// writeSheets writes to v the sheets of the validation and of the test nodes of s.
+func writeSheets(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, temperatures eval.Temperatures) {
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		if rows := s.NodesIn(split); !logits.Empty() {
 			sheet.Write(v[k*sheet.Size():], logits.Select(rows), s.Labels.Select(rows), temperatures)
@@ -195,7 +195,7 @@ func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) erro
 		v[i] /= held // all that hold them hold the same
 	}
 	like.Labels, like.Likelihoods, like.Sheets = v[:parts[0]-1], v[parts[0]-1:][:parts[1]], v[parts[0]-1+parts[1]:]
-	if _, _, err := e.read(&like); err != nil {
+	if _, _, err := e.readTables(&like); err != nil {
 		return comm.Refused("figures: %v", err)
 	}
 	if e.sums != nil {
@@ -232,7 +232,7 @@ func (e *Exchange) recall(digest uint32) error {
 	if kept.Digest != digest {
 		return nil
 	}
-	if _, _, err := e.read(&kept); err != nil {
+	if _, _, err := e.readTables(&kept); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(e.Store.Dir, note), err)
 	}
 	e.sums = &kept

@@ -39,20 +39,20 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 // Figures are what a model's predictions are worth, over the labelled validation and test nodes of all peers. They come from
 // the logits of predictions.csv, and do not depend on how the nodes are divided among peers.
 type Figures struct {
-	Metric       eval.Metric  `json:"metric"`                 // by which the run chose
-	Positive     int          `json:"positive"`               // of two classes, the one that AUC, AP and Threshold are of; −1: there are not two
-	Majority     int          `json:"majority"`               // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
-	Untrained    []string     `json:"untrained,omitempty"`    // classes that no training node has
-	Temperature  float64      `json:"temperature"`            // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
-	Temperatures []float64    `json:"temperatures,omitempty"` // of several classes a node: that of each class, in place of Temperature
-	Threshold    *Threshold   `json:"threshold,omitempty"`
-	Thresholds   []Threshold  `json:"thresholds,omitempty"` // of several classes a node: that of each class
-	Units        []graph.Unit `json:"units,omitempty"`      // of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
-	Val          Set          `json:"val"`
-	Test         Set          `json:"test"`
-	Sites        []Site       `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
-	Published    []Published  `json:"published,omitempty"` // of other sites, which publish theirs
-	Told         *Published   `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
+	Metric       eval.Metric   `json:"metric"`                 // by which the run chose
+	Positive     int           `json:"positive"`               // of two classes, the one that AUC, AP and Threshold are of; −1: there are not two
+	Majority     int           `json:"majority"`               // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
+	Untrained    []string      `json:"untrained,omitempty"`    // classes that no training node has
+	Temperature  float64       `json:"temperature"`            // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
+	Temperatures []float64     `json:"temperatures,omitempty"` // of several classes a node: that of each class, in place of Temperature
+	Threshold    *Threshold    `json:"threshold,omitempty"`
+	Thresholds   []Threshold   `json:"thresholds,omitempty"` // of several classes a node: that of each class
+	Units        []graph.Unit  `json:"units,omitempty"`      // of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
+	Val          Set           `json:"val"`
+	Test         Set           `json:"test"`
+	Sites        []SiteFigures `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
+	Published    []Published   `json:"published,omitempty"` // of other sites, which publish theirs
+	Told         *Published    `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
 
 	Sent  comm.Counts `json:"-"` // by all peers, before these figures were summed
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
@@ -119,8 +119,8 @@ type Class struct {
 	F1        Value  `json:"f1"`
 }
 
-// Site are the figures of the nodes of one site.
-type Site struct {
+// SiteFigures are the figures of the nodes of one site.
+type SiteFigures struct {
 	Name string `json:"name"`
 	Val  Set    `json:"val"`
 	Test Set    `json:"test"`
@@ -138,15 +138,15 @@ func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 	own, counts := e.split(e.sums)
 	sheet := eval.NewSheet(own.Labels, e.Goal)
 	v := make([]int64, 2*sheet.Size())
-	write(sheet, v, own, e.logits, f.Calibration())
+	writeSheets(sheet, v, own, e.logits, f.Calibration())
 	val, test, err := tables(sheet, v)
 	if err != nil {
 		return nil, err
 	}
-	one := Site{name, e.set(val, f, counts), e.set(test, f, counts)}
+	one := SiteFigures{name, e.set(val, f, counts), e.set(test, f, counts)}
 	one.Val.Exactly(e.Metric, e.Scored(graph.Val))
 	one.Test.Exactly(e.Metric, e.Scored(graph.Test))
-	f.Sites = []Site{one}
+	f.Sites = []SiteFigures{one}
 	return f, nil
 }
 
@@ -159,8 +159,8 @@ func (e *Exchange) Scored(split graph.Split) eval.Scored {
 // Logits returns those of own nodes; empty: this process has not computed them.
 func (e *Exchange) Logits() mat.Dense { return e.logits }
 
-// read returns what s says of the validation and test nodes. Numbers that no rows give are an error.
-func (e *Exchange) read(s *sums) (val, test *eval.Table, err error) {
+// readTables returns what s says of the validation and test nodes. Numbers that no rows give are an error.
+func (e *Exchange) readTables(s *sums) (val, test *eval.Table, err error) {
 	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
 	likelihoods, _ := eval.Likelihoods(kind, classes)
 	if n := len(s.Labels) - train.LabelsLen(kind, classes); n != totals || len(s.Likelihoods) != likelihoods {
@@ -178,7 +178,7 @@ func (e *Exchange) read(s *sums) (val, test *eval.Table, err error) {
 
 // figures returns what follows from s.
 func (e *Exchange) figures(s *sums) (*Figures, error) {
-	val, test, err := e.read(s)
+	val, test, err := e.readTables(s)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (e *Exchange) standing() (is [standings]int64, err error) {
 func (e *Exchange) ownTest() (*eval.Table, error) {
 	sheet := eval.NewSheet(e.Shard.Labels, e.Goal)
 	v := make([]int64, 2*sheet.Size())
-	write(sheet, v, e.Shard, e.logits, eval.Temperatures{})
+	writeSheets(sheet, v, e.Shard, e.logits, eval.Temperatures{})
 	_, test, err := tables(sheet, v)
 	return test, err
 }

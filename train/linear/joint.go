@@ -108,10 +108,10 @@ func (n Normal) system() system {
 // positive semidefinite, and their columns explain no more of a target than there is. Rounding is all that these have to
 // spare.
 func (n Normal) Check(ctx context.Context, own Normal, k Joint) error {
-	return k.check(ctx, n.system(), own.system())
+	return k.checkSystem(ctx, n.system(), own.system())
 }
 
-func (k Joint) check(ctx context.Context, n, own system) error {
+func (k Joint) checkSystem(ctx context.Context, n, own system) error {
 	eps := k.off(n)
 	if eps >= 1 {
 		return nil // noise hides all

@@ -9,13 +9,13 @@ import (
 // Batches divide the training links of an epoch among its steps. Each link is of a step by a draw from the seed, the epoch and
 // the IDs of its ends, so that every peer of any number decides alike. A step has as many links as another on average.
 type Batches struct {
-	task  *Task
+	task  *Learner
 	drawn rng.Key // of pairs
 	of    []Left  // [step]
 }
 
-// Batch are the pairs of a step.
-type Batch struct {
+// StepPairs are the pairs of a step.
+type StepPairs struct {
 	Nodes []int32 // IDs of their ends, each once
 	Pairs nn.PairGroups
 }
@@ -28,7 +28,7 @@ type Left struct {
 }
 
 // Batches returns those of an epoch of so many steps.
-func (t *Task) Batches(epoch, steps int) *Batches {
+func (t *Learner) Batches(epoch, steps int) *Batches {
 	b := &Batches{task: t, drawn: negatives(t.seed, epoch), of: make([]Left, steps)}
 	for k := range b.of {
 		b.of[k] = Left{cut: t.cut, at: make(map[int32][]int32)}
@@ -63,9 +63,9 @@ func (l Left) Edge(relation, at, source int32) bool {
 }
 
 // Batch draws the pairs of step k of own links.
-func (b *Batches) Batch(k int) (Batch, error) {
+func (b *Batches) Batch(k int) (StepPairs, error) {
 	t := b.task
-	one := Batch{Pairs: nn.PairGroups{Negatives: t.config.Negatives}}
+	one := StepPairs{Pairs: nn.PairGroups{Negatives: t.config.Negatives}}
 	at := make(map[int64]int32)
 	place := func(id int64) int32 {
 		i, is := at[id]
@@ -81,7 +81,7 @@ func (b *Batches) Batch(k int) (Batch, error) {
 				return
 			}
 		}
-	}, func(q question) {
+	}, func(q askedPair) {
 		one.Pairs.Pairs = append(one.Pairs.Pairs, nn.Pair{U: place(t.shard.Global[q.at]), V: place(q.other), Relation: q.relation})
 	})
 	return one, err

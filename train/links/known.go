@@ -17,7 +17,7 @@ type known struct {
 }
 
 // newKnown returns what the peer of t knows.
-func newKnown(t *Task) *known {
+func newKnown(t *Learner) *known {
 	s := t.cut.Messages
 	k := &known{index: make(map[int64]int32, len(s.Global)), near: make([][]int32, len(s.Global)), mark: make([]bool, len(s.Global))}
 	for i, id := range s.Global {
@@ -67,7 +67,7 @@ func (k *known) scores(at int32, others []int64) (common, weighted []float32) {
 
 // Known returns where own links of a split rank by common neighbours and by Adamic–Adar, which learn nothing: what a model has
 // to beat.
-func (t *Task) Known(split graph.Split) (common, weighted eval.Ranks, err error) {
+func (t *Learner) Known(split graph.Split) (common, weighted eval.Ranks, err error) {
 	k := newKnown(t)
 	by := [2]*eval.Ranking{eval.NewRanking(eval.DefaultBins), eval.NewRanking(eval.DefaultBins)}
 	for _, l := range t.cut.Links {

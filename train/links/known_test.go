@@ -36,7 +36,7 @@ func TestKnownByHand(t *testing.T) {
 		{shard.Whole(g), []float32{2, 1, 0}, []float64{1/math.Log(2) + 1/math.Log(3), 1 / math.Log(3), 0}},
 		{two[0], []float32{1, 0, 0}, []float64{1 / math.Log(2), 0, 0}},
 	} {
-		k := newKnown(&Task{cut: &Cut{Messages: c.s}})
+		k := newKnown(&Learner{cut: &Cut{Messages: c.s}})
 		for range 2 { // scratch is clean again
 			common, weighted := k.scores(0, []int64{1, 4, 9})
 			if !slices.Equal(common, c.common) {

@@ -72,8 +72,8 @@ func (c Config) Rule(seed uint64) Rule {
 	return Rule{Seed: seed, Val: c.HeldOut[0], Test: c.HeldOut[1], Relations: c.Relations, Time: c.Time}
 }
 
-// Task is one peer's part in learning links.
-type Task struct {
+// Learner is one peer's part in learning links.
+type Learner struct {
 	config   Config
 	shard    *shard.Shard
 	cut      *Cut
@@ -93,7 +93,7 @@ type Task struct {
 
 // held are links that are held out, each with the pairs that it is ranked among.
 type held struct {
-	ends  *ends
+	ends  *joinedPairs
 	drawn []int // of each link
 }
 
@@ -101,22 +101,22 @@ type held struct {
 var ErrNone = errors.New("there must be links")
 
 // New returns the task of the peer that holds s.
-func New(c Config, seed uint64, s *shard.Shard) (*Task, error) {
+func New(c Config, seed uint64, s *shard.Shard) (*Learner, error) {
 	cut, err := c.Rule(seed).Cut(s)
 	if err != nil {
 		return nil, err
 	}
-	return &Task{config: c, shard: s, cut: cut, seed: seed, held: make(map[graph.Split]*held)}, nil
+	return &Learner{config: c, shard: s, cut: cut, seed: seed, held: make(map[graph.Split]*held)}, nil
 }
 
 // Messages returns the shard without the edges that are held out.
-func (t *Task) Messages() *shard.Shard { return t.cut.Messages }
+func (t *Learner) Messages() *shard.Shard { return t.cut.Messages }
 
 // Owners returns who owns which node, after Begin.
-func (t *Task) Owners() *train.Directory { return t.dir }
+func (t *Learner) Owners() *train.Directory { return t.dir }
 
 // count returns how many links of a split own nodes have: each link counts at both ends.
-func (t *Task) count(split graph.Split) (n int64) {
+func (t *Learner) count(split graph.Split) (n int64) {
 	for _, l := range t.cut.Links {
 		if l.Split == split {
 			n++
@@ -126,7 +126,7 @@ func (t *Task) count(split graph.Split) (n int64) {
 }
 
 // Begin makes what a run needs before its first epoch, and returns the number of training links of all peers.
-func (t *Task) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r comm.Reducer, id comm.ReduceID) (int64, error) {
+func (t *Learner) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r comm.Reducer, id comm.ReduceID) (int64, error) {
 	t.group, t.sender = g, sender
 	n := []int64{t.count(graph.Train), t.count(graph.Val), t.count(graph.Test)}
 	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: n}); err != nil {
@@ -151,7 +151,7 @@ func (t *Task) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r
 }
 
 // learn finds who owns which nodes, and which of them pairs are drawn from.
-func (t *Task) learn(ctx context.Context) (err error) {
+func (t *Learner) learn(ctx context.Context) (err error) {
 	if t.Halo {
 		return t.learnHalo(ctx)
 	}
@@ -181,13 +181,13 @@ func (t *Task) learn(ctx context.Context) (err error) {
 }
 
 // draw makes the drawer, of the nodes for which in says so.
-func (t *Task) draw(in func(id int64) bool) {
+func (t *Learner) draw(in func(id int64) bool) {
 	t.drawer = NewDrawer(NewPool(t.dir.Mark, t.shard.Types.Count(), in), t.cut, t.shard)
 }
 
 // learnHalo is learn of own nodes and the halo, all of whose rows are at hand: owners tell the types of boundary nodes, where
 // there are any.
-func (t *Task) learnHalo(ctx context.Context) error {
+func (t *Learner) learnHalo(ctx context.Context) error {
 	s := t.shard
 	t.dir = &train.Directory{Peer: slices.Repeat([]uint16{train.Nobody}, int(s.Nodes)), Local: make([]int32, s.Nodes), Mark: make([]uint8, s.Nodes)}
 	types := make([]float32, len(s.Global))
@@ -213,14 +213,14 @@ func (t *Task) learnHalo(ctx context.Context) error {
 }
 
 // ask returns the question of a link with that other end.
-func (t *Task) ask(l Link, other int64) question {
-	return question{at: l.At, other: other, relation: l.Relation}
+func (t *Learner) ask(l Link, other int64) askedPair {
+	return askedPair{at: l.At, other: other, relation: l.Relation}
 }
 
 // hold finds the pairs that the links of a split are measured by: they stay the same.
-func (t *Task) hold(ctx context.Context, split graph.Split) (*held, error) {
+func (t *Learner) hold(ctx context.Context, split graph.Split) (*held, error) {
 	h := &held{}
-	var all []question
+	var all []askedPair
 	var drawn []int64
 	for _, l := range t.cut.Links {
 		if l.Split != split {
@@ -244,7 +244,7 @@ func negatives(seed uint64, epoch int) rng.Key {
 }
 
 // training are the own links that train.
-func (t *Task) training(yield func(Link) bool) {
+func (t *Learner) training(yield func(Link) bool) {
 	for _, l := range t.cut.Links {
 		if l.Split == graph.Train && !yield(l) {
 			return
@@ -253,7 +253,7 @@ func (t *Task) training(yield func(Link) bool) {
 }
 
 // against passes each of some links to ask, followed by the pairs that key draws against it.
-func (t *Task) against(key rng.Key, some iter.Seq[Link], ask func(question)) error {
+func (t *Learner) against(key rng.Key, some iter.Seq[Link], ask func(askedPair)) error {
 	var drawn []int64
 	for l := range some {
 		if drawn = t.drawer.Draw(drawn[:0], key, l, t.config.Negatives); len(drawn) < t.config.Negatives {
@@ -269,10 +269,10 @@ func (t *Task) against(key rng.Key, some iter.Seq[Link], ask func(question)) err
 
 // Learn returns the loss of own training links by own rows z, and adds its gradient to dz and to those of the decoder's
 // parameters; what other peers find for own rows is in dz, too.
-func (t *Task) Learn(ctx context.Context, by *nn.Decoder, epoch int, dz, z mat.Dense) (float64, error) {
+func (t *Learner) Learn(ctx context.Context, by *nn.Decoder, epoch int, dz, z mat.Dense) (float64, error) {
 	const what = ofEnds
-	var all []question
-	if err := t.against(negatives(t.seed, epoch), t.training, func(q question) { all = append(all, q) }); err != nil {
+	var all []askedPair
+	if err := t.against(negatives(t.seed, epoch), t.training, func(q askedPair) { all = append(all, q) }); err != nil {
 		return 0, err
 	}
 	e, err := t.meet(ctx, all, what)
@@ -289,7 +289,7 @@ func (t *Task) Learn(ctx context.Context, by *nn.Decoder, epoch int, dz, z mat.D
 }
 
 // Rank is Measure of the final model of a run, each relation apart. The run keeps the ranks.
-func (t *Task) Rank(ctx context.Context, run *train.RunState, by *nn.Decoder, id comm.ReduceID, split graph.Split, z mat.Dense) (train.LinkRanks, error) {
+func (t *Learner) Rank(ctx context.Context, run *train.RunState, by *nn.Decoder, id comm.ReduceID, split graph.Split, z mat.Dense) (train.LinkRanks, error) {
 	found, err := t.Measure(ctx, by, run.Reducer, id, split, z, eval.DefaultBins, true)
 	if err == nil && split == graph.Test {
 		found.Common, found.AdamicAdar, err = t.Known(split)
@@ -304,7 +304,7 @@ func (t *Task) Rank(ctx context.Context, run *train.RunState, by *nn.Decoder, id
 }
 
 // Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.
-func (t *Task) Measure(ctx context.Context, by *nn.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f train.LinkRanks, err error) {
+func (t *Learner) Measure(ctx context.Context, by *nn.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f train.LinkRanks, err error) {
 	h := t.held[split]
 	x, err := t.table(ctx, h.ends, z, ofHeld)
 	if err != nil {

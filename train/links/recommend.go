@@ -44,7 +44,7 @@ func Recommend(ctx context.Context, c Config, s *shard.Shard, d *nn.Decoder, g *
 	if _, err := r.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Kind: "types of ends"}, Counts: ends}); err != nil {
 		return nil, err
 	}
-	fresh, all, at := make([][]int64, len(wanted)), []question(nil), make(map[int64]int)
+	fresh, all, at := make([][]int64, len(wanted)), []askedPair(nil), make(map[int64]int)
 	for i, w := range wanted {
 		joined := make([]bool, types)
 		first := (int(w.Relation)*types + int(t.dir.Mark[s.Global[w.Node]])) * types
@@ -55,7 +55,7 @@ func Recommend(ctx context.Context, c Config, s *shard.Shard, d *nn.Decoder, g *
 		for _, id := range fresh[i] {
 			if _, is := at[id]; !is {
 				at[id] = len(all)
-				all = append(all, question{other: id})
+				all = append(all, askedPair{other: id})
 			}
 		}
 	}

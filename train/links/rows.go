@@ -11,24 +11,24 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// ends are pairs of rows of a table, and how the table is made: own rows, then those of other peers.
-type ends struct {
+// joinedPairs are pairs of rows of a table, and how the table is made: own rows, then those of other peers.
+type joinedPairs struct {
 	of   []nn.Pair
 	give [][]int32 // own rows that peer q reads, in its order
 	ptr  []int     // peer q's rows are [ptr[q], ptr[q+1]) of the table
 }
 
-// question is one pair by its own end, an index, and the other one, a global ID.
-type question struct {
+// askedPair is one pair by its own end, an index, and the other one, a global ID.
+type askedPair struct {
 	at       int32
 	other    int64
 	relation int32
 }
 
 // meet finds the rows of all ends. Every peer calls it as often: each is told which of its rows others read.
-func (t *Task) meet(ctx context.Context, all []question, what string) (*ends, error) {
+func (t *Learner) meet(ctx context.Context, all []askedPair, what string) (*joinedPairs, error) {
 	s := t.shard
-	e := &ends{of: make([]nn.Pair, len(all)), give: make([][]int32, s.Parts), ptr: make([]int, s.Parts+1)}
+	e := &joinedPairs{of: make([]nn.Pair, len(all)), give: make([][]int32, s.Parts), ptr: make([]int, s.Parts+1)}
 	need := make([][]int64, s.Parts)
 	for _, p := range all {
 		if q := t.dir.Peer[p.other]; int(q) != s.Rank && t.seen[p.other] == 0 {
@@ -81,7 +81,7 @@ func (t *Task) meet(ctx context.Context, all []question, what string) (*ends, er
 }
 
 // table returns own rows z followed by those of the other peers.
-func (t *Task) table(ctx context.Context, e *ends, z mat.Dense, what string) (mat.Dense, error) {
+func (t *Learner) table(ctx context.Context, e *joinedPairs, z mat.Dense, what string) (mat.Dense, error) {
 	if t.Halo {
 		return z, nil
 	}
@@ -90,7 +90,7 @@ func (t *Task) table(ctx context.Context, e *ends, z mat.Dense, what string) (ma
 }
 
 // back adds to dz what the peers have found as gradients of own rows; d has this peer's, of the table.
-func (t *Task) back(ctx context.Context, e *ends, dz, d mat.Dense, what string) error {
+func (t *Learner) back(ctx context.Context, e *joinedPairs, dz, d mat.Dense, what string) error {
 	s := t.shard
 	for i := range dz.Rows {
 		kernels.Add(d.Row(i), dz.Row(i))

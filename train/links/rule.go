@@ -49,11 +49,11 @@ func Names(given, relations []string) (names []string, err error) {
 	return names, err
 }
 
-// pair is a relation and its reverse, as places among all relations.
-type pair struct{ at, reverse int }
+// inversePair is a relation and its reverse, as places among all relations.
+type inversePair struct{ at, reverse int }
 
 // pairsOf finds relations and their reverses by name.
-func pairsOf(given, relations []string) (all []pair, err error) {
+func pairsOf(given, relations []string) (all []inversePair, err error) {
 	if len(relations) == 0 {
 		if len(given) > 0 {
 			return nil, fmt.Errorf("task must be links where edges have no types (got links:%s)", strings.Join(given, ","))
@@ -72,7 +72,7 @@ func pairsOf(given, relations []string) (all []pair, err error) {
 		if !ok {
 			reverse = name + inverse
 		}
-		p := pair{slices.Index(relations, name), slices.Index(relations, reverse)}
+		p := inversePair{slices.Index(relations, name), slices.Index(relations, reverse)}
 		switch {
 		case p.at < 0:
 			return nil, fmt.Errorf("task must name relations of the graph, which are %q (got %q)", relations, name)
@@ -141,7 +141,7 @@ func (r Rule) Cut(s *shard.Shard) (*Cut, error) {
 
 // divide appends the links of one relation, [Owned × sources], and returns which edges stay for messages.
 func (c *Cut) divide(r Rule, s *shard.Shard, g *graph.CSR, relation int) (keep []bool, err error) {
-	var at place
+	var at timePlace
 	if r.Time != nil {
 		if at, err = r.Time.in(s, c.Relations[relation]); err != nil {
 			return nil, err

@@ -92,14 +92,14 @@ func (c edgeColumn) width() (n int) {
 	return n
 }
 
-// place is where the rows of edges have a time, and the times of a split there.
-type place struct {
+// timePlace is where the rows of edges have a time, and the times of a split there.
+type timePlace struct {
 	at, missing int // columns; missing is −1 where no column marks a missing time
 	until       [2]float32
 }
 
 // in finds the column of the edges of a relation, which is empty where edges have no types.
-func (t *Time) in(s *shard.Shard, relation string) (place, error) {
+func (t *Time) in(s *shard.Shard, relation string) (timePlace, error) {
 	type table struct {
 		Columns []edgeColumn `json:"edge_columns"`
 	}
@@ -112,7 +112,7 @@ func (t *Time) in(s *shard.Shard, relation string) (place, error) {
 	}
 	if len(s.Encoding) > 0 {
 		if err := json.Unmarshal(s.Encoding, &of); err != nil {
-			return place{}, fmt.Errorf("encoding of %s: %w", s.Name, err)
+			return timePlace{}, fmt.Errorf("encoding of %s: %w", s.Name, err)
 		}
 	}
 	first, columns := 0, of.Columns
@@ -131,9 +131,9 @@ func (t *Time) in(s *shard.Shard, relation string) (place, error) {
 			continue
 		}
 		if kind := map[bool]string{true: "date", false: "numeric"}[t.Dates]; c.Kind != kind || first >= s.EdgeX.Cols {
-			return place{}, fmt.Errorf("link_time must have times as column %s of the edges has them (got a %s column and %s times)", c.Name, c.Kind, kind)
+			return timePlace{}, fmt.Errorf("link_time must have times as column %s of the edges has them (got a %s column and %s times)", c.Name, c.Kind, kind)
 		}
-		p := place{first, -1, [2]float32{}}
+		p := timePlace{first, -1, [2]float32{}}
 		if c.Missing {
 			p.missing = first + c.width() - 1
 		}
@@ -143,7 +143,7 @@ func (t *Time) in(s *shard.Shard, relation string) (place, error) {
 		return p, nil
 	}
 	if k, err := strconv.Atoi(t.Column); err == nil && len(s.Encoding) == 0 && k >= 0 && k < s.EdgeX.Cols && !t.Dates {
-		return place{k, -1, [2]float32{float32(t.Until[0]), float32(t.Until[1])}}, nil
+		return timePlace{k, -1, [2]float32{float32(t.Until[0]), float32(t.Until[1])}}, nil
 	}
 	names := make([]string, 0, len(columns))
 	for _, c := range columns {
@@ -152,12 +152,12 @@ func (t *Time) in(s *shard.Shard, relation string) (place, error) {
 	if len(names) == 0 {
 		names = append(names, fmt.Sprintf("%d columns without names", s.EdgeX.Cols))
 	}
-	return place{}, fmt.Errorf("link_time must name a column of the edges of %s, which are %q (got %q): import with --edge-columns",
+	return timePlace{}, fmt.Errorf("link_time must name a column of the edges of %s, which are %q (got %q): import with --edge-columns",
 		cmp.Or(relation, s.Name), names, t.Column)
 }
 
 // of returns what edge k of g is for. An edge without columns trains.
-func (p place) of(s *shard.Shard, g *graph.CSR, k int64) graph.Split {
+func (p timePlace) of(s *shard.Shard, g *graph.CSR, k int64) graph.Split {
 	if g.Edge == nil || g.Edge[k] < 0 {
 		return graph.Train
 	}

@@ -92,7 +92,7 @@ func (run *Run) train(ctx context.Context) error {
 func (run *Run) peer(ctx context.Context, m *session.Session, own *shard.Shard) error {
 	var links *retexo.LinkTrainer
 	if run.Plan.Secure(len(run.Shards)) {
-		terms := secagg.Terms{Least: plan.LeastSecure}
+		terms := secagg.KeyTerms{Least: plan.LeastSecure}
 		m.Reducer = func(ctx context.Context, g *comm.Group) (comm.Reducer, error) { return secagg.New(ctx, terms, g) }
 	}
 	if run.sums != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Kind says how a column of the user's table becomes features.
-type Kind string
+// ColumnKind says how a column of the user's table becomes features.
+type ColumnKind string
 
 // What a cell of each kind becomes, where Mean and Std are those of the column:
 //
@@ -28,12 +28,12 @@ type Kind string
 //
 // Numbers, dates and ages of which some were missing are followed by an indicator of these.
 const (
-	Numeric     Kind = "numeric"
-	Categorical Kind = "categorical"
-	Date        Kind = "date"
-	Age         Kind = "age"
-	Text        Kind = "text"
-	Ignored     Kind = "ignored"
+	Numeric     ColumnKind = "numeric"
+	Categorical ColumnKind = "categorical"
+	Date        ColumnKind = "date"
+	Age         ColumnKind = "age"
+	Text        ColumnKind = "text"
+	Ignored     ColumnKind = "ignored"
 )
 
 // MaxWidth bounds the columns of a text.
@@ -41,18 +41,18 @@ const MaxWidth = 1 << 16
 
 // Column is the encoding of one column.
 type Column struct {
-	Name       string   `json:"name"`
-	Kind       Kind     `json:"kind"`
-	Mean       float64  `json:"mean,omitempty"`        // of dates: in years since 2000; of ages: in years
-	Std        float64  `json:"std,omitempty"`         // standard deviation over the table (population), 1 for a constant column
-	Missing    bool     `json:"missing,omitempty"`     // numbers were missing: an indicator column follows
-	Values     []string `json:"values,omitempty"`      // ascending
-	MonthFirst bool     `json:"month_first,omitempty"` // of dates: 03/04/2024 is in March
-	DayFirst   bool     `json:"-"`                     // of dates: the user puts it in April
-	Clock      bool     `json:"clock,omitempty"`       // of dates: some have an hour
-	Until      string   `json:"until,omitempty"`       // of ages: a date, year first
-	Width      int      `json:"width,omitempty"`       // of texts: columns
-	Seed       uint64   `json:"seed,omitempty"`        // of texts: of the hash of words
+	Name       string     `json:"name"`
+	Kind       ColumnKind `json:"kind"`
+	Mean       float64    `json:"mean,omitempty"`        // of dates: in years since 2000; of ages: in years
+	Std        float64    `json:"std,omitempty"`         // standard deviation over the table (population), 1 for a constant column
+	Missing    bool       `json:"missing,omitempty"`     // numbers were missing: an indicator column follows
+	Values     []string   `json:"values,omitempty"`      // ascending
+	MonthFirst bool       `json:"month_first,omitempty"` // of dates: 03/04/2024 is in March
+	DayFirst   bool       `json:"-"`                     // of dates: the user puts it in April
+	Clock      bool       `json:"clock,omitempty"`       // of dates: some have an hour
+	Until      string     `json:"until,omitempty"`       // of ages: a date, year first
+	Width      int        `json:"width,omitempty"`       // of texts: columns
+	Seed       uint64     `json:"seed,omitempty"`        // of texts: of the hash of words
 }
 
 // Features returns the number of feature columns.

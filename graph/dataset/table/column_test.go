@@ -74,7 +74,7 @@ func TestKinds(t *testing.T) {
 	tab := opened(t)
 	for name, c := range map[string]struct {
 		cells []string
-		want  Kind
+		want  ColumnKind
 		why   string
 	}{
 		"numbers":    {[]string{"1", "2", ""}, Numeric, ""},

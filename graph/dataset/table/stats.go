@@ -79,7 +79,7 @@ func (s *Stats) Again() *Stats {
 func (s *Stats) numeric() bool { return s.numbers.N > 9*s.Texts }
 
 // asked returns the kind that the user says, or "".
-func (s *Stats) asked() Kind {
+func (s *Stats) asked() ColumnKind {
 	if s.Asked == nil {
 		return ""
 	}
@@ -326,7 +326,7 @@ func (s *Stats) Column(name string) (c Column, why string) {
 }
 
 // kind decides what a column is of which the user says nothing.
-func (s *Stats) kind() (Kind, string) {
+func (s *Stats) kind() (ColumnKind, string) {
 	dates := max(s.read(false).N, s.read(true).N)
 	distinct, once := s.Values()
 	switch {

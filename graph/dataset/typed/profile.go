@@ -14,7 +14,7 @@ import (
 )
 
 // profile decides what the columns of all tables become.
-func (r *reader) profile() error {
+func (r *tablesReader) profile() error {
 	columns, err := r.allColumns()
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (r *reader) profile() error {
 const maxEmbedded = 1 << 18
 
 // embed gives the nodes of type k a column each: their names are a category.
-func (r *reader) embed(k int, p *dataset.Profile) (err error) {
+func (r *tablesReader) embed(k int, p *dataset.Profile) (err error) {
 	n := &r.Encoding.Nodes[k]
 	_, index, _, err := n.Of.ReadNodes(r.nodes[k], r.config.Tables.Format)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *reader) embed(k int, p *dataset.Profile) (err error) {
 }
 
 // allColumns returns the columns of each table, by its name.
-func (r *reader) allColumns() (map[string][]string, error) {
+func (r *tablesReader) allColumns() (map[string][]string, error) {
 	columns := map[string][]string{}
 	for k, n := range r.Encoding.Nodes {
 		list, err := r.columns(r.nodes[k], false)
@@ -115,7 +115,7 @@ func (r *reader) allColumns() (map[string][]string, error) {
 }
 
 // columns returns those of a table; of a list of edges none.
-func (r *reader) columns(path string, edges bool) ([]string, error) {
+func (r *tablesReader) columns(path string, edges bool) ([]string, error) {
 	format := r.config.Tables.Format
 	if format.Edges = edges; edges && (edgelist.Config{Path: path}).Numbered() {
 		return nil, nil
@@ -128,7 +128,7 @@ func (r *reader) columns(path string, edges bool) ([]string, error) {
 }
 
 // everyColumn refuses a column that the user names and no table that may have it has.
-func (r *reader) everyColumn(columns map[string][]string) error {
+func (r *tablesReader) everyColumn(columns map[string][]string) error {
 	c := &r.config.Tables
 	type role struct {
 		name string
@@ -167,7 +167,7 @@ func (r *reader) everyColumn(columns map[string][]string) error {
 }
 
 // ofLabels refuses settings of labels, such as their split, that no column serves. Target is the type that has labels; −1: none has.
-func (r *reader) ofLabels(target int, columns map[string][]string) error {
+func (r *tablesReader) ofLabels(target int, columns map[string][]string) error {
 	c := &r.config.Tables
 	if target < 0 {
 		if c.Multi || c.Regression || len(c.ClassOrder) > 0 || c.Split != "" || c.SplitTime != "" {
@@ -185,7 +185,7 @@ func (r *reader) ofLabels(target int, columns map[string][]string) error {
 }
 
 // target returns the number of the one type that has the column of labels, −1 without labels.
-func (r *reader) target(columns map[string][]string) (int, error) {
+func (r *tablesReader) target(columns map[string][]string) (int, error) {
 	target := -1
 	if r.config.Tables.Label == "" {
 		return target, nil
@@ -204,7 +204,7 @@ func (r *reader) target(columns map[string][]string) (int, error) {
 }
 
 // own returns what a list says of one table.
-func (r *reader) own(list []string, name string, columns []string) (out []string) {
+func (r *tablesReader) own(list []string, name string, columns []string) (out []string) {
 	for _, text := range list {
 		if rest, ok := r.at(text, name, columns); ok && text != "" {
 			out = append(out, rest)
@@ -214,12 +214,12 @@ func (r *reader) own(list []string, name string, columns []string) (out []string
 }
 
 // one returns the column that has a role in one table, "" if none has.
-func (r *reader) one(text, name string, columns []string) string {
+func (r *tablesReader) one(text, name string, columns []string) string {
 	return strings.Join(r.own([]string{text}, name, columns), "")
 }
 
 // nodeConfig returns how the table of type k is read.
-func (r *reader) nodeConfig(k int, columns []string, labels bool) dataset.ImportConfig {
+func (r *tablesReader) nodeConfig(k int, columns []string, labels bool) dataset.ImportConfig {
 	c, name := r.config.Tables, r.Encoding.Nodes[k].Type
 	c.Name, c.Nodes, c.Edges = name, r.nodes[k], ""
 	c.Numeric, c.Categorical, c.Ignore = r.own(c.Numeric, name, columns), r.own(c.Categorical, name, columns), r.own(c.Ignore, name, columns)
@@ -235,7 +235,7 @@ func (r *reader) nodeConfig(k int, columns []string, labels bool) dataset.Import
 }
 
 // edgeConfig returns how the table of relation k is read.
-func (r *reader) edgeConfig(k int, columns []string) dataset.ImportConfig {
+func (r *tablesReader) edgeConfig(k int, columns []string) dataset.ImportConfig {
 	e := &r.Encoding.Edges[k]
 	name := e.Name()
 	end := func(text, usual, kind string) string {

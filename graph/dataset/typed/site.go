@@ -7,9 +7,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 )
 
-// Tables are one site's tables of a graph of several types that several sites hold together (package
+// SiteTables are one site's tables of a graph of several types that several sites hold together (package
 // align). Their roles are found, and none is read yet.
-type Tables struct {
+type SiteTables struct {
 	Encoding *Encoding // names of types and relations; without Of where no model's was given
 	Nodes    []NodeTable
 	Edges    []EdgeTable
@@ -32,8 +32,8 @@ func (t *EdgeTable) Column(text string) string { return t.column(text) }
 
 // Site finds the tables of one site, which may lack types that other sites have, also such as its own
 // edges end at. Where Tables.Like is a model's encoding, Encoding has the part of it that is of these tables.
-func (c Config) Site() (*Tables, error) {
-	r := &reader{config: c}
+func (c Config) Site() (*SiteTables, error) {
+	r := &tablesReader{config: c}
 	r.Part = true
 	r.Merge, r.Directed = c.Tables.Merge, c.Tables.Directed
 	like := (*Encoding)(nil)
@@ -63,7 +63,7 @@ func (c Config) Site() (*Tables, error) {
 			return nil, err
 		}
 	}
-	t := &Tables{Encoding: &r.Encoding}
+	t := &SiteTables{Encoding: &r.Encoding}
 	for k := range r.Encoding.Nodes {
 		n := &r.Encoding.Nodes[k]
 		t.Nodes = append(t.Nodes, NodeTable{r.nodeConfig(k, columns[n.Type], k == target)})
@@ -79,7 +79,7 @@ func (c Config) Site() (*Tables, error) {
 }
 
 // alike gives each table the encoding that it has in the model's.
-func (t *Tables) alike(like *Encoding) error {
+func (t *SiteTables) alike(like *Encoding) error {
 	for k := range t.Encoding.Nodes {
 		n := &t.Encoding.Nodes[k]
 		at := like.Place(n.Type)

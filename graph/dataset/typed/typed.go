@@ -35,15 +35,15 @@ type Config struct {
 	Tables dataset.ImportConfig
 }
 
-// reader reads the tables.
-type reader struct {
+// tablesReader reads the tables.
+type tablesReader struct {
 	config Config
 	Encoding
 	nodes, edges []string // file of each table
 	types        []*graph.Graph
 	index        []map[string]int32
 	first        []int32                   // number of each type's first node
-	listed       *dataset.Edges            // of all tables
+	listed       *dataset.TableEdges       // of all tables
 	profiles     []*dataset.Profile        // of each type; nil where the encoding is a model's
 	edgeProfiles [][]dataset.ColumnProfile // of each table of edges, likewise
 	facts        *table.Facts
@@ -61,7 +61,7 @@ func (c Config) Read() (*graph.Graph, *table.Facts, error) {
 	faults := c.Tables.Format.Faults
 	for {
 		known := faults.Count("")
-		r := &reader{config: c, facts: &table.Facts{}}
+		r := &tablesReader{config: c, facts: &table.Facts{}}
 		g, err := r.read()
 		if err = cmp.Or(faults.Err(), err); err != nil {
 			return nil, nil, err
@@ -73,7 +73,7 @@ func (c Config) Read() (*graph.Graph, *table.Facts, error) {
 	}
 }
 
-func (r *reader) read() (*graph.Graph, error) {
+func (r *tablesReader) read() (*graph.Graph, error) {
 	if err := r.open(); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (r *reader) read() (*graph.Graph, error) {
 }
 
 // open finds the tables and what their columns become.
-func (r *reader) open() error {
+func (r *tablesReader) open() error {
 	like := (*Encoding)(nil)
 	if r.config.Tables.Like != nil {
 		if !Encodes(r.config.Tables.Like) {
@@ -130,7 +130,7 @@ func (r *reader) open() error {
 }
 
 // names reads the names of types and relations.
-func (r *reader) names() error {
+func (r *tablesReader) names() error {
 	for _, text := range byName(r.config.Nodes) {
 		name, file, ok := strings.Cut(text, "=")
 		if !ok || file == "" {
@@ -161,7 +161,7 @@ func byName(list []string) []string {
 }
 
 // alike gives the tables the encoding of a model's, which may have types and relations without a table here.
-func (r *reader) alike(like *Encoding) error {
+func (r *tablesReader) alike(like *Encoding) error {
 	own, nodes, edges := r.Encoding, r.nodes, r.edges
 	r.Encoding = *like
 	r.nodes, r.edges = make([]string, len(like.Nodes)), make([]string, len(like.Edges))
@@ -192,7 +192,7 @@ func (r *reader) alike(like *Encoding) error {
 }
 
 // dates returns what a list of dates has of a type's table that is read as a model's.
-func (r *reader) dates(n *NodeEncoding, list []string) []string {
+func (r *tablesReader) dates(n *NodeEncoding, list []string) []string {
 	var columns []string
 	for _, c := range n.Of.Columns {
 		columns = append(columns, c.Name)
@@ -201,7 +201,7 @@ func (r *reader) dates(n *NodeEncoding, list []string) []string {
 }
 
 // readNodes reads the table of type k.
-func (r *reader) readNodes(k int) error {
+func (r *tablesReader) readNodes(k int) error {
 	n := &r.Encoding.Nodes[k]
 	if r.nodes[k] == "" {
 		r.types, r.index = append(r.types, &graph.Graph{}), append(r.index, nil)
@@ -253,7 +253,7 @@ func Draw(c dataset.ImportConfig, g *graph.Graph) {
 }
 
 // join puts the nodes of all types together.
-func (r *reader) join() (*graph.Graph, error) {
+func (r *tablesReader) join() (*graph.Graph, error) {
 	g, first, err := r.Join(r.types)
 	if err != nil {
 		return nil, err
@@ -291,7 +291,7 @@ func (r *reader) join() (*graph.Graph, error) {
 }
 
 // readEdges reads the tables of edges.
-func (r *reader) readEdges(g *graph.Graph) error {
+func (r *tablesReader) readEdges(g *graph.Graph) error {
 	all := r.Relations()
 	var columns []int // first column of each table
 	width := 0
@@ -333,7 +333,7 @@ func (r *reader) readEdges(g *graph.Graph) error {
 }
 
 // count says what the graph has.
-func (r *reader) count(g *graph.Graph) error {
+func (r *tablesReader) count(g *graph.Graph) error {
 	r.facts.Edges.Merge, r.facts.Edges.Directed = r.Encoding.Merge, string(r.Directed)
 	for _, of := range r.Encoding.Nodes {
 		r.facts.Label = cmp.Or(r.facts.Label, of.Of.Label)
@@ -351,7 +351,7 @@ func (r *reader) count(g *graph.Graph) error {
 
 // at returns what text says of the table of that name, which has these columns: TABLE.COLUMN is this
 // one's or another's. What is behind a colon is not the column's name.
-func (r *reader) at(text, name string, columns []string) (string, bool) {
+func (r *tablesReader) at(text, name string, columns []string) (string, bool) {
 	has := func(text string) bool {
 		short, _, _ := strings.Cut(text, ":")
 		return slices.Contains(columns, text) || slices.Contains(columns, short)
@@ -366,7 +366,7 @@ func (r *reader) at(text, name string, columns []string) (string, bool) {
 }
 
 // tableNames are those of types and relations.
-func (r *reader) tableNames() (nodes, edges []string) {
+func (r *tablesReader) tableNames() (nodes, edges []string) {
 	for _, n := range r.Encoding.Nodes {
 		nodes = append(nodes, n.Type)
 	}

@@ -24,17 +24,17 @@ func WriteGraph(path string, g *graph.Graph) error {
 	return err
 }
 
-// Edges is a list of edges that is read in batches, as often as it is called, always the same: what
+// EdgeReader is a list of edges that is read in batches, as often as it is called, always the same: what
 // a reader of some format has to be for its graph to be stored in bounded memory. yield's error
 // ends it and is returned. The batches are the callee's until yield returns.
-type Edges func(yield func(src, dst []int32) error) error
+type EdgeReader func(yield func(src, dst []int32) error) error
 
 // WriteNodes stores a graph of n nodes in the file path as WriteGraph would what graph.FromEdges makes of the edges: both
 // directions unless b says otherwise, no edge twice. The nodes have the name, labels, splits and sites of the graph and
 // these features, sections that are written as they are read. It takes 8 bytes of memory a node and buffers of about
 // memory bytes in all, 0: 256 MiB; next to the file it needs room for the edges, twice, while it works. What is
 // unfinished is in path.incomplete; the same call goes on there with what it has sorted, another begins anew.
-func WriteNodes(path string, of *graph.Graph, features []section.Section, n int, edges Edges, b graph.Build, memory int64) error {
+func WriteNodes(path string, of *graph.Graph, features []section.Section, n int, edges EdgeReader, b graph.Build, memory int64) error {
 	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
 		return fmt.Errorf("external: %d splits and %d owners for %d nodes, whose names are their numbers", len(of.Split), len(of.Site), n)
 	}
@@ -91,7 +91,7 @@ type ingest struct {
 	graph.Build
 	n      int
 	dir    string
-	edges  Edges
+	edges  EdgeReader
 	degree []int32 // [n] of destinations, at most
 	bounds []int32 // [B+1] bucket k has the destinations [bounds[k], bounds[k+1])
 	stored int64

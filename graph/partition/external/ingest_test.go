@@ -87,7 +87,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 
 func TestIngestRefuses(t *testing.T) {
 	dir := t.TempDir()
-	one := func(src, dst []int32) Edges {
+	one := func(src, dst []int32) EdgeReader {
 		return func(yield func(src, dst []int32) error) error { return yield(src, dst) }
 	}
 	for _, c := range []struct {
@@ -108,7 +108,7 @@ func TestIngestRefuses(t *testing.T) {
 }
 
 // listed returns a list of m edges of n nodes, and counts how often it is read.
-func listed(n, m int, key rng.Key, reads *int) Edges {
+func listed(n, m int, key rng.Key, reads *int) EdgeReader {
 	src, dst := make([]int32, m), make([]int32, m)
 	for e := range uint64(m) {
 		src[e], dst[e] = int32(key.Float64(2*e)*float64(n)), int32(key.Float64(2*e+1)*float64(n))
@@ -130,8 +130,8 @@ func TestStoppedIngestGoesOn(t *testing.T) {
 	const n, m = 3000, 140_000
 	dir, reads := t.TempDir(), 0
 	list, other := listed(n, m, rng.New(1), &reads), listed(n, m, rng.New(2), &reads)
-	want := make(map[*Edges]string)
-	for k, edges := range []*Edges{&list, &other} {
+	want := make(map[*EdgeReader]string)
+	for k, edges := range []*EdgeReader{&list, &other} {
 		path := filepath.Join(dir, fmt.Sprint("want-", k))
 		if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, *edges, graph.Build{}, 1); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestStoppedIngestGoesOn(t *testing.T) {
 		}
 		return g
 	}
-	finish := func(what string, edges *Edges, times int) {
+	finish := func(what string, edges *EdgeReader, times int) {
 		t.Helper()
 		reads = 0
 		if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, *edges, graph.Build{}, 1); err != nil {

@@ -147,7 +147,7 @@ func TestSharesKeepBounds(t *testing.T) {
 					owner[u] = int32(p)
 				}
 			}
-			if err := goal.Check(partition.Memory{Graph: g}, owner, 4); err != nil {
+			if err := goal.Check(partition.InMemory{Graph: g}, owner, 4); err != nil {
 				t.Errorf("%s in %d rounds: %v", name, rounds, err)
 			}
 			alone, err := partition.Partition(g, p, 4, 3)

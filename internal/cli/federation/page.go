@@ -27,7 +27,7 @@ type page struct {
 	verdicts    []verdict
 	figures     int // test nodes over which at least this site tells its own metric; 0: it does not
 	attacked    string
-	before      dp.Sum // runs that sent rows of this table
+	before      dp.LedgerSum // runs that sent rows of this table
 }
 
 // addsUp is what a site found that only collected the rounded rows of several runs, each with other columns of labels.

@@ -20,7 +20,7 @@ func TestPageCountsRuns(t *testing.T) {
 	for before, want := range []int{0, 1, 1} {
 		var b strings.Builder
 		sends := &disclosure.Disclosure{Nodes: 1, Stored: []int{1}, Fresh: 3}
-		page{Disclosure: sends, own: &shard.Shard{}, before: dp.Sum{Runs: before, Numbers: 6}}.printNode(&b)
+		page{Disclosure: sends, own: &shard.Shard{}, before: dp.LedgerSum{Runs: before, Numbers: 6}}.printNode(&b)
 		if got := strings.Count(b.String(), addsUp); got != want {
 			t.Errorf("after %d runs %d sentences, must be %d:\n%s", before, got, want, b.String())
 		}

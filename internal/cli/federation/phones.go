@@ -34,7 +34,7 @@ type phoneRules struct {
 	Nodes   string        `yaml:"nodes"`   // table of the phones that have them: invitation, cohort, node
 
 	judges chan struct{} // bounds how many commands run at once: phones may come all at the same time
-	edges  *leaf.Edges
+	edges  *leaf.CrossEdges
 	phones map[[sha256.Size]byte]leaf.Admission // by hash of the invitation; nil without nodes
 }
 

@@ -309,7 +309,7 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 }
 
 // until returns edges that stop when ctx ends.
-func until(ctx context.Context, edges external.Edges) external.Edges {
+func until(ctx context.Context, edges external.EdgeReader) external.EdgeReader {
 	return func(yield func(src, dst []int32) error) error {
 		return edges(func(src, dst []int32) error { return errors.Join(ctx.Err(), yield(src, dst)) })
 	}

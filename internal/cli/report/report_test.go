@@ -39,7 +39,7 @@ func sample(t *testing.T) cli.RunPage {
 	o.Figures = &heddle.Figures{Metric: "accuracy", Majority: 1, Temperature: 0.4, Test: set(0.812), Val: set(0.8),
 		Threshold: &figures.Threshold{Goal: "f1", Probability: 0.31}}
 	for k := range shards {
-		o.Figures.Sites = append(o.Figures.Sites, figures.Site{Name: fmt.Sprint("peer ", k), Test: set(0.8), Val: set(0.7)})
+		o.Figures.Sites = append(o.Figures.Sites, figures.SiteFigures{Name: fmt.Sprint("peer ", k), Test: set(0.8), Val: set(0.7)})
 		o.Peers = append(o.Peers, heddle.Traffic{Name: fmt.Sprint("peer ", k), Counts: comm.Counts{Halo: 3e6, Reduce: 2e6, Control: 1e4}, Wire: 6e6})
 	}
 	for k := range 2 {

@@ -147,7 +147,7 @@ func real(t *testing.T, c classmeans.Config, m members, link netsim.Model) time.
 			if r < sites {
 				g = comm.NewGroup(net.Transport(r), r, sites)
 				in, err := leaf.NewIntake(a, r, rules)
-				masked, failed := secagg.New(t.Context(), secagg.Terms{Least: 2}, g)
+				masked, failed := secagg.New(t.Context(), secagg.KeyTerms{Least: 2}, g)
 				if err = errors.Join(err, failed); err == nil {
 					collectors[r], err = leaf.NewCollector(a, g, masked, in, in.Quorum(phones, time.Hour))
 				}

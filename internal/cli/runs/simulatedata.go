@@ -17,9 +17,9 @@ import (
 // members is the data of a federation.
 type members struct {
 	sites, phones []*shard.Shard
-	pooled        *graph.Graph // all of it
-	joined        *graph.Graph // pooled with the edges between members that a data set has; nil: none
-	edges         *leaf.Edges  // they, as the sites know them; nil: nobody does
+	pooled        *graph.Graph     // all of it
+	joined        *graph.Graph     // pooled with the edges between members that a data set has; nil: none
+	edges         *leaf.CrossEdges // they, as the sites know them; nil: nobody does
 }
 
 // leastNodes is how many nodes each phone has at least, usualNodes how many one has of a data set on average.

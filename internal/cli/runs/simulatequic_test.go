@@ -89,7 +89,7 @@ func overQUIC(t *testing.T, c classmeans.Config, m members, link netsim.Model) t
 	for q := range sites {
 		keyed.Go(func() {
 			groups[q] = comm.NewGroup(net.Transport(q), q, sites)
-			masked, err := secagg.New(t.Context(), secagg.Terms{Least: 2}, groups[q])
+			masked, err := secagg.New(t.Context(), secagg.KeyTerms{Least: 2}, groups[q])
 			in, failed := leaf.NewIntake(a, q, rules)
 			if err = errors.Join(err, failed); err == nil {
 				collectors[q], err = leaf.NewCollector(a, groups[q], masked, in, in.Quorum(phones, time.Hour))

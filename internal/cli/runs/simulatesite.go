@@ -42,7 +42,7 @@ func (s *site) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, 
 }
 
 // Boundary implements classmeans.Neighbours.
-func (s *site) Boundary() leaf.Boundary { return s.collector.Boundary() }
+func (s *site) Boundary() leaf.BorderNodes { return s.collector.Boundary() }
 
 // Gather implements classmeans.Neighbours: it notes how many numbers a row has.
 func (s *site) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
@@ -99,7 +99,7 @@ func (s *site) start(ctx context.Context, w *world, m members, net *netsim.Netwo
 func (s *site) run(ctx context.Context, a leaf.Agreement) error {
 	var inner comm.Reducer = s.group
 	if members := s.group.Size(); members > 2 {
-		masked, err := secagg.New(ctx, secagg.Terms{Run: [32]byte(append(a.Run[:], make([]byte, 24)...)), Least: members}, s.group)
+		masked, err := secagg.New(ctx, secagg.KeyTerms{Run: [32]byte(append(a.Run[:], make([]byte, 24)...)), Least: members}, s.group)
 		if err != nil {
 			return err
 		}

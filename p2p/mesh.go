@@ -24,12 +24,12 @@ const (
 // member of rank code − lostCode. It lets the others name the one at fault.
 const lostCode network.StreamErrorCode = 0x48440000
 
-// Session is a comm.Transport of a fixed set of members with a stream between each two. A fault
+// Mesh is a comm.Transport of a fixed set of members with a stream between each two. A fault
 // ends its link: all later calls that deal with that peer fail with the same *comm.PeerError.
 //
 // If a peer's connection breaks or it aborts, the session ends at once: every call fails with the
 // *comm.PeerError of the failed peer.
-type Session struct {
+type Mesh struct {
 	host    *Host
 	rank    int
 	members []node.Peer
@@ -41,10 +41,10 @@ type Session struct {
 	close   sync.Once
 }
 
-var _ comm.Transport = (*Session)(nil)
+var _ comm.Transport = (*Mesh)(nil)
 
-func newSession(h *Host, r *rendezvous) *Session {
-	s := &Session{host: h, rank: r.rank(), members: r.members, links: make([]*link, len(r.members)), listens: &r.listening}
+func newSession(h *Host, r *rendezvous) *Mesh {
+	s := &Mesh{host: h, rank: r.rank(), members: r.members, links: make([]*link, len(r.members)), listens: &r.listening}
 	for i, p := range r.pairs {
 		if p != nil {
 			s.links[i] = p.link
@@ -54,7 +54,7 @@ func newSession(h *Host, r *rendezvous) *Session {
 }
 
 // noticeEarlier finds the connections that broke before the session could notice.
-func (s *Session) noticeEarlier() {
+func (s *Mesh) noticeEarlier() {
 	for _, l := range s.links {
 		if l != nil && l.stream.Conn().IsClosed() {
 			s.lose(l, errBroke)
@@ -63,7 +63,7 @@ func (s *Session) noticeEarlier() {
 }
 
 // disconnected notes that a connection has closed, at whatever end.
-func (s *Session) disconnected(c network.Conn) {
+func (s *Mesh) disconnected(c network.Conn) {
 	for _, l := range s.links {
 		if l != nil && l.stream.Conn() == c {
 			s.lose(l, errBroke)
@@ -72,7 +72,7 @@ func (s *Session) disconnected(c network.Conn) {
 }
 
 // lose ends a link whose peer is gone without a goodbye, and the session.
-func (s *Session) lose(l *link, err error) {
+func (s *Mesh) lose(l *link, err error) {
 	if s.closed.Load() || l.left.Load() {
 		return
 	}
@@ -92,15 +92,15 @@ func (s *Session) lose(l *link, err error) {
 }
 
 // Rank is this peer's index in the roster.
-func (s *Session) Rank() int { return s.rank }
+func (s *Mesh) Rank() int { return s.rank }
 
 // Size is the number of members, this peer included.
-func (s *Session) Size() int { return len(s.members) }
+func (s *Mesh) Size() int { return len(s.members) }
 
 // Send sends a frame to the member of rank to. It returns when the transport has taken all of it;
 // if the flow-control window is full (at most 16 MiB over TCP, 10 MB over QUIC) it waits for the
 // peer. If ctx ends after a part of the frame was sent, the link ends.
-func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
+func (s *Mesh) Send(ctx context.Context, to int, head, body []byte) error {
 	l := s.link(to)
 	if err := s.ready(ctx, l, "send"); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *Session) Send(ctx context.Context, to int, head, body []byte) error {
 }
 
 // Recv takes the next frame from the member of rank from. If ctx ends first, nothing is lost.
-func (s *Session) Recv(ctx context.Context, from int) ([]byte, error) {
+func (s *Mesh) Recv(ctx context.Context, from int) ([]byte, error) {
 	l := s.link(from)
 	if err := s.ready(ctx, l, "recv"); err != nil {
 		return nil, err
@@ -123,16 +123,16 @@ func (s *Session) Recv(ctx context.Context, from int) ([]byte, error) {
 }
 
 // Free implements comm.Transport.
-func (s *Session) Free(frame []byte) { s.host.pool.Put(frame) }
+func (s *Mesh) Free(frame []byte) { s.host.pool.Put(frame) }
 
-func (s *Session) link(rank int) *link {
+func (s *Mesh) link(rank int) *link {
 	if rank < 0 || rank >= len(s.links) || rank == s.rank {
 		panic(fmt.Sprintf("p2p: no link from rank %d to rank %d of %d", s.rank, rank, len(s.links)))
 	}
 	return s.links[rank]
 }
 
-func (s *Session) ready(ctx context.Context, l *link, op string) error {
+func (s *Mesh) ready(ctx context.Context, l *link, op string) error {
 	if s.closed.Load() {
 		return comm.ErrClosed
 	}
@@ -148,7 +148,7 @@ func (s *Session) ready(ctx context.Context, l *link, op string) error {
 	return nil
 }
 
-func (s *Session) outcome(ctx context.Context, l *link, op string, clean bool, err error) error {
+func (s *Mesh) outcome(ctx context.Context, l *link, op string, clean bool, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (s *Session) outcome(ctx context.Context, l *link, op string, clean bool, e
 }
 
 // reason is the code that tells a peer why its link ends: which member failed, if one did.
-func (s *Session) reason() network.StreamErrorCode {
+func (s *Mesh) reason() network.StreamErrorCode {
 	if c := s.culprit.Load(); c != nil {
 		return lostCode + network.StreamErrorCode(c.Rank)
 	}
@@ -183,7 +183,7 @@ func (s *Session) reason() network.StreamErrorCode {
 }
 
 // blame finds who is at fault for an error on l: its peer, or the one that its peer says it lost.
-func (s *Session) blame(l *link, op string, err error) *comm.PeerError {
+func (s *Mesh) blame(l *link, op string, err error) *comm.PeerError {
 	if cut, ok := errors.AsType[*network.StreamError](err); ok && cut.Remote && cut.ErrorCode >= lostCode {
 		if code := cut.ErrorCode - lostCode; code < network.StreamErrorCode(len(s.members)) && int(code) != s.rank && int(code) != l.rank {
 			return &comm.PeerError{Rank: int(code), Name: s.members[code].Name, Op: op,
@@ -197,7 +197,7 @@ func (s *Session) blame(l *link, op string, err error) *comm.PeerError {
 // Close ends the session. The other members receive all frames that Send has taken if they do so
 // within five seconds. Calls in progress fail. If a peer failed, Close only tells the others which
 // one. The host can then Join again.
-func (s *Session) Close() error {
+func (s *Mesh) Close() error {
 	s.close.Do(func() {
 		s.closed.Store(true)
 		ctx, cancel := context.WithTimeout(context.Background(), goodbyeTime)
@@ -220,14 +220,14 @@ func (s *Session) Close() error {
 		s.host.node.Dismiss(s.members)
 		s.listens.Wait()
 		s.host.mu.Lock()
-		s.host.session = nil
+		s.host.mesh = nil
 		s.host.mu.Unlock()
 	})
 	return nil
 }
 
 // onGoodbye answers a peer that leaves: all it has sent is in our memory now, or no longer wanted.
-func (s *Session) onGoodbye(b network.Stream) {
+func (s *Mesh) onGoodbye(b network.Stream) {
 	defer b.Close()
 	for _, l := range s.links {
 		if l == nil || l.stream.Conn() != b.Conn() {
@@ -246,7 +246,7 @@ func (s *Session) onGoodbye(b network.Stream) {
 
 // WireBytes counts what the session's connections have carried, handshakes included: TCP payload
 // (TLS and yamux in it) or QUIC packets. IP, TCP and UDP headers are not in it.
-func (s *Session) WireBytes() (sent, received int64) {
+func (s *Mesh) WireBytes() (sent, received int64) {
 	for _, l := range s.links {
 		if l != nil {
 			out, in := node.WireBytes(l.stream.Conn())
