@@ -63,7 +63,7 @@ func settled(p Plan, shards []*shard.Shard) Plan {
 	if class, _ := counts.Rare(); class >= 0 && p.Positive == "" {
 		p.Positive = shards[0].Labels.Name(class)
 	}
-	if counts.Positive() >= 0 && p.Metric == "" && p.Leaves == 0 {
+	if counts.Positive() >= 0 && p.Metric == "" && p.ClassMeans.Leaves == 0 {
 		metric, _ := counts.Metric(eval.Auto, nil)
 		p.Metric = string(metric)
 	}

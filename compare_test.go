@@ -18,7 +18,7 @@ import (
 // comparison is a graph that four sites hold, and a plan by which they train.
 func comparison() (*graph.Graph, []*shard.Shard, heddle.Plan, error) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 2000}, rng.New(1))
-	plan := heddle.Defaults(heddle.Plan{Method: "class-means"})
+	plan := heddle.Defaults("class-means", "")
 	plan.Policy, plan.Transport = "by-column", "memory"
 	shards, err := heddle.Split(g, plan)
 	return g, shards, plan, err
@@ -30,8 +30,8 @@ func ExampleCompare() {
 		fmt.Println(err)
 		return
 	}
-	pooled := heddle.Defaults(heddle.Plan{Method: "full-batch"})
-	pooled.Rounds, pooled.Peers = 50, 1
+	pooled := heddle.Defaults("full-batch", "")
+	pooled.Gradient().Rounds, pooled.Peers = 50, 1
 	outcomes, err := heddle.Compare(context.Background(), g, shards,
 		heddle.Trial{Name: "each site alone", Plan: pooled, Alone: true},
 		heddle.Trial{Name: "together", Plan: plan},
@@ -92,10 +92,10 @@ func TestCompareNamesTheTrial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan.Layers = 0
-	_, err = heddle.Compare(context.Background(), g, shards, heddle.Trial{Name: "no layers", Plan: plan})
+	plan.ClassMeans.Hops = -1
+	_, err = heddle.Compare(context.Background(), g, shards, heddle.Trial{Name: "no hops", Plan: plan})
 	var fault *heddle.InputError
-	if !errors.As(err, &fault) || !strings.HasPrefix(err.Error(), "no layers: ") {
+	if !errors.As(err, &fault) || !strings.HasPrefix(err.Error(), "no hops: ") {
 		t.Errorf("got %v", err)
 	}
 }

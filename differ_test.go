@@ -16,16 +16,16 @@ func TestDifferences(t *testing.T) {
 		text, _ := strings.CutPrefix(p2p.Explained(fault).Error(), fault.Error()+". ")
 		return text
 	}
-	a := Defaults(Plan{Method: "layer-wise"})
+	a := Defaults("layer-wise", "")
 	b := a
-	b.LR, b.Solver, b.Momentum = 0.5, "sgd", 0.9
+	b.Gradient().LR, b.Gradient().Solver, b.Gradient().Momentum = 0.5, "sgd", 0.9
 	want := `Settings that differ: solver is "adam" at this site and "sgd" at north; ` +
 		`lr is "0.01" at this site and "0.5" at north; momentum is not read at this site and "0.9" at north`
 	if got := said(a, b); got != want {
 		t.Errorf("%q, must be %q", got, want)
 	}
 	b = a
-	b.CheckpointEvery, b.Relays, b.Link, b.Policy = 3, []string{"/ip4/10.0.0.1/tcp/1/p2p/12D3"}, "rate=5Mbit", "fennel"
+	b.Gradient().CheckpointEvery, b.Relays, b.Link, b.Policy = 3, []string{"/ip4/10.0.0.1/tcp/1/p2p/12D3"}, "rate=5Mbit", "fennel"
 	if got := said(a, b); !strings.HasPrefix(got, "The settings are the same") {
 		t.Errorf("sites may differ in %q", got)
 	}

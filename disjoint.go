@@ -31,7 +31,7 @@ import (
 // goes on; one that closed without it stays without it. The error wraps leaf.ErrNotAdmitted if a site turns it away.
 func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) (*Result, error) {
 	rank, err := p.Rank(s.Identity.PeerID())
-	if err != nil && p.Leaves > 0 {
+	if err != nil && p.ClassMeans.Leaves > 0 {
 		return s.joinLeaf(ctx, p, g, dir)
 	}
 	if err != nil {

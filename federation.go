@@ -60,7 +60,7 @@ type request struct {
 
 // Approval implements session.Request. Sums with phones are of shares: nothing is asked about them.
 func (r request) Approval() (comm.Approval, error) {
-	if r.sends == nil || r.Leaves > 0 {
+	if r.sends == nil || r.ClassMeans.Leaves > 0 {
 		return nil, nil
 	}
 	of, err := r.sends()
@@ -102,15 +102,15 @@ func termsOf(p Plan, rank, size int, sends func() (*disclosure.Disclosure, error
 	if p.Secure(size) {
 		t.Secure = plan.LeastSecure
 	}
-	if p.Leaves > 0 {
+	if p.ClassMeans.Leaves > 0 {
 		text := p.Agreed()
 		for _, m := range p.Members {
 			text += "member: " + m.ID + "\n"
 		}
 		sum := sha256.Sum256([]byte(text))
 		t.Phones = &session.Phones{Agreement: leaf.Agreement{Run: [8]byte(sum[:]), Sites: p.Collecting(),
-			Least: p.LeastLeaves, Most: p.Leaves, Edges: p.LeafEdges},
-			Quorum: cmp.Or(p.LeafQuorum, p.Leaves), Wait: p.LeafWait}
+			Least: p.ClassMeans.LeastLeaves, Most: p.ClassMeans.Leaves, Edges: p.ClassMeans.LeafEdges},
+			Quorum: cmp.Or(p.ClassMeans.LeafQuorum, p.ClassMeans.Leaves), Wait: p.ClassMeans.LeafWait}
 		for _, m := range p.Members {
 			t.Phones.Addresses = append(t.Phones.Addresses, m.LeafAddresses)
 		}

@@ -31,9 +31,9 @@ type Boundary = plan.Boundary
 // Auto, as Plan.Peers, leaves the number of peers to policy and partition.
 const Auto = plan.AutoPeers
 
-// Defaults returns the default settings for the Method, Single, Task, Model and Decoder of ask, as
-// plan.Defaults does.
-func Defaults(ask Plan) Plan { return plan.Defaults(ask) }
+// Defaults returns the default settings of a method and, of one that trains layers, of a model. Empty, they are class-means
+// and gcn.
+func Defaults(method, model string) Plan { return plan.Defaults(method, model) }
 
 // ReadPlan reads a plan from YAML text and from settings given by name, as plan.Read does.
 func ReadPlan(text []byte, given map[string]string, rest any) (*Plan, error) {

@@ -25,12 +25,12 @@ func (i *Initial) Fingerprint() (string, error) {
 // check returns why training by p over own cannot start from i, which may be nil; nil: it can, or p does not ask for it.
 func (i *Initial) check(p Plan, own *shard.Shard) error {
 	switch {
-	case p.Init == "" && i != nil:
+	case p.Gradient().Init == "" && i != nil:
 		return errors.New("the plan must name the model file that training starts from (init)")
-	case p.Init == "":
+	case p.Gradient().Init == "":
 		return nil
 	case i == nil:
-		return fmt.Errorf("the plan starts from a model file: the file of SHA-256 %s must be given (--init)", p.Init)
+		return fmt.Errorf("the plan starts from a model file: the file of SHA-256 %s must be given (--init)", p.Gradient().Init)
 	}
 	if err := i.Model.Whole(); err != nil {
 		return err
@@ -39,8 +39,8 @@ func (i *Initial) check(p Plan, own *shard.Shard) error {
 	if err != nil {
 		return err
 	}
-	if print != p.Init {
-		return fmt.Errorf("the model file that training starts from must be that of SHA-256 %s (got %s)", p.Init, print)
+	if print != p.Gradient().Init {
+		return fmt.Errorf("the model file that training starts from must be that of SHA-256 %s (got %s)", p.Gradient().Init, print)
 	}
 	return errors.Join(modelfile.SameClasses(i.Card.Classes, own.Labels.Names), modelfile.SameColumns(i.Model.Spec, i.Card.Encoding, own.Encoding))
 }

@@ -20,7 +20,7 @@ func again(t *testing.T, p Plan, r *Result) (Plan, *Initial) {
 	t.Helper()
 	init := &Initial{r.Model, r.Card}
 	var err error
-	if p.Init, err = init.Fingerprint(); err != nil {
+	if p.Gradient().Init, err = init.Fingerprint(); err != nil {
 		t.Fatal(err)
 	}
 	return p, init
@@ -103,13 +103,13 @@ func TestInitRefused(t *testing.T) {
 		change func(l *Local, r *Result)
 		want   string
 	}{
-		{func(l *Local, _ *Result) { l.Plan.Hidden = 16 }, "model.layers[0].out must be 16 (got 12)"},
-		{func(l *Local, _ *Result) { l.Plan.Model = "sage" }, "model.layers[0].conv must be sage (got gcn)"},
-		{func(l *Local, _ *Result) { l.Plan.Layers = 3 }, "model.layers must have 3 entries (got 2)"},
+		{func(l *Local, _ *Result) { l.Plan.Gradient().Hidden = 16 }, "model.layers[0].out must be 16 (got 12)"},
+		{func(l *Local, _ *Result) { l.Plan.Gradient().Model = "sage" }, "model.layers[0].conv must be sage (got gcn)"},
+		{func(l *Local, _ *Result) { l.Plan.Gradient().Layers = 3 }, "model.layers must have 3 entries (got 2)"},
 		{func(l *Local, _ *Result) { l.Init = nil }, "must be given (--init)"},
-		{func(l *Local, _ *Result) { l.Plan.Init = "" }, "the plan must name the model file"},
-		{func(l *Local, _ *Result) { l.Plan.Init = strings.Repeat("0", 64) }, "must be that of SHA-256 000000"},
-		{func(l *Local, _ *Result) { l.Plan.Init = "model.safetensors" }, "64 hexadecimal digits"},
+		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = "" }, "the plan must name the model file"},
+		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = strings.Repeat("0", 64) }, "must be that of SHA-256 000000"},
+		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = "model.safetensors" }, "64 hexadecimal digits"},
 		{func(_ *Local, r *Result) {
 			r.Card.Encoding = []byte(encoding)
 			shards[0].Encoding = []byte(strings.Replace(encoding, "sex", "side", 1))
@@ -126,7 +126,7 @@ func TestInitRefused(t *testing.T) {
 		r := *old
 		l := Local{Plan: p, Shards: shards}
 		c.change(&l, &r)
-		if l.Plan.Init == "" && !strings.Contains(c.want, "must name") {
+		if l.Plan.Gradient().Init == "" && !strings.Contains(c.want, "must name") {
 			init := l.Init
 			l.Plan, l.Init = again(t, l.Plan, &r)
 			if strings.Contains(c.want, "--init") {
@@ -142,9 +142,9 @@ func TestInitRefused(t *testing.T) {
 		shards[0].Encoding = nil
 	}
 	for text, want := range map[string]string{
-		"": "init applies only to method layer-wise, full-batch or mini-batch (got method class-means)",
+		"": "init: unknown setting of class-means; it belongs to layer-wise, full-batch and mini-batch",
 	} {
-		q, err := ReadPlan(sections(text+"\ninit: "+strings.Repeat("ab", 32)), nil, nil)
+		q, err := asked(text + "\ninit: " + strings.Repeat("ab", 32))
 		if err == nil {
 			err = errors.Join(q.Validate(), q.Check(shards))
 		}

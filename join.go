@@ -71,7 +71,7 @@ func training(p Plan, rank int, own *shard.Shard) (t session.Terms, err error) {
 	t = termsOf(p, rank, own.Parts, func() (*disclosure.Disclosure, error) { return disclosure.Of(p, own) })
 	t.Hello = p2p.Hello{Plan: sha256.Sum256(append(id[:], text...)), Partition: own.Fingerprint, PlanText: text}
 	t.Run, t.ID = t.Hello.Plan, fmt.Sprintf("%x", id)
-	if p.Epsilon == 0 {
+	if p.ClassMeans.Epsilon == 0 {
 		return t, nil
 	}
 	c, err := p.ClosedForm(own)

@@ -84,8 +84,8 @@ func caught(call func() error) (err error) {
 func TestUnsoundInput(t *testing.T) {
 	ctx := t.Context()
 	sound := dataset.Sites(dataset.SitesConfig{Nodes: 60, Sites: 2}, rng.New(1))
-	p := Defaults(Plan{Method: "layer-wise"})
-	p.Transport, p.Rounds, p.Peers = "memory", 2, 2
+	p := Defaults("layer-wise", "")
+	p.Transport, p.Gradient().Rounds, p.Peers = "memory", 2, 2
 	r, err := Train(ctx, sound, p)
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestUnsoundInput(t *testing.T) {
 		}
 	}
 	withInit := p
-	withInit.Init = strings.Repeat("0", 64)
+	withInit.Gradient().Init = strings.Repeat("0", 64)
 	for what, call := range map[string]func() error{
 		"no shards": func() error { _, err := Local{Plan: p}.Train(ctx); return err },
 		"no sites": func() error {
@@ -209,8 +209,8 @@ func TestUnsoundInput(t *testing.T) {
 // TestOneRunAState: two runs do not share a directory of checkpoints.
 func TestOneRunAState(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 60, Sites: 2}, rng.New(1))
-	p := Defaults(Plan{Method: "layer-wise"})
-	p.Transport, p.Rounds, p.Peers = "memory", 2, 2
+	p := Defaults("layer-wise", "")
+	p.Transport, p.Gradient().Rounds, p.Peers = "memory", 2, 2
 	shards, err := Split(g, p)
 	if err != nil {
 		t.Fatal(err)
@@ -235,10 +235,10 @@ func TestOneRunAState(t *testing.T) {
 func TestOtherData(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 400, Sites: 2, Classes: 3, Train: 0.3}, rng.New(1))
 	for _, method := range []string{"class-means", "layer-wise", "full-batch", "mini-batch"} {
-		p := Defaults(Plan{Method: method})
+		p := Defaults(method, "")
 		p.Transport, p.Peers = "memory", 2
 		if method != "class-means" {
-			p.Rounds = 2
+			p.Gradient().Rounds = 2
 		}
 		state := t.TempDir()
 		ctx, interrupt := context.WithCancel(t.Context())

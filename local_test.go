@@ -38,7 +38,7 @@ func TestSitesAreThePeers(t *testing.T) {
 		{name: "one peer of a cluster", method: plan.FullBatch, policy: "auto", peers: 1, wantPolicy: "multilevel", wantParts: 1},
 		{name: "no sites", policy: "auto", peers: heddle.Auto, plain: true, wantPolicy: "random", wantParts: 4},
 	} {
-		p := heddle.Defaults(heddle.Plan{Method: c.method})
+		p := heddle.Defaults(c.method, "")
 		if p.Policy != "auto" {
 			t.Fatalf("the default policy is %s", p.Policy)
 		}
@@ -83,7 +83,7 @@ func TestManySites(t *testing.T) {
 	for i := range g.Site {
 		g.Site[i] = int32(i)
 	}
-	p, said := heddle.ForGraph(g, heddle.Defaults(heddle.Plan{}))
+	p, said := heddle.ForGraph(g, heddle.Defaults("", ""))
 	if p.Policy != "random" || len(said) != 1 || said[0].Kind != train.Warning || !strings.Contains(said[0].Text, "90 sites, more than 64") {
 		t.Errorf("policy %s, said %v", p.Policy, said)
 	}

@@ -211,9 +211,9 @@ func (p *peer) measured(r *Result, t *train.Trained) error {
 func advise(p Plan, own *shard.Shard) (advice []string) {
 	f := own.X.Cols()
 	if most := p.Halved(f); most > 0 {
-		advice = append(advice, fmt.Sprintf("encoder %s keeps %d components, half of the %d columns: more would give back features", p.Encoder, most, f))
+		advice = append(advice, fmt.Sprintf("encoder %s keeps %d components, half of the %d columns: more would give back features", p.LayerWise.Encoder, most, f))
 	}
-	conv, _ := nn.ConvolutionNamed(p.Model)
+	conv, _ := nn.ConvolutionNamed(p.Gradient().Model)
 	if n := own.EdgeX.Cols; n > 0 && !conv.EdgeColumns {
 		readers := nn.Convolutions(func(c nn.Convolution) bool { return c.EdgeColumns })
 		advice = append(advice, fmt.Sprintf("the %d columns of the edges of %s are not read: method full-batch with model %s reads them", n, own.Name, strings.Join(readers, " or ")))
@@ -222,13 +222,13 @@ func advise(p Plan, own *shard.Shard) (advice []string) {
 		advice = append(advice, fmt.Sprintf("the %d relations of the edges of %s are taken for one: method full-batch with model rgcn tells them apart",
 			own.Typed.Count(), own.Name))
 	}
-	if _, bare := own.X.Numbers(); bare && int64(f) == own.Nodes && own.Parts > 1 && p.Method == plan.FullBatch && p.Encoder.Kind == "raw" && !p.Task.Links() {
+	if _, bare := own.X.Numbers(); bare && int64(f) == own.Nodes && own.Parts > 1 && p.Method == plan.FullBatch && p.FullBatch.Encoder.Kind == "raw" && !p.Task.Links() {
 		advice = append(advice, fmt.Sprintf("nodes have no features, so each step sums weights for %d nodes over all sites: "+
 			"with --encoder embedding:16 each site keeps the rows of its nodes", own.Nodes))
 	}
 	if p.Method == plan.LayerWise && !p.Task.Links() {
-		means := plan.Defaults(plan.Plan{Method: plan.ClassMeans})
-		means.SecureSums, means.Inductive = p.SecureSums, p.Inductive
+		means := plan.Defaults(plan.ClassMeans, "")
+		means.Federation().SecureSums, means.Inductive = p.Federation().SecureSums, p.Inductive
 		of, err := disclosure.Of(means, own)
 		this, fault := disclosure.Of(p, own)
 		if err == nil && fault == nil && 0 < of.Bytes && of.Bytes < this.Bytes/50 {
@@ -236,12 +236,12 @@ func advise(p Plan, own *shard.Shard) (advice []string) {
 				float64(this.Bytes)/1e6, float64(of.Bytes)/1e6))
 		}
 	}
-	if own.Labels.Kind() == graph.Numbers && !p.Task.Links() && conv.Aggregates && !conv.OwnRow && !p.Residual && p.Method != plan.ClassMeans {
+	if own.Labels.Kind() == graph.Numbers && !p.Task.Links() && conv.Aggregates && !conv.OwnRow && !p.Gradient().Residual && p.Method != plan.ClassMeans {
 		keep := nn.Convolutions(func(c nn.Convolution) bool {
 			return c.Aggregates && c.OwnRow && (c.LayerWise || p.Method != plan.LayerWise) && (!c.Typed || own.Typed.Count() > 0)
 		})
 		advice = append(advice, fmt.Sprintf("model %s mixes the features of a node with its neighbours', which costs most with a numeric target: "+
-			"%s keep them apart (--model)", p.Model, strings.Join(keep, ", ")))
+			"%s keep them apart (--model)", p.Gradient().Model, strings.Join(keep, ", ")))
 	}
 	return advice
 }

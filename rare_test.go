@@ -105,11 +105,12 @@ func TestRareClass(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.positive+" "+c.metric, func(t *testing.T) {
 			g := patients(t, 900, 9)
-			p := Defaults(Plan{Method: c.method})
+			p := Defaults(c.method, "")
 			p.Peers, p.Policy, p.Transport, p.Positive, p.Metric, p.Threshold = 3, "random", "memory",
 				c.positive, c.metric, "f1"
-			if c.method != "class-means" {
-				p.Rounds, p.Hidden, p.Encoder = 3, 8, Encoder{Kind: "raw"}
+			p.Gradient().Rounds, p.Gradient().Hidden = 3, 8
+			if c.method == "layer-wise" {
+				p.LayerWise.Encoder = Encoder{Kind: "raw"}
 			}
 			shards, err := Split(g, p)
 			if err != nil {
@@ -195,7 +196,7 @@ func TestNoRareClass(t *testing.T) {
 	for i := range g.Split { // as many of each train
 		g.Split[i] = []graph.Split{graph.Train, graph.Val, graph.Test}[i/2%3]
 	}
-	p := Defaults(Plan{})
+	p := Defaults("", "")
 	p.Peers, p.Policy, p.Transport = 2, "random", "memory"
 	r, err := Train(t.Context(), g, p)
 	if err != nil {
@@ -220,10 +221,10 @@ func TestUndefinedAUC(t *testing.T) {
 				g.Split[i] = graph.Train
 			}
 		}
-		p := Defaults(Plan{Method: method})
+		p := Defaults(method, "")
 		p.Peers, p.Policy, p.Transport = 2, "random", "memory"
 		if method == "full-batch" {
-			p.Rounds, p.Hidden, p.Encoder = 3, 8, Encoder{Kind: "raw"}
+			p.FullBatch.Rounds, p.FullBatch.Hidden = 3, 8
 		}
 		r, err := Train(t.Context(), g, p)
 		if err != nil {

@@ -107,7 +107,7 @@ func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[stri
 		}
 		for _, l := range all[rank] {
 			must, is := score[fmt.Sprint(names[l.Relation], own.Global[l.Node], l.Other)]
-			if !is || math.Abs(float64(l.Score-must)) > 1e-3*(1+math.Abs(float64(must))) || p.NegativesFrom == "near" && !near[l.Other] {
+			if !is || math.Abs(float64(l.Score-must)) > 1e-3*(1+math.Abs(float64(must))) || p.Gradient().NegativesFrom == "near" && !near[l.Other] {
 				t.Fatalf("%d peers: link %d–%d of %q has score %v (known %t), must be %v", len(shards), own.Global[l.Node], l.Other, names[l.Relation], l.Score, is, must)
 			}
 		}
@@ -120,7 +120,7 @@ func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[stri
 			t.Errorf("peer %d of %d sent %d bytes, must be at most %d, which were disclosed", rank, len(shards), sent[rank].Total(), bound)
 		}
 	}
-	if full := len(score); found > full || p.NegativesFrom == "all" && found < full || found == 0 {
+	if full := len(score); found > full || p.Gradient().NegativesFrom == "all" && found < full || found == 0 {
 		t.Errorf("%d peers find %d new links, must be %d, or fewer near ones", len(shards), found, full)
 	}
 }

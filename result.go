@@ -224,7 +224,7 @@ func (r *Result) Warnings() (all []string) {
 	}
 	last := r.Final()
 	for _, s := range r.Stages {
-		if s.Ended && r.Plan.KeepLast && r.Metric.Gain(s.Val, r.Validated()) > 0 {
+		if s.Ended && r.Plan.LayerWise.KeepLast && r.Metric.Gain(s.Val, r.Validated()) > 0 {
 			all = append(all, fmt.Sprintf("%s validated better than %s (%s %s and %s); keep_last took %s",
 				s.Name, last.Name, r.Metric, r.Metric.Text(s.Val), r.Metric.Text(r.Validated()), last.Name))
 			break

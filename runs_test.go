@@ -19,27 +19,24 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// sections moves experimental settings of a text to their section.
-func sections(text string) []byte {
-	usual, experimental := "", ""
-	for line := range strings.SplitSeq(text, "\n") {
-		name, _, _ := strings.Cut(line, ":")
-		if s, ok := plan.Lookup(name); ok && s.Experimental {
-			experimental += "\n  " + line
+// asked reads the plan that lines of settings ask for, whatever their section.
+func asked(lines string) (*Plan, error) {
+	given, rest := map[string]string{}, ""
+	for line := range strings.SplitSeq(lines, "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		if _, ok := plan.Lookup("", name); ok {
+			given[name] = strings.Trim(value, ` "[]`)
 		} else {
-			usual += line + "\n"
+			rest += line + "\n"
 		}
 	}
-	if experimental != "" {
-		usual += "experimental:" + experimental
-	}
-	return []byte(usual)
+	return ReadPlan([]byte(rest), given, nil)
 }
 
 // read makes a plan that must be sound. Experimental settings may be anywhere in its text.
 func read(t *testing.T, text string) Plan {
 	t.Helper()
-	p, err := ReadPlan(sections(text), nil, nil)
+	p, err := asked(text)
 	if err == nil {
 		err = p.Validate()
 	}

@@ -20,12 +20,12 @@ func TestTripsOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	layers := heddle.Defaults(heddle.Plan{Method: plan.LayerWise})
-	layers.Policy, layers.Transport, layers.Rounds = frugal.Policy, frugal.Transport, 3
-	together := heddle.Defaults(heddle.Plan{Method: plan.FullBatch})
-	together.Policy, together.Transport, together.Rounds = frugal.Policy, frugal.Transport, 3
+	layers := heddle.Defaults(plan.LayerWise, "")
+	layers.Policy, layers.Transport, layers.Gradient().Rounds = frugal.Policy, frugal.Transport, 3
+	together := heddle.Defaults(plan.FullBatch, "")
+	together.Policy, together.Transport, together.Gradient().Rounds = frugal.Policy, frugal.Transport, 3
 	turns := together // each peer's gradients after those of another
-	turns.Order, turns.Fetch = "fixed", "sar"
+	turns.FullBatch.Order, turns.FullBatch.Fetch = "fixed", "sar"
 	for name, p := range map[string]heddle.Plan{"frugal": frugal, "layers": layers, "together": together, "in turn": turns} {
 		t.Run(name, func(t *testing.T) {
 			const latency, rate = 100 * time.Millisecond, 10e6 / 8
@@ -58,8 +58,8 @@ func TestSumsGoBesideRows(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 200}, rng.New(1))
 	const rounds = 2
 	messages := func(hidden int) int64 {
-		p := heddle.Defaults(heddle.Plan{Method: plan.FullBatch})
-		p.Transport, p.Policy, p.Peers, p.Layers, p.Hidden, p.Rounds, p.EvalEvery = "memory", "random", 2, 3, hidden, rounds, rounds
+		p := heddle.Defaults(plan.FullBatch, "")
+		p.Transport, p.Policy, p.Peers, p.Gradient().Layers, p.Gradient().Hidden, p.Gradient().Rounds, p.Gradient().EvalEvery = "memory", "random", 2, 3, hidden, rounds, rounds
 		r, err := heddle.Train(t.Context(), g, p)
 		if err != nil {
 			t.Fatal(err)

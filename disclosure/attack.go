@@ -30,7 +30,7 @@ func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Du
 	if err != nil {
 		return "", err
 	}
-	if d.Plan.Method == plan.ClassMeans && d.Plan.Epsilon == 0 && !attack.Bags(own.X) {
+	if d.Plan.Method == plan.ClassMeans && d.Plan.ClassMeans.Epsilon == 0 && !attack.Bags(own.X) {
 		return attack.Share(own.X, int(math.Ceil(d.Fresh))), nil
 	}
 	got, err := attack.Check(ctx, d.Plan, own, limit)

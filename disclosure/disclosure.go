@@ -110,7 +110,7 @@ func (d *Disclosure) count(own *shard.Shard, lists ...*train.Messages) {
 
 // reach counts who may read which rows of own in a run by p.
 func (d *Disclosure) reach(p plan.Plan, own *shard.Shard) {
-	if p.Method == plan.MiniBatch || p.Task.Links() && p.NegativesFrom == "all" {
+	if p.Method == plan.MiniBatch || p.Task.Links() && p.Gradient().NegativesFrom == "all" {
 		d.countAll(own)
 	} else {
 		d.countBoundary(own)
@@ -189,7 +189,7 @@ func sent(p plan.Plan, own *shard.Shard) ([]*train.Messages, error) {
 
 // rough reports whether how often a site sends by p depends on links of the other sites.
 func rough(p plan.Plan) bool {
-	return p.Method == plan.MiniBatch && p.Task.Links() && p.RoundSteps == 0
+	return p.Method == plan.MiniBatch && p.Task.Links() && p.MiniBatch.RoundSteps == 0
 }
 
 // linksLike returns how many links train if nodes have as many as those of own on average. Where sites are to know

@@ -35,7 +35,12 @@ func parts(t *testing.T) []*shard.Shard {
 
 func read(t *testing.T, text string) plan.Plan {
 	t.Helper()
-	p, err := plan.Read([]byte(text), nil, nil)
+	given := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		given[name] = strings.Trim(value, "[]")
+	}
+	p, err := plan.Read(nil, given, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,7 @@ var listed = []struct {
 		[]listedRun{
 			{"", "method: mini-batch", 100, 0.1},
 			{"`inductive`", "method: mini-batch\ninductive: true", 100, 0.1},
-			{"links", "method: mini-batch\ntask: links\nexperimental: {round_steps: 3}", 100, 0.1},
+			{"links", "method: mini-batch\ntask: links\nround_steps: 3", 100, 0.1},
 		}},
 }
 

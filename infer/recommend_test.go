@@ -2,6 +2,7 @@ package infer_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle"
@@ -16,7 +17,12 @@ import (
 // read returns the plan of a text.
 func read(t *testing.T, text string) plan.Plan {
 	t.Helper()
-	p, err := plan.Read([]byte(text), nil, nil)
+	given := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		given[name] = strings.Trim(value, "[]")
+	}
+	p, err := plan.Read(nil, given, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +38,7 @@ func TestRecommend(t *testing.T) {
 	for u, id := range rng.New(2).FoldString("name").Perm(g.N()) {
 		group[id] = u % 3
 	}
-	p := read(t, "method: full-batch\ntask: links\nmodel: gcn\nhidden: 16\nrounds: 60\npeers: 3\nexperimental: {transport: memory}")
+	p := read(t, "method: full-batch\ntask: links\nmodel: gcn\nhidden: 16\nrounds: 60\npeers: 3\ntransport: memory")
 	r, err := heddle.Train(t.Context(), g, p)
 	if err != nil {
 		t.Fatal(err)

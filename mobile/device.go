@@ -220,7 +220,7 @@ func (d *Device) begin(l Listener) (*run, error) {
 	case d.plan == nil:
 		return nil, errors.New("mobile: the device has no plan: Config.SetPlan sets one")
 	}
-	if _, err := d.plan.Rank(d.id.PeerID()); err != nil && d.plan.Leaves == 0 {
+	if _, err := d.plan.Rank(d.id.PeerID()); err != nil && d.plan.ClassMeans.Leaves == 0 {
 		return nil, fmt.Errorf("mobile: %w", err)
 	}
 	if err := d.admits(time.Now()); err != nil {
@@ -237,7 +237,7 @@ func (d *Device) begin(l Listener) (*run, error) {
 // isLeaf reports whether the plan has the device as a leaf.
 func (d *Device) isLeaf() bool {
 	_, err := d.plan.Rank(d.id.PeerID())
-	return err != nil && d.plan.Leaves > 0
+	return err != nil && d.plan.ClassMeans.Leaves > 0
 }
 
 var errStarted = errors.New("mobile: the device has been started already: pause it first")

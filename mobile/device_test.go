@@ -281,7 +281,7 @@ func (f *federation) run(t *testing.T, between func(f *federation, d *Device, w 
 // interrupted, and predict by them.
 func TestPausedAndKilled(t *testing.T) {
 	t.Parallel()
-	const rounds = "method: layer-wise\nmodel: gcn\nencoder: pca:2\nhidden: 8\nrounds: 50\nexperimental: {peer_timeout: 2s}"
+	const rounds = "method: layer-wise\nlayer_wise: {model: gcn, encoder: pca:2, hidden: 8, rounds: 50}\nexperimental: {peer_timeout: 2s}"
 	f := newFederation(t, rounds)
 	want := f.run(t, nil)
 	d := f.device(t, 0)

@@ -39,7 +39,7 @@ type sites struct {
 func newSites(t *testing.T, phones int, settings string) *sites {
 	t.Helper()
 	s := &sites{rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones + 2, Rate: 100}}, Attest: invited}}
-	text := fmt.Sprintf("phones: %d\nphone_when: always\nexperimental: {class_rounds: 2, least_leaves: 2%s}\nmembers:\n", phones, settings)
+	text := fmt.Sprintf("phone_when: always\nclass_means: {phones: %d, experimental: {class_rounds: 2, least_leaves: 2%s}}\nmembers:\n", phones, settings)
 	for r := range 2 {
 		id, err := identity.New()
 		if err != nil {

@@ -22,7 +22,7 @@ const enoughLabels = 5000
 // whatever they validate: docs/adr/0075-trained-layers-see-classes.md.
 func (p Plan) classColumns(t task) (c *classmeans.Config, why string) {
 	switch {
-	case !p.Encoder.Classes:
+	case !p.LayerWise.Encoder.Classes:
 		return nil, ""
 	case t.Kind != graph.Single:
 		return nil, "they are made for nodes of one class each"
@@ -34,15 +34,15 @@ func (p Plan) classColumns(t task) (c *classmeans.Config, why string) {
 		return nil, "with inductive the graphs of training and of prediction would each need their own"
 	}
 	c = &classmeans.Config{Seed: p.Seed, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: p.metric(t), RowNorm: p.rowNorm(t),
-		Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4, Random: 128, Shrink: 3, MinClass: p.MinClass,
+		Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4, Random: 128, Shrink: 3, MinClass: p.Federation().MinClass,
 		Lambdas: classmeans.Lambdas(), Exchange: Auto,
-		Sums: p.Sums, Rows: p.coding()}
+		Sums: p.Federation().Sums, Rows: p.coding()}
 	c.ClassWeights, c.Balanced = p.classWeights(t, &faults{})
 	c.Positive = p.positive(t, &faults{})
-	if p.Sums == Auto {
+	if p.Federation().Sums == Auto {
 		c.Sums = "int16" // as the sums of components
 	}
-	if p.Exchange != Auto {
+	if p.Federation().Exchange != Auto {
 		c.Exchange = "halo"
 	}
 	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"

@@ -37,7 +37,7 @@ func TestClassColumns(t *testing.T) {
 			}
 			continue
 		}
-		p.Encoder.Classes = false
+		p.LayerWise.Encoder.Classes = false
 		without, err := p.layerwise(c.data)
 		if err != nil {
 			t.Fatalf("%s: %v", c.given, err)
@@ -81,7 +81,7 @@ func TestHalfOfColumns(t *testing.T) {
 		{"pca:128+classes", 300, 128}, {"pca:128+classes", 256, 128}, {"pca:128+classes", 255, 127}, {"pca:128+classes", 1, 1},
 		{"pca:5", 10, 5}, {"pca:6", 10, 0}, {"pca:6+classes", 11, 0}, {"pca:1", 1, 1}, {"pca:128", 200, 0},
 	} {
-		p, err := Read([]byte("method: layer-wise\nencoder: "+c.encoder), nil, nil)
+		p, err := Read(nil, map[string]string{"method": LayerWise, "encoder": c.encoder}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

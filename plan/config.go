@@ -41,11 +41,11 @@ type task struct {
 // taskOf describes the data of s and what p predicts of them.
 func (p Plan) taskOf(s *shard.Shard) task {
 	t := task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Names: s.Labels.Names, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
-	if t.Numbered && p.Encoder.Kind == "embedding" {
+	if t.Numbered && p.learned() > 0 {
 		t.Features = 1 // a column of zeros (nn.Spec.Reads)
 	}
 	if p.Task.Links() {
-		t.Kind, t.Classes = graph.Links, p.Hidden
+		t.Kind, t.Classes = graph.Links, p.Gradient().Hidden
 		t.Links, t.fault = links.Names(p.Task.Relations, s.Typed.Names)
 	}
 	return t
@@ -71,7 +71,7 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	case p.Task.Kind == "classification" && numbers:
 		errs.add("task must be auto (got classification): the labels of %s are numbers already", first.Name)
 	}
-	for _, s := range [][2]string{{"sums", p.Sums}, {"updates", p.Updates}} {
+	for _, s := range [][2]string{{"sums", p.Federation().Sums}, {"updates", p.LayerWise.Updates}} {
 		if bits, narrow := narrowBits[s[1]]; narrow && first.Parts > comm.MaxMembers(bits) {
 			errs.add("%s must be %s with more than %d peers (got %s with %d peers)",
 				s[0], widerFormats[s[1]], comm.MaxMembers(bits), s[1], first.Parts)
@@ -99,11 +99,11 @@ func (p Plan) Check(shards []*shard.Shard) error {
 		errs.add("inductive must be false (got true): the nodes of %s have no features, only numbers, so that nothing "+
 			"is learned of nodes that are absent while training", first.Name)
 	}
-	if bare && !slices.Contains([]string{"raw", "classes", "embedding"}, p.Encoder.Kind) {
-		errs.add("encoder must be raw or embedding:K (got %s): the nodes of %s have no features, only numbers", p.Encoder, first.Name)
+	if bare && !slices.Contains([]string{"raw", "classes", "embedding"}, p.Encoder().Kind) {
+		errs.add("encoder must be raw (got %s): the nodes of %s have no features, only numbers", p.Encoder(), first.Name)
 	}
-	if p.Encoder.Kind == "embedding" && first.Owned > 0 && !bare && !someBare(first) {
-		errs.add("encoder must be raw (got %s): all nodes of %s have features, and only nodes without get a learned row", p.Encoder, first.Name)
+	if p.learned() > 0 && first.Owned > 0 && !bare && !someBare(first) {
+		errs.add("encoder must be raw (got %s): all nodes of %s have features, and only nodes without get a learned row", p.Encoder(), first.Name)
 	}
 	return errors.Join(errs...)
 }
@@ -145,23 +145,16 @@ func (p Plan) ClosedForm(s *shard.Shard) (classmeans.Config, error) {
 // closedFormConfig returns the configuration of rounds of class means for t, or all faults of p.
 func (p Plan) closedFormConfig(t task) (classmeans.Config, error) {
 	q, errs := p.sound()
-	refuse := func(bad bool, format string, args ...any) {
-		if bad {
-			errs.add(format, args...)
-		}
-	}
-	refuse(q.Epsilon == 0 && q.Delta != Defaults(q).Delta, "delta applies only with epsilon (got %g)", q.Delta)
-	refuse(q.Exchange == "cover", "exchange must be halo or auto with method class-means (got cover)")
 	c := classmeans.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.rowNorm(t),
-		Hops: q.Hops, Lambdas: classmeans.Lambdas()}
+		Hops: q.ClassMeans.Hops, Lambdas: classmeans.Lambdas()}
 	if t.Numbered {
 		c.Adjacent = min(t.Features, closed.MostAdjacent)
 	}
-	if c.Few = !t.Numbered && t.Features <= classmeans.MostFew && q.Leaves == 0 && q.Epsilon == 0; q.RowNorm == Auto {
+	if c.Few = !t.Numbered && t.Features <= classmeans.MostFew && q.ClassMeans.Leaves == 0 && q.ClassMeans.Epsilon == 0; q.RowNorm == Auto {
 		c.RowNorm = Auto
 	}
 	q.fill(&c)
-	if q.Leaves > 0 {
+	if q.ClassMeans.Leaves > 0 {
 		q.fitLeaves(&c, &errs)
 	}
 	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
@@ -184,7 +177,7 @@ func (p Plan) metric(t task) eval.Metric {
 		return "mrr"
 	case t.Kind == graph.Several:
 		return "micro-f1"
-	case t.Classes == 2 && p.Leaves == 0: // a phone knows how many numbers it sends before labels are counted
+	case t.Classes == 2 && p.ClassMeans.Leaves == 0: // a phone knows how many numbers it sends before labels are counted
 		return eval.Auto
 	}
 	return "accuracy"
@@ -274,7 +267,7 @@ func cutWeight(text string) (class, weight string, ok bool) {
 // fill sets those fields of a trainer's configuration, a pointer to a struct, that a setting's tag
 // to names.
 func (p *Plan) fill(config any) {
-	for _, s := range settings() {
+	for _, s := range settings(p.Method) {
 		if s.to == "" {
 			continue
 		}
@@ -304,7 +297,7 @@ func (p Plan) coding() (c wire.Coding) {
 // Halved returns how many components p may keep of so many columns, half of them, if it names more; else 0. Rows of as
 // many components as columns would be the features.
 func (p Plan) Halved(features int) int {
-	if most := max(1, features/2); p.Encoder.Kind == "pca" && p.Encoder.K > most {
+	if most := max(1, features/2); p.LayerWise.Encoder.Kind == "pca" && p.LayerWise.Encoder.K > most {
 		return most
 	}
 	return 0
@@ -313,35 +306,18 @@ func (p Plan) Halved(features int) int {
 // layerwise returns the configuration of layer-wise training of t, or all faults of p.
 func (p Plan) layerwise(t task) (retexo.Config, error) {
 	q, errs := p.sound()
-	if conv, _ := nn.ConvolutionNamed(q.Model); !conv.LayerWise {
-		why := "which is trained end to end"
-		if !conv.Aggregates && !conv.First {
-			why = "which uses no edges"
-		}
-		names := nn.Convolutions(func(c nn.Convolution) bool { return c.LayerWise })
-		errs.add("model must be %s with method layer-wise (got %s, %s): or use method full-batch", either(names),
-			q.Model, why)
-		q.Model, q.Hops = "gcn", 1
-	}
-	if q.Encoder.Kind == "embedding" {
-		errs.add("encoder must be raw, mlp or pca:K with method layer-wise (got %s): the learned rows of nodes are trained by full-batch", q.Encoder)
-		q.Encoder = Encoder{Kind: "raw"}
-	}
-	if q.Norm != "layer" {
-		errs.add("norm must be layer with method layer-wise (got %s): the statistics of batch sum rows of all peers at every "+
-			"step, and here only updates travel", q.Norm)
-	}
 	if most := q.Halved(t.Features); most > 0 {
-		if q.Encoder != Defaults(q).Encoder {
+		if q.LayerWise.Encoder != Defaults(LayerWise, "").LayerWise.Encoder {
 			errs.add("encoder must be pca:%d or less, half of the %d columns (got %s): more components give back features",
-				most, t.Features, q.Encoder)
+				most, t.Features, q.LayerWise.Encoder)
 		}
-		q.Encoder.K = most
+		q.LayerWise.Encoder.K = most
 	}
 	columns, without := q.classColumns(t)
-	spec, err := retexo.Design{Model: q.Model, Encoder: q.Encoder.Kind, Components: q.Encoder.K,
-		LayerOutput: q.LayerOutput, Layers: q.Layers,
-		Hidden: q.Hidden, Hops: q.Hops, Heads: q.Heads, AttentionDropout: q.AttentionDropout, Dropout: q.Dropout, Residual: q.Residual,
+	l := q.LayerWise
+	spec, err := retexo.Design{Model: l.Model, Encoder: l.Encoder.Kind, Components: l.Encoder.K,
+		LayerOutput: l.LayerOutput, Layers: l.Layers,
+		Hidden: l.Hidden, Hops: l.Hops, Heads: l.Heads, AttentionDropout: l.AttentionDropout, Dropout: l.Dropout, Residual: l.Residual,
 		EdgeColumns: t.Edges, RowNorm: q.rowNorm(t), Classes: layoutOf(columns)}.Spec(t.Kind.String(), t.Features, t.Classes)
 	if spec.Decoder = p.decoder(t); err == nil {
 		err = spec.Validate()
@@ -349,11 +325,9 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	c := retexo.Defaults(spec)
 	c.Optimizer = optim.Config{} // betas are those that the optimiser takes for zero
 	q.fill(&c)
-	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
-	c.Positive = q.positive(t, &errs)
-	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds*q.LocalSteps
-	c.Rows = q.coding()
-	if c.Classes, c.WithoutClasses = columns, without; columns != nil && q.Decay == Defaults(Plan{}).Decay {
+	q.train(&c.Config, t, &errs)
+	c.Schedule.Total = l.Rounds * l.LocalSteps
+	if c.Classes, c.WithoutClasses = columns, without; columns != nil && l.Decay == Defaults(LayerWise, "").LayerWise.Decay {
 		c.EnoughLabels = enoughLabels
 	}
 	for _, format := range []*string{&c.Sums, &c.Updates} {
@@ -367,16 +341,22 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	return c, nil
 }
 
+// train sets what all trainers of layers take and is more than a setting. Faults go to errs.
+func (p Plan) train(c *train.Config, t task, errs *faults) {
+	c.ClassWeights, c.Balanced = p.classWeights(t, errs)
+	c.Positive = p.positive(t, errs)
+	c.Metric, c.Optimizer.Name, c.Rows = p.metric(t), p.Gradient().Solver, p.coding()
+}
+
 // endToEndConfig returns the configuration of training all layers of a model of t at once, or all
 // faults of p.
 func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	q, spec, errs := p.joint(t)
 	c := fullbatch.Defaults(spec)
 	q.fill(&c)
-	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
-	c.Positive = q.positive(t, &errs)
-	c.Metric, c.Optimizer.Name, c.Schedule.Total = q.metric(t), q.Solver, q.Rounds
-	c.Boundary, c.Memory, c.Rows = q.Boundary.fraction(), int64(q.Memory)<<20, q.coding()
+	q.train(&c.Config, t, &errs)
+	c.Schedule.Total = q.FullBatch.Rounds
+	c.Boundary, c.Memory = q.FullBatch.Boundary.fraction(), int64(q.FullBatch.Memory)<<20
 	c.Links = q.links(t, &errs)
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return fullbatch.Config{}, err
@@ -389,13 +369,13 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	q, spec, errs := p.joint(t)
 	c := minibatch.Config{Config: train.Config{Spec: spec}}
 	q.fill(&c)
-	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
-	c.Positive = q.positive(t, &errs)
-	c.Metric, c.Optimizer.Name, c.Rows = q.metric(t), q.Solver, q.coding()
-	c.Cache, c.Memory = int64(q.FeatureCache)<<20, int64(q.Memory)<<20
+	q.train(&c.Config, t, &errs)
+	c.Exchange = Auto // nothing reads it
+	m := q.MiniBatch
+	c.Cache, c.Memory = int64(m.FeatureCache)<<20, int64(m.Memory)<<20
 	c.Links = q.links(t, &errs)
-	if c.Sample.Fanouts = slices.Clone(q.Fanouts); len(q.Fanouts) == 1 {
-		c.Sample.Fanouts = slices.Repeat(q.Fanouts, q.Layers)
+	if c.Sample.Fanouts = slices.Clone(m.Fanouts); len(m.Fanouts) == 1 {
+		c.Sample.Fanouts = slices.Repeat(m.Fanouts, m.Layers)
 	}
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return minibatch.Config{}, err
@@ -407,22 +387,15 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 // and the faults.
 func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	q, errs = p.sound()
-	switch own := q.Encoder.Kind == "embedding"; {
-	case own && q.Method == MiniBatch:
-		errs.add("encoder must be raw with method mini-batch (got %s): the learned rows of nodes are trained by full-batch", q.Encoder)
-	case own && t.Kind == graph.Links:
-		errs.add("encoder must be raw for task links (got %s): a model file, by which links are recommended, has no learned row of a node", q.Encoder)
-	case own && (q.LabelInputs != 0 || q.Solver == "sgd"):
-		errs.add("label_inputs must be 0 and solver adam or adamw with encoder embedding (got %g and %s)", q.LabelInputs, q.Solver)
-	case !own && q.Encoder.Kind != "raw":
-		errs.add("encoder must be raw with method %s (got %s): the first layer learns its own projection", q.Method, q.Encoder)
+	if g := q.Gradient(); q.learned() > 0 {
+		if t.Kind == graph.Links {
+			errs.add("encoder must be raw for task links (got %s): a model file, by which links are recommended, has no learned row of a node", q.Encoder())
+		} else if q.FullBatch.LabelInputs != 0 || g.Solver == "sgd" {
+			errs.add("label_inputs must be 0 and solver adam or adamw with encoder embedding (got %g and %s)", q.FullBatch.LabelInputs, g.Solver)
+		}
 	}
 	if len(errs) > 0 {
-		q.Encoder = Encoder{Kind: "raw"}
-	}
-	if q.Hops < 1 {
-		errs.add("hops must be at least 1 with method %s (got %d)", q.Method, q.Hops)
-		q.Hops = 1
+		q.FullBatch.Encoder = Encoder{Kind: "raw"}
 	}
 	if t.Kind == graph.Numbers && !t.Numbered {
 		q.numeric()
@@ -430,14 +403,14 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	if t.Numbered {
 		q.bare()
 		if q.Task.Links() {
-			instead(&q.Dropout, dotDropout, 0)
+			instead(&q.Gradient().Dropout, dotDropout, 0)
 		}
 	} else if t.Kind != graph.Links && q.learned() == 0 { // no grid was run over these
 		q.wide(t.Features)
 	}
-	if conv, _ := nn.ConvolutionNamed(q.Model); conv.Typed && t.Relations == 0 {
-		errs.add("model %s needs typed edges (got a graph without relations)", q.Model)
-		q.Model, q.Bases = "gcn", 0
+	if conv, _ := nn.ConvolutionNamed(q.Gradient().Model); conv.Typed && t.Relations == 0 {
+		errs.add("model %s needs typed edges (got a graph without relations)", q.Gradient().Model)
+		q.Gradient().Model, q.Joint().Bases = "gcn", 0
 	}
 	spec, err := q.endToEndSpec(t)
 	if err == nil {
@@ -447,19 +420,15 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 }
 
 // learned is the width of learned rows of nodes; 0: no node has one.
-func (p Plan) learned() int {
-	if p.Encoder.Kind == "embedding" {
-		return p.Encoder.K
-	}
-	return 0
-}
+func (p Plan) learned() int { return p.FullBatch.Encoder.K }
 
 // endToEndSpec returns the layers of a model that is trained end to end.
 func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
+	j := p.Joint()
 	spec, err := nn.Architecture{
-		Model: p.Model, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Layers: p.Layers, Hidden: p.Hidden, Hops: p.Hops,
-		Norm: p.Norm, Residual: p.Residual, Dropout: p.Dropout, Heads: p.Heads, AttentionDropout: p.AttentionDropout,
-		Alpha: p.Alpha, Relations: t.Relations, Bases: p.Bases, EdgeColumns: t.Edges, Decoder: p.decoder(t),
+		Model: j.Model, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Layers: j.Layers, Hidden: j.Hidden, Hops: j.Hops,
+		Norm: j.Norm, Residual: j.Residual, Dropout: j.Dropout, Heads: j.Heads, AttentionDropout: j.AttentionDropout,
+		Alpha: j.Alpha, Relations: t.Relations, Bases: j.Bases, EdgeColumns: t.Edges, Decoder: p.decoder(t),
 		Learned: p.learned(),
 	}.Spec()
 	if err != nil {
@@ -467,14 +436,14 @@ func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	}
 	norm := p.rowNorm(t)
 	spec.Encoder.L1Norm, spec.Encoder.L2Norm = norm == "l1", norm == "l2"
-	if p.LabelInputs != 0 {
-		spec.Encoder.Labels = p.LabelInputs
+	f := p.FullBatch
+	if f.LabelInputs != 0 {
+		spec.Encoder.Labels = f.LabelInputs
 		spec.Encoder.Out += t.Classes
 		spec.Layers[0].In += t.Classes
 	}
-	if p.CorrectSmooth != 0 {
-		spec.CorrectSmooth = &nn.CorrectSmooth{Steps: p.CorrectSmooth, Correct: p.CorrectAlpha,
-			Smooth: p.SmoothAlpha}
+	if f.CorrectSmooth != 0 {
+		spec.CorrectSmooth = &nn.CorrectSmooth{Steps: f.CorrectSmooth, Correct: f.CorrectAlpha, Smooth: f.SmoothAlpha}
 	}
 	return spec, nil
 }

@@ -1,49 +1,50 @@
 package plan
 
 import (
+	"cmp"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// Defaults returns the default settings for the Method, Task, Model, Decoder, Epsilon and Leaves of ask; its other
-// fields are ignored. An empty Method is class-means, an empty Task auto, an empty Model gcn, an empty Decoder dot.
-func Defaults(ask Plan) Plan {
-	var p Plan
-	for _, s := range settings() {
+// Defaults returns the default settings of a method and, of one that trains layers, of a model. Empty, they are class-means
+// and gcn.
+func Defaults(method, model string) Plan {
+	ask := Plan{Method: cmp.Or(method, ClassMeans)}
+	ask.Gradient().Model = model
+	return ask.Usual()
+}
+
+// Usual returns the default settings for the method, task, model, decoder, epsilon and phones of ask, whose other settings
+// do not count. Empty, they are class-means, auto, gcn, dot and none.
+func (ask Plan) Usual() (p Plan) {
+	method := cmp.Or(ask.Method, ClassMeans)
+	for _, s := range settings(method) {
 		if s.Default != "" {
 			must(p.set(s, s.Default))
 		}
 	}
-	given := func(to *string, value string) {
-		if value != "" {
-			*to = value
-		}
-	}
-	given(&p.Method, ask.Method)
-	given(&p.Model, ask.Model)
-	if ask.Task.Kind != "" {
+	if p.Method = method; ask.Task.Kind != "" {
 		p.Task = ask.Task
 	}
-	given(&p.Decoder, ask.Decoder)
+	g, asked := p.Gradient(), ask.Gradient()
+	g.Model, g.Decoder = cmp.Or(asked.Model, g.Model), cmp.Or(asked.Decoder, g.Decoder)
 	switch p.Method {
 	case ClassMeans:
-		// docs/adr/0040-rounds-of-class-means.md
-		p.Layers, p.Encoder, p.Rows, p.Sums, p.RowNorm, p.Hops = 1, Encoder{Kind: "classes"}, "int8", Auto, Auto, 6
-		if ask.Epsilon > 0 || ask.Leaves > 0 {
-			p.Hops = 2 // each hop has noise of its own, or is another message of a phone
+		p.Rows, p.ClassMeans.Sums = "int8", Auto // docs/adr/0040-rounds-of-class-means.md
+		if ask.ClassMeans.Epsilon > 0 || ask.ClassMeans.Leaves > 0 {
+			p.ClassMeans.Hops = 2 // each hop has noise of its own, or is another message of a phone
 		}
 	case LayerWise:
-		p.Norm, p.RowNorm = "layer", Auto
-		if conv, _ := nn.ConvolutionNamed(p.Model); conv.Undropped {
-			p.Dropout = 0 // docs/measurements/accuracy.md
+		if conv, _ := nn.ConvolutionNamed(g.Model); conv.Undropped {
+			g.Dropout = 0 // docs/measurements/accuracy.md
 		}
 		if p.Task.Links() {
-			p.NegativesFrom, p.KeepLast = "near", true
+			g.NegativesFrom, p.LayerWise.KeepLast = "near", true
 			p.ofLinks()
 		}
 	default:
-		p.Norm, p.RowNorm = "none", Auto
 		p.endToEnd()
 	}
 	return p
@@ -52,34 +53,35 @@ func Defaults(ask Plan) Plan {
 // bare changes the settings of p that are the recipe's of its model to those of the recipe for nodes without features. The
 // last epoch counts: such graphs have few labels, of which too few validate to tell epochs apart.
 func (p *Plan) bare() {
-	conv, _ := nn.ConvolutionNamed(p.Model)
+	g := p.Gradient()
+	conv, _ := nn.ConvolutionNamed(g.Model)
 	usual, bare := conv.Recipe, conv.Bare
 	if bare == (nn.Recipe{}) {
 		return
 	}
-	instead(&p.Hidden, usual.Hidden, bare.Hidden)
-	instead(&p.Rounds, usual.Epochs, bare.Epochs)
-	instead(&p.LR, usual.LR, bare.LR)
-	instead(&p.Decay, usual.Decay, bare.Decay)
-	instead(&p.Dropout, usual.Dropout, bare.Dropout)
-	instead(&p.EvalEvery, 1, p.Rounds)
+	instead(&g.Hidden, usual.Hidden, bare.Hidden)
+	instead(&g.Rounds, usual.Epochs, bare.Epochs)
+	instead(&g.LR, usual.LR, bare.LR)
+	instead(&g.Decay, usual.Decay, bare.Decay)
+	instead(&g.Dropout, usual.Dropout, bare.Dropout)
+	instead(&g.EvalEvery, 1, g.Rounds)
 }
 
 // wide changes the settings of p that are the recipe's of its model to those for nodes of so many features.
 func (p *Plan) wide(features int) {
-	conv, _ := nn.ConvolutionNamed(p.Model)
+	conv, _ := nn.ConvolutionNamed(p.Gradient().Model)
 	if w := conv.Wide; w.Features > 0 && features >= w.Features {
-		instead(&p.Bases, 0, w.Bases)
-		instead(&p.Decay, conv.Recipe.Decay, w.Decay)
+		instead(&p.Joint().Bases, 0, w.Bases)
+		instead(&p.Gradient().Decay, conv.Recipe.Decay, w.Decay)
 	}
 }
 
 // numeric changes the settings of p that are the recipe's of its model to those that validate best for a numeric target
 // of nodes with features (docs/measurements/tasks.md). Typed convolutions keep their recipe, of which the decay is larger.
 func (p *Plan) numeric() {
-	if conv, _ := nn.ConvolutionNamed(p.Model); !conv.Typed {
-		instead(&p.Decay, conv.Recipe.Decay, 5e-3)
-		instead(&p.Dropout, conv.Recipe.Dropout, 0)
+	if conv, _ := nn.ConvolutionNamed(p.Gradient().Model); !conv.Typed {
+		instead(&p.Gradient().Decay, conv.Recipe.Decay, 5e-3)
+		instead(&p.Gradient().Dropout, conv.Recipe.Dropout, 0)
 	}
 }
 
@@ -89,7 +91,7 @@ const fewColumns = 64
 // NormByFeatures reports whether the features of all sites, of which own has a part, decide on the norm that divides them.
 func (p Plan) NormByFeatures(own *shard.Shard) bool {
 	numbers := !p.Task.Links() && own.Labels.Kind() == graph.Numbers
-	return p.RowNorm == Auto && p.Method != ClassMeans && p.Init == "" && !numbers && own.X.Cols() > fewColumns
+	return p.RowNorm == Auto && p.Method != ClassMeans && p.Gradient().Init == "" && !numbers && own.X.Cols() > fewColumns
 }
 
 // rowNorm returns the norm by which the features of t are divided: none where NormByFeatures.
@@ -115,19 +117,19 @@ const dotDropout = 0.5
 
 // endToEnd changes p to the settings that the authors of its model recommend.
 func (p *Plan) endToEnd() {
-	p.Encoder = Encoder{Kind: "raw"}
-	conv, ok := nn.ConvolutionNamed(p.Model)
+	j := p.Joint()
+	conv, ok := nn.ConvolutionNamed(j.Model)
 	if !ok {
 		return // Validate says so
 	}
 	r := conv.Recipe
-	p.Hidden, p.Hops, p.Rounds, p.LR, p.Decay = r.Hidden, r.Hops, r.Epochs, r.LR, r.Decay
-	p.Dropout, p.AttentionDropout, p.Alpha = r.Dropout, r.AttentionDropout, r.Alpha
+	j.Hidden, j.Hops, j.Rounds, j.LR, j.Decay = r.Hidden, r.Hops, r.Epochs, r.LR, r.Decay
+	j.Dropout, j.AttentionDropout, j.Alpha = r.Dropout, r.AttentionDropout, r.Alpha
 	switch {
 	case r.Norm == "batch" && p.Method == MiniBatch:
-		p.Norm = "layer" // statistics of a sample are not those of the graph
+		j.Norm = "layer" // statistics of a sample are not those of the graph
 	case r.Norm != "":
-		p.Norm = r.Norm
+		j.Norm = r.Norm
 	}
 	if p.Task.Links() {
 		p.ofLinks()
@@ -136,11 +138,12 @@ func (p *Plan) endToEnd() {
 
 // ofLinks changes p to what validated best where links are learned (docs/measurements/tasks.md).
 func (p *Plan) ofLinks() {
-	p.Hidden, p.Decay, p.Dropout, p.LR, p.EvalEvery = 64, 0, 0, 0.01, 5
-	if p.Decoder == "dot" {
-		p.Dropout = dotDropout
+	g := p.Gradient()
+	g.Hidden, g.Decay, g.Dropout, g.LR, g.EvalEvery = 64, 0, 0, 0.01, 5
+	if g.Decoder == "dot" {
+		g.Dropout = dotDropout
 	}
 	if p.Method == MiniBatch { // an epoch has many steps
-		p.LR, p.Rounds = 0.003, 40
+		g.LR, g.Rounds = 0.003, 40
 	}
 }

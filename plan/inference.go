@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (s setting) draw(layerwise bool) train.Draw {
 // those of the run; where the card does not say, it is p's. Members, secure sums, relays and timeouts are p's.
 func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, error) {
 	var setting setting
-	setting.Seed, setting.Rows, setting.Exchange = p.Seed, p.coding(), p.Exchange
+	setting.Seed, setting.Rows, setting.Exchange = p.Seed, p.coding(), cmp.Or(p.Federation().Exchange, p.FullBatch.Exchange, Auto)
 	var errs faults
 	if card.Setting != nil {
 		setting.Rows = wire.Coding{}
@@ -61,44 +62,45 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 		c.Metric = p.metric(task{Kind: m.Spec.Kind()})
 	}
 	errs = append(errs, c.Metric.Validate())
-	q := p.judgedBy(m.Spec)
-	q.Exchange, q.Rows, q.Compress = c.Exchange, setting.Rows.Values, setting.Rows.Compress
-	if q.Rows == "" {
-		q.Rows = "float32"
-	}
-	if q.Compress == "" {
-		q.Compress = "none"
-	}
+	method := FullBatch
 	switch {
 	case m.Spec.Closed != nil:
-		q.Method = ClassMeans
+		method = ClassMeans
 	case c.Layerwise:
-		q.Method = LayerWise
-	default:
-		q.Method = FullBatch
+		method = LayerWise
 	}
+	q := p.judgedBy(method, c.Exchange, m.Spec)
+	q.Rows, q.Compress = cmp.Or(setting.Rows.Values, "float32"), cmp.Or(setting.Rows.Compress, "none")
 	return q, c, errors.Join(errs...)
 }
 
-// judgedBy returns p with those settings that a policy judges as a model of s has them.
-func (p Plan) judgedBy(s nn.Spec) Plan {
-	q := p
-	q.Epsilon, q.Rounds, q.ClassRounds, q.Runs = 0, 1, 1, 1
-	q.Encoder = Encoder{Kind: s.Encoder.Kind}
-	if q.LayerOutput = string(s.LayerOutput); s.Encoder.Kind == "pca" {
-		q.Encoder.K, q.Encoder.Classes = s.Encoder.Components(s.Classes), s.Encoder.Classes != nil
+// judgedBy returns p with those settings that a policy judges as a model of s has them, for this method and exchange.
+func (p Plan) judgedBy(method, exchange string, s nn.Spec) Plan {
+	q, usual := p, Defaults(method, "")
+	q.ClassMeans, q.LayerWise, q.FullBatch, q.MiniBatch = usual.ClassMeans, usual.LayerWise, usual.FullBatch, usual.MiniBatch
+	q.Method, q.Runs = method, 1
+	q.Federation().SecureSums, q.Federation().Exchange = cmp.Or(p.Federation().SecureSums, Auto), exchange
+	if s.Closed != nil {
+		q.ClassMeans.Hops, q.ClassMeans.ClassRounds = s.Closed.Hops, s.Closed.Rounds
+		q.ClassMeans.LeaveOneOut = strconv.FormatBool(s.Closed.LeaveOut)
+		return q
 	}
-	q.PCAPasses, q.Hops, q.Layers = 0, 1, max(1, len(s.Layers))
+	encoder := Encoder{Kind: s.Encoder.Kind}
+	switch encoder.Kind {
+	case "pca":
+		encoder.K, encoder.Classes = s.Encoder.Components(s.Classes), s.Encoder.Classes != nil
+	case "sign":
+		encoder.Kind = "raw"
+	}
+	if method == LayerWise {
+		q.LayerWise.Encoder, q.LayerWise.LayerOutput, q.LayerWise.PCAPasses = encoder, string(s.LayerOutput), 0
+	} else {
+		q.FullBatch.Encoder, q.FullBatch.Exchange = encoder, exchange
+	}
+	g := q.Gradient()
+	g.Rounds, g.Layers, g.Hops = 1, max(1, len(s.Layers)), max(1, s.Encoder.Hops)
 	for _, l := range s.Layers {
-		q.Hops = max(q.Hops, l.Hops)
-	}
-	q.Hops = max(q.Hops, s.Encoder.Hops)
-	switch {
-	case s.Closed != nil:
-		q.Encoder, q.Hops = Encoder{Kind: "classes"}, s.Closed.Hops
-		q.ClassRounds, q.LeaveOneOut = s.Closed.Rounds, strconv.FormatBool(s.Closed.LeaveOut)
-	case s.Encoder.Kind == "sign":
-		q.Encoder.Kind = "raw"
+		g.Hops = max(g.Hops, l.Hops)
 	}
 	return q
 }

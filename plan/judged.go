@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"time"
@@ -14,14 +15,16 @@ func (p Plan) Allowed(policy admission.Policy) error { return policy.Check(p.Jud
 
 // Judged returns what a site's policy checks of p. The number of values that rows store is not known.
 func (p Plan) Judged() admission.Plan {
-	j := admission.Plan{Method: p.Method, Encoder: p.Encoder.String(), LayerOutput: p.LayerOutput, Rows: p.Rows, Layers: p.Layers,
-		Hops: p.Hops, Rounds: p.Rounds, Members: len(p.Members)}
-	if p.Epsilon > 0 {
+	g := p.Gradient()
+	j := admission.Plan{Method: p.Method, Encoder: p.Encoder().String(), LayerOutput: cmp.Or(p.LayerWise.LayerOutput, "hidden"),
+		Rows: p.Rows, Layers: max(1, g.Layers), Hops: p.Hops(), Rounds: g.Rounds, Members: len(p.Members)}
+	m := p.ClassMeans
+	if m.Epsilon > 0 {
 		j.Rows = "float32" // whatever is set: whole numbers
-		j.Epsilon, j.Delta = p.Epsilon, p.Delta
+		j.Epsilon, j.Delta = m.Epsilon, m.Delta
 	}
-	if p.Encoder.Kind == "pca" {
-		j.Passes = p.PCAPasses
+	if p.LayerWise.Encoder.Kind == "pca" {
+		j.Passes = p.LayerWise.PCAPasses
 	}
 	if c, _ := p.classColumns(task{Classes: 2}); c != nil { // whatever the data
 		j.Hops = max(j.Hops, c.Hops)
@@ -29,12 +32,10 @@ func (p Plan) Judged() admission.Plan {
 	if j.InSum = j.Members; len(p.Members) > 2 && !p.Secure(len(p.Members)) {
 		j.InSum = 1
 	}
-	switch {
-	case p.Method == ClassMeans:
+	if p.Method == ClassMeans {
 		// The plan does not say how many features there are: as many as have the most rounds.
-		j.Rounds = classmeans.Config{Features: math.MaxInt, ClassRounds: p.ClassRounds, Hops: p.Hops,
-			Epsilon: p.Epsilon}.MostRounds()
-		j.Labels = p.LeaveOneOut == "false" || p.LeaveOneOut == "auto" && p.ClassTarget != "labels"
+		j.Rounds = classmeans.Config{Features: math.MaxInt, ClassRounds: m.ClassRounds, Hops: m.Hops, Epsilon: m.Epsilon}.MostRounds()
+		j.Labels = m.LeaveOneOut == "false" || m.LeaveOneOut == "auto" && m.ClassTarget != "labels"
 	}
 	return j
 }

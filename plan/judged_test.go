@@ -50,7 +50,7 @@ var judgements = []judgement{
 // TestEveryRule: each rule that the tag of a setting names refuses a plan for this setting, and no other rule does.
 func TestEveryRule(t *testing.T) {
 	for _, c := range judgements {
-		s, _ := Lookup(c.setting)
+		s, _ := Lookup(read(t, c.plan, nil).Method, c.setting)
 		if !slices.Contains(s.Rules, c.rule) {
 			t.Errorf("%s has rules %v, must have %s", c.setting, s.Rules, c.rule)
 		}
@@ -83,7 +83,7 @@ func TestEveryRule(t *testing.T) {
 		}
 	}
 	tagged := []string{"policy.max_numbers", "policy.min_members"} // which no setting decides alone
-	for _, s := range Settings() {
+	for _, s := range Settings("") {
 		for _, rule := range s.Rules {
 			tagged = append(tagged, rule)
 			if !slices.ContainsFunc(judgements, func(j judgement) bool { return j.setting == s.Name && j.rule == rule }) {

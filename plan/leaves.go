@@ -40,17 +40,18 @@ func (p Plan) fitLeaves(c *classmeans.Config, errs *faults) {
 	if c.Epsilon > 0 {
 		errs.add("epsilon must be 0 with phones (got %g): nobody sees the parts of a sum", c.Epsilon)
 	}
-	if p.LeafEdges && p.Inductive {
+	m := p.ClassMeans
+	if m.LeafEdges && p.Inductive {
 		errs.add("inductive must be false with leaf_edges (got true): nobody but a leaf knows what its rows are of")
 	}
 	if p.Runs > 1 {
 		errs.add("runs must be 1 with phones (got %d)", p.Runs)
 	}
-	if p.LeastLeaves > p.Leaves {
-		errs.add("least_leaves must be at most phones, %d (got %d)", p.Leaves, p.LeastLeaves)
+	if m.LeastLeaves > m.Leaves {
+		errs.add("least_leaves must be at most phones, %d (got %d)", m.Leaves, m.LeastLeaves)
 	}
-	if p.LeafQuorum > p.Leaves {
-		errs.add("leaf_quorum must be at most phones, %d (got %d)", p.Leaves, p.LeafQuorum)
+	if m.LeafQuorum > m.Leaves {
+		errs.add("leaf_quorum must be at most phones, %d (got %d)", m.Leaves, m.LeafQuorum)
 	}
 }
 
@@ -66,9 +67,9 @@ func (p Plan) checkCollecting(errs *faults) {
 		}
 	}
 	switch {
-	case p.Leaves > 0 && len(p.Members) > 0 && (n < 2 || n > mostCollecting):
+	case p.ClassMeans.Leaves > 0 && len(p.Members) > 0 && (n < 2 || n > mostCollecting):
 		errs.add("phones need 2 to %d members with leaf_addresses, which collect their shares (got %d)", mostCollecting, n)
-	case p.Leaves == 0 && n > 0:
+	case p.ClassMeans.Leaves == 0 && n > 0:
 		errs.add("leaf_addresses apply only with phones above 0 (got those of %d members)", n)
 	}
 }

@@ -17,13 +17,14 @@ func (p Plan) links(t task, errs *faults) *trainlinks.Config {
 		return nil
 	}
 	*errs = append(*errs, t.fault)
-	c := &trainlinks.Config{Relations: p.Task.Relations, Negatives: p.Negatives, Near: p.NegativesFrom == "near"}
-	if copy(c.HeldOut[:], p.LinkHoldout) != len(p.LinkHoldout) || len(p.LinkHoldout) != 2 {
-		errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(p.LinkHoldout))
+	l := p.Gradient().Links
+	c := &trainlinks.Config{Relations: p.Task.Relations, Negatives: l.Negatives, Near: l.NegativesFrom == "near"}
+	if copy(c.HeldOut[:], l.LinkHoldout); len(l.LinkHoldout) != 2 {
+		errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(l.LinkHoldout))
 		c.HeldOut = [2]float64{0.05, 0.1}
 	}
 	var err error
-	if c.Time, err = links.ParseTime(p.LinkTime); err != nil {
+	if c.Time, err = links.ParseTime(l.LinkTime); err != nil {
 		*errs = append(*errs, err)
 	}
 	return c
@@ -48,12 +49,13 @@ func (p Plan) linkwise(t task) (retexo.LinkConfig, error) {
 			errs.add("%s for task links with method layer-wise (got %v): %s", name, got, why)
 		}
 	}
-	refuse(p.LocalSteps > 1, "local_steps must be 1", p.LocalSteps, "each round draws new pairs, of which all peers' gradients are summed")
-	refuse(p.Neighbours > 0, "neighbours must be 0", p.Neighbours, "aggregates cross once")
-	refuse(!p.KeepLast, "keep_last must be true", false, "a decoder is kept for the last layer alone")
-	refuse(p.Updates != "float32", "updates must be float32", p.Updates, "gradients are summed exactly")
+	l := p.LayerWise
+	refuse(l.LocalSteps > 1, "local_steps must be 1", l.LocalSteps, "each round draws new pairs, of which all peers' gradients are summed")
+	refuse(l.Neighbours > 0, "neighbours must be 0", l.Neighbours, "aggregates cross once")
+	refuse(!l.KeepLast, "keep_last must be true", false, "a decoder is kept for the last layer alone")
+	refuse(l.Updates != "float32", "updates must be float32", l.Updates, "gradients are summed exactly")
 	c := retexo.LinkConfig{Config: of.Config, PCAPasses: of.PCAPasses, Sums: of.Sums}
-	c.Schedule.Total = p.Rounds
+	c.Schedule.Total = l.Rounds
 	if all := p.links(t, &errs); all != nil {
 		c.Links = *all
 	}
@@ -71,12 +73,12 @@ func (p Plan) decoder(t task) *nn.DecoderSpec {
 	if t.Kind != graph.Links {
 		return nil
 	}
-	d := &nn.DecoderSpec{Kind: p.Decoder, Width: t.Classes, Relations: t.Links}
+	d := &nn.DecoderSpec{Kind: p.Gradient().Decoder, Width: t.Classes, Relations: t.Links}
 	if len(t.Links) == 0 {
 		d.Relations = []string{""} // fault says why
 	}
 	if d.Kind == "mlp" {
-		d.Hidden = p.Hidden
+		d.Hidden = p.Gradient().Hidden
 	}
 	return d
 }

@@ -18,13 +18,13 @@ func TestLinksLayerByLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for settings, must := range map[string]string{
-		"encoder: mlp":                          "task",
-		"method: class-means":                   "task: links applies only to method layer-wise",
+		"encoder: mlp":                          "encoder must be raw or pca",
+		"method: class-means":                   "task must be auto, classification or regression with class-means (got links)",
 		"local_steps: 3":                        "local_steps must be 1",
 		"neighbours: 4":                         "neighbours must be 0",
 		"updates: int8":                         "updates must be float32",
 		"negatives_from: all":                   "negatives_from must be near",
-		"model: gat":                            "model must be gcn, sage or gin",
+		"model: gat":                            "model must be gcn",
 		"layer_output: logits":                  "layer_output must be hidden",
 		"link_holdout: [0.1]":                   "link_holdout must be two fractions",
 		"link_holdout: [0.7, 0.7]":              "less than 1 together",

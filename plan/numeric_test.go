@@ -22,12 +22,12 @@ func TestNumericTargets(t *testing.T) {
 		{"sage", graph.Numbers, false, func(*Plan) {}, 0, 5e-3, true},
 		{"sage", graph.Single, false, func(*Plan) {}, 0.5, 5e-4, false},
 		{"sage", graph.Numbers, true, func(*Plan) {}, 0.5, 5e-4, true},
-		{"gat", graph.Numbers, false, func(p *Plan) { p.Dropout, p.Decay = 0.2, 0.1 }, 0.2, 0.1, true},
+		{"gat", graph.Numbers, false, func(p *Plan) { p.Gradient().Dropout, p.Gradient().Decay = 0.2, 0.1 }, 0.2, 0.1, true},
 		{"rsage", graph.Numbers, false, func(*Plan) {}, 0.5, 0.02, true},
 		{"appnp", graph.Numbers, false, func(*Plan) {}, 0, 5e-3, false},
 		{"mlp", graph.Numbers, false, func(*Plan) {}, 0, 5e-3, false},
 	} {
-		p, of := Defaults(Plan{Method: FullBatch, Model: test.model}), data
+		p, of := Defaults(FullBatch, test.model), data
 		of.Kind, of.Numbered = test.kind, test.numbered
 		test.set(&p)
 		c, err := p.endToEndConfig(of)
@@ -38,7 +38,7 @@ func TestNumericTargets(t *testing.T) {
 		if last.Dropout != test.dropout || c.Optimizer.Decay != test.decay {
 			t.Errorf("%s: dropout %g and decay %g, must be %g and %g", test.model, last.Dropout, c.Optimizer.Decay, test.dropout, test.decay)
 		}
-		if width, wide := last.Out, last.Out == p.Hidden; wide != test.head || slices.Equal(last.Head, []int{2}) != test.head {
+		if width, wide := last.Out, last.Out == p.Gradient().Hidden; wide != test.head || slices.Equal(last.Head, []int{2}) != test.head {
 			t.Errorf("%s: the last layer has %d columns and the head %v", test.model, width, last.Head)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // Plan holds the settings of a run, on which all sites agree, and its members. Start from Defaults
-// or Read: the zero Plan is not valid. Validate reports all faults at once.
+// or Read: the zero Plan is not valid. Validate reports all faults at once. Each method has a section
+// of its own settings; what several methods share is a struct that their sections embed.
 //
 // The tags are the only declaration of the settings; flags, help, the reference page, YAML and
 // refusals are derived from them:
@@ -24,12 +25,13 @@ import (
 //	         names it
 //	group    section of help and reference page; default: that of the setting before
 //	help     noun phrase of at most 60 characters
-//	default  value with method class-means; Defaults adapts it to method and model
-//	choices  accepted texts; those of model are the table of convolutions
+//	default  value, which Defaults adapts to method and model
+//	choices  accepted texts, in which K is a number; those of model are the table of convolutions
 //	bounds   interval of a number, of a duration or of each number of a list
-//	when     conditions under which a run reads the setting, as "method=trained encoder=pca"; all
-//	         must hold, else only the default is accepted. The values of model are traits, of which
-//	         one is enough; a name alone means that this setting is neither zero nor empty
+//	when     conditions under which a run reads the setting, as "solver=sgd encoder=pca"; all must
+//	         hold, else only the default is accepted. The values of model are traits, of which one is
+//	         enough; a name alone means that this setting is neither zero nor empty. An embedded
+//	         struct may have it for all its settings. Settings that a method lacks set no condition
 //	only     the command that takes it: train (all peers in one process) or join (one peer)
 //	local    true: sites may differ in it
 //	to       field of the trainers' configurations that takes the value unchanged; config.go
@@ -51,84 +53,13 @@ type Plan struct {
 	// links:RELATION,… predicts only those relations, each as NAME, where relation "NAME (inverse)" runs the other
 	// way, or as NAME=REVERSE. Edges that are held out are taken out of the reverse as well. Without a method, links are
 	// learned by layer-wise.
-	Task Task `yaml:"task" when:"method=trained encoder=raw,pca" default:"auto" help:"auto, classification, regression, links[:RELATION,…]"`
-	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges. layer-wise
-	// trains gcn, sage, sage-pool, gat, gatv2 and gin.
-	Model string `yaml:"model" when:"method=trained" default:"gcn" help:"graph convolution"`
-	// Encoding of a node's own features before rows are sent. layer-wise takes raw (as they are), pca:K (their K
-	// leading components; rows of components reveal features, and its log warns; K at most half the columns, and the default
-	// keeps fewer where there are fewer), pca:K+classes (also the logits that
-	// three rounds of class means give, if each node has one of at most 50 classes and inductive is false) and mlp (a
-	// hidden layer that is trained first). full-batch and mini-batch take raw. In full-batch, embedding:K maps
-	// features to K columns, and each node without features has a row of K numbers that only its peer learns and
-	// keeps; a node that comes later has the bias of the map instead.
-	Encoder Encoder `yaml:"encoder" when:"method=trained" default:"pca:128+classes" rule:"policy.encoders" help:"raw, mlp, pca:K[+classes], classes, embedding:K"`
-	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
-	LayerOutput string `yaml:"layer_output" when:"method=layer-wise" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
-	// Number of graph layers. End to end, a linear layer follows them for a numeric target, except with appnp, sign and mlp.
-	Layers int `yaml:"layers" when:"method=trained" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
-	// Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
-	// models rgcn and rsage take other values in place of their defaults: hidden 16, rounds 50, lr
-	// 0.01, decay 0.0005, dropout 0, and eval_every 50, so that the last epoch counts.
-	Hidden int `yaml:"hidden" when:"method=trained" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
-	// Aggregations before a layer; of appnp and sign, in total. With class-means, 0 uses each node's own features
-	// only, and no row is sent.
-	Hops int `yaml:"hops" when:"method=class-means,trained model=hops" default:"1" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations before a layer"`
-	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
-	// than 0.
-	Alpha float32 `yaml:"alpha" when:"method=trained model=restart" experimental:"true" default:"0" bounds:"[0, 1]" help:"restart probability of each hop"`
-	// Number of bases that the matrices of the relations share; 0: each relation has its own matrix. Where nodes
-	// have 1,000 features or more, model rgcn takes 2 in place of 0, and decay 0.1 in place of 0.02.
-	Bases int `yaml:"bases" when:"method=trained model=relations" experimental:"true" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
-	// Number of attention heads.
-	Heads int `yaml:"heads" when:"method=trained model=attention" default:"8" bounds:"[1, 1024]" help:"number of attention heads"`
-	// Normalisation after each layer but the last: of each row (layer), or over all nodes (batch). layer-wise takes
-	// layer only.
-	Norm string `yaml:"norm" when:"method=trained" choices:"none, layer, batch" help:"normalisation after hidden layers"`
-	// Whether a layer's input is added to its output.
-	Residual bool `yaml:"residual" when:"method=trained" help:"residual connections"`
+	Task Task `yaml:"task" default:"auto" help:"auto, classification, regression, links[:RELATION,…]"`
 	// Norm by which each node's features are divided before training: l1 is the sum of their absolute
 	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much. With class-means of
 	// up to 64 columns it is what validates better of the two. With the other methods it is l2 only with more than 64 columns,
 	// if no value of any site is below 0 and most nodes have two or more
 	// other than 0, in at most half of the columns (a sum over the sites counts them); with init it is that of the model file.
-	RowNorm string `yaml:"row_norm" when:"method=class-means,trained" default:"none" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
-	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
-	// labels are not an input.
-	LabelInputs float32 `yaml:"label_inputs" when:"method=full-batch" default:"0" bounds:"[0, 1)" help:"fraction of training labels that are input"`
-	// Steps in which the training labels correct and smooth the logits of the trained model (Correct &
-	// Smooth); 0: none.
-	CorrectSmooth int `yaml:"correct_smooth" when:"method=full-batch" default:"0" bounds:"[0, )" help:"steps of Correct & Smooth after training"`
-	// Weight of the neighbours when errors spread in Correct & Smooth.
-	CorrectAlpha float32 `yaml:"correct_alpha" experimental:"true" when:"correct_smooth" default:"0.9" bounds:"[0, 1)" help:"spread of errors in Correct & Smooth"`
-	// Weight of the neighbours when labels spread in Correct & Smooth.
-	SmoothAlpha float32 `yaml:"smooth_alpha" experimental:"true" when:"correct_smooth" default:"0.8" bounds:"[0, 1)" help:"spread of labels in Correct & Smooth"`
-
-	// Optimiser.
-	Solver string `yaml:"solver" group:"training" when:"method=trained" default:"adam" choices:"adam, adamw, sgd" help:"optimiser"`
-	// Maximum number of rounds of a layer; with full-batch and mini-batch, of epochs.
-	Rounds int `yaml:"rounds" to:"Rounds" when:"method=trained" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
-	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
-	LocalSteps int `yaml:"local_steps" to:"LocalSteps" when:"method=layer-wise" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
-	// Learning rate before the schedule.
-	LR float32 `yaml:"lr" to:"Optimizer.LR" when:"method=trained" default:"0.01" bounds:"(0, )" help:"learning rate"`
-	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the default it is 0.005 where a
-	// model without typed edges is trained end to end for a numeric target of nodes with features, and 0 where layers see
-	// columns of classes (encoder pca:K+classes) and nodes of all peers have 5,000 training labels or more.
-	Decay float32 `yaml:"decay" to:"Optimizer.Decay" when:"method=trained" default:"0.005" bounds:"[0, )" help:"weight decay"`
-	// Momentum of sgd.
-	Momentum float32 `yaml:"momentum" when:"method=trained solver=sgd" experimental:"true" to:"Optimizer.Momentum" default:"0" bounds:"[0, 1)" help:"momentum"`
-	// How the learning rate falls over the steps.
-	Schedule string `yaml:"schedule" to:"Schedule.Kind" when:"method=trained" default:"constant" choices:"constant, linear, cosine" help:"schedule of the learning rate"`
-	// Probability that a value of a layer's input is left out of a step. Of task links it
-	// is by default 0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is trained
-	// end to end for a numeric target of nodes with features, 0 takes the place of the default.
-	Dropout float32 `yaml:"dropout" when:"method=trained" default:"0.3" bounds:"[0, 1)" help:"dropout probability"`
-	// Probability that an attention weight is left out of a step.
-	AttentionDropout float32 `yaml:"attention_dropout" experimental:"true" when:"method=trained model=attention" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
-	// Whether the model has all layers, even if it validates better without the last ones. Otherwise it
-	// ends with the layer that validates best.
-	KeepLast bool `yaml:"keep_last" when:"method=layer-wise" experimental:"true" to:"KeepLast" help:"all layers, even if fewer validate better"`
+	RowNorm string `yaml:"row_norm" default:"auto" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
 	// The class of two that average precision, the threshold and all other figures of one class are of. Empty: the
 	// class that fewer training nodes of all sites have, or the second one if both have as many.
 	Positive string `yaml:"positive" default:"" help:"class of two that figures are of (default: the rarer)"`
@@ -143,20 +74,6 @@ type Plan struct {
 	ClassWeights []string `yaml:"class_weights" default:"" help:"balanced, or weights of classes, CLASS=WEIGHT"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"training without validation and test nodes"`
-	// In-edges of a node that a layer trains on, drawn anew in each round; 0: all are used. What is validated, and what the
-	// next layer reads, is computed from all.
-	Neighbours int `yaml:"neighbours" when:"method=layer-wise" experimental:"true" to:"Neighbours" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
-	// Passes over the features in which encoder pca finds its components.
-	PCAPasses int `yaml:"pca_passes" experimental:"true" to:"PCAPasses" when:"method=layer-wise encoder=pca" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
-	// Rounds without a better validation metric after which a layer, or training, ends; 0: never.
-	Patience int `yaml:"patience" to:"Patience" when:"method=trained" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
-	// Rounds from one validation to the next.
-	EvalEvery int `yaml:"eval_every" when:"method=trained" experimental:"true" to:"EvalEvery" default:"1" bounds:"[1, )" help:"rounds from one validation to the next"`
-	// SHA-256 of a model file from whose parameters training starts, in place of random ones; on a command
-	// line the file itself. Its layers, classes and columns must be those of the run, and every site needs
-	// the file. Encoder pca keeps its components. With layer-wise and layer_output hidden each layer but
-	// the last starts under a new head.
-	Init string `yaml:"init" to:"Init" when:"method=trained" help:"model file from which training starts"`
 	// Metric by which the validation nodes choose the best model. Empty: accuracy, or micro-f1 if a node may have
 	// several classes, or auc if the rarer of two classes has under a quarter of the training labels. With phones it is
 	// then accuracy. An AUC is undefined, and chooses nothing, if the validation nodes have one class only: the plan
@@ -165,111 +82,17 @@ type Plan struct {
 	// target it is r2, mae or rmse; empty: r2. Of links it is mrr, hits@10 or auc; empty: mrr.
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, rank-mae, qwk, r2, mae, rmse, mrr, hits@10" help:"validation metric"`
 
-	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the links of a
-	// step, on average, each at both of its ends.
-	BatchSize int `yaml:"batch_size" to:"BatchSize" group:"sampling" when:"method=mini-batch" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
-	// In-edges that are sampled of a node, hop by hop, the first from the training nodes; one number stands for all layers, -1
-	// takes every edge. With typed edges it is the number for each relation.
-	Fanouts []int `yaml:"fanouts" when:"method=mini-batch" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
-	// neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on average, by
-	// numbers that all nodes of a hop share, so that fewer distinct nodes are read.
-	Sampler string `yaml:"sampler" to:"Sample.Kind" when:"method=mini-batch" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
-	// Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and checkpoint_every, then counts
-	// these: on a large graph a run continues from within an epoch. Batches do not depend on it.
-	RoundSteps int `yaml:"round_steps" when:"method=mini-batch" experimental:"true" to:"RoundSteps" default:"0" bounds:"[0, 1073741824]" help:"steps of a round; 0: an epoch"`
-	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
-	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
-	Group int `yaml:"group" when:"method=mini-batch" experimental:"true" to:"Group" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
-	// Features of other peers' nodes that a peer keeps for the next batches: a size, as 64MiB, or a number of MiB. The
-	// model does not depend on it.
-	FeatureCache Mebibytes `yaml:"feature_cache" when:"method=mini-batch" default:"64" bounds:"[0, 1048576]" local:"true" help:"other peers' features to keep, as 64MiB (0 = none)"`
-
-	// Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight for
-	// each column and relation (distmult), or a hidden layer over the products of the columns (mlp). All
-	// of them score a pair alike in both directions.
-	Decoder string `yaml:"decoder" group:"links" when:"task=links" default:"dot" choices:"dot, distmult, mlp" help:"how two rows make the score of a link"`
-	// Fractions of the links that validate and test: no message runs along them, in either direction.
-	LinkHoldout []float64 `yaml:"link_holdout" when:"task=links" default:"0.05,0.1" bounds:"(0, 1)" help:"fractions of links for validation and test"`
-	// Split of links by time, in place of link_holdout: COLUMN:T1:T2, where COLUMN is a column of the edges
-	// that holds numbers or dates (its number from 0 where a data set has no names of columns). Links
-	// before T1 train, those before T2 validate, the others test; links without a time train.
-	LinkTime string `yaml:"link_time" when:"task=links" help:"split of links by time, COLUMN:T1:T2; empty: drawn"`
-	// Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
-	// another node of the other end's type that it is not linked with.
-	Negatives int `yaml:"negatives" experimental:"true" when:"task=links" default:"1" bounds:"[1, 1000]" help:"pairs drawn for each link of a step"`
-	// Where drawn pairs come from, with layer-wise near: all nodes, so that any number of peers trains the same model and the
-	// hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
-	// so that only rows travel that travel anyway.
-	NegativesFrom string `yaml:"negatives_from" experimental:"true" when:"task=links" default:"all" choices:"all, near" help:"nodes that pairs are drawn from: all, or near"`
-
-	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
-	// residual; with epsilon 4, and one for each hop.
-	ClassRounds int `yaml:"class_rounds" when:"method=class-means" experimental:"true" to:"ClassRounds" group:"closed form" default:"0" bounds:"[0, 20]" rule:"policy.max_rounds" help:"rounds of class means at most; 0: auto"`
-	// What a round after the first learns from: labels takes the class means of soft labels, residual
-	// what the logits so far leave of the training labels. auto: residual if a fifth of all nodes is in
-	// training, or a node may have several classes.
-	ClassTarget string `yaml:"class_target" when:"method=class-means" experimental:"true" to:"Target" default:"auto" choices:"auto, labels, residual" rule:"policy.leave_one_out" help:"what a round after the first learns from"`
-	// Whether a node's own part is taken out of the means that its row is compared with. Rows that
-	// travel would tell the class of a training node otherwise. auto: true with class_target labels.
-	LeaveOneOut string `yaml:"leave_one_out" when:"method=class-means" experimental:"true" to:"LeaveOut" default:"auto" choices:"auto, true, false" rule:"policy.leave_one_out" help:"own part of the means left out of a row"`
-	// Random Fourier features that each round adds; nothing travels for them but their part of the sums
-	// of the closed form. At most 32 for each column that the round reads. -1: 256 with class_target
-	// residual, else 64 (0 with epsilon).
-	RandomFeatures int `yaml:"random_features" when:"method=class-means" experimental:"true" to:"Random" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round; -1: auto"`
-	// What is added to the variance of each feature, in units of their mean, before class means are
-	// divided by it.
-	Shrink float32 `yaml:"shrink" when:"method=class-means" experimental:"true" to:"Shrink" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
-	// Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row tells at
-	// most half of what it takes to name the columns of these values. It applies to sparse features. Where
-	// no edge connects the sites, no row crosses, and none is rounded.
-	CoarseRows bool `yaml:"coarse_rows" when:"method=class-means" experimental:"true" to:"Coarse" default:"true" help:"coarser rows of nodes with few values"`
-	// Training nodes, of all sites together, below which a class sends no mean in the first round.
-	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=classes,pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
-
-	// Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an edge's
-	// presence better than this ε says, at the delta of the run. Each node's sum of its neighbours' rows
-	// then has noise, in hops rounds of their own, and nothing else is learned from edges. 0: no noise.
-	Epsilon float64 `yaml:"epsilon" to:"Epsilon" group:"privacy" when:"method=class-means" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"privacy of edges: epsilon of the run; 0: none"`
-	// Probability with which the guarantee of epsilon may fail; choose it well below one over the number
-	// of edges.
-	Delta float64 `yaml:"delta" to:"Delta" when:"method=class-means" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"delta of epsilon"`
+	// The settings of each method. Only those of Method may be written, the others are zero.
+	ClassMeans ClassMeansSection `yaml:"class_means"`
+	LayerWise  LayerWiseSection  `yaml:"layer_wise"`
+	FullBatch  FullBatchSection  `yaml:"full_batch"`
+	MiniBatch  MiniBatchSection  `yaml:"mini_batch"`
 
 	// Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a
 	// scale per row or column. With epsilon rows are whole numbers, sent as float32.
 	Rows string `yaml:"rows" group:"what travels" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows on the network"`
 	// Compression of neighbours' rows on the network.
 	Compress string `yaml:"compress" experimental:"true" default:"none" choices:"none, zstd" help:"compression of rows on the network"`
-	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
-	// or whichever takes fewer bytes (auto).
-	Exchange string `yaml:"exchange" when:"method=class-means,layer-wise,full-batch" experimental:"true" to:"Exchange" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
-	// Number format of the parts of sums that find the encoder: float32, or integers of 16 or 8 bits on
-	// a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
-	// int8 for up to 8 peers with encoder classes, else int16. Sums over each class are int16 from 5,000
-	// training labels on, if the target is soft labels.
-	Sums string `yaml:"sums" when:"encoder=classes,pca" experimental:"true" to:"Sums" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
-	// Number format of each peer's part of a round's sum: float32, or integers of 16, 8 or 4 bits on a grid
-	// that the peers agree on first. What rounding leaves out of a part, a peer adds to its next one
-	// (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up to 63;
-	// int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
-	Updates string `yaml:"updates" to:"Updates" when:"method=layer-wise" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
-	// Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
-	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more; with
-	// two, each peer sees the other's part of every sum in any case. Secure sums take at most 64 peers. Keys
-	// rest on X25519 and ML-KEM-768.
-	SecureSums string `yaml:"secure_sums" when:"method=federated" default:"auto" choices:"auto, on, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 64 peers"`
-	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
-	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
-	Fetch string `yaml:"fetch" when:"method=full-batch" experimental:"true" to:"Fetch" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`
-	// Which rows of other peers a step reads: all (exact), a fraction P sampled at every step
-	// (sample:P), or none.
-	Boundary Boundary `yaml:"boundary" when:"method=full-batch" experimental:"true" default:"exact" help:"rows of others in a step: exact, sample:P or none"`
-	// Order in which rows are summed: fixed yields the same bits in every run.
-	Order string `yaml:"order" when:"method=full-batch" experimental:"true" to:"Order" default:"any" choices:"any, fixed" help:"order of summation"`
-	// Number of peers whose rows are fetched while rows of others are summed.
-	Prefetch int `yaml:"prefetch" to:"Prefetch" when:"method=full-batch" default:"1" bounds:"[0, 1000000]" local:"true" help:"peers whose rows are fetched ahead"`
-	// Rows that a peer keeps although it could fetch them again: a size, as 4GiB, or a number of MiB (0 = no limit).
-	// With mini-batch: those of two groups of batches where group is 0; 0: 1024.
-	Memory Mebibytes `yaml:"memory" when:"method=full-batch,mini-batch" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"rows to hold in memory, as 4GiB (0 = no limit)"`
 
 	// Number of peers. -1 takes the number of parts of a partition on disk; or the number of sites, if the graph has
 	// a site column and policy is auto or by-column; or 4.
@@ -279,7 +102,7 @@ type Plan struct {
 	// edges.
 	Policy string `yaml:"policy" only:"train" default:"auto" help:"partitioning policy"`
 	// How the peers of one process are connected: over loopback (libp2p) or in memory.
-	Transport string `yaml:"transport" experimental:"true" only:"train" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`
+	Transport string `yaml:"transport" only:"train" experimental:"true" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`
 	// Protocol of the connections: noise is TCP without TLS, ws is WebSocket, auto takes the fastest
 	// for each pair.
 	Carrier string `yaml:"carrier" default:"quic" choices:"quic, tcp, noise, ws, auto" help:"transport protocol"`
@@ -290,35 +113,264 @@ type Plan struct {
 	// that validates best. An approval of the plan covers them all, and what leaves a site leaves it in each.
 	Runs int `yaml:"runs" flag:"seeds" only:"join" default:"1" bounds:"[1, 1000]" help:"runs, by the next seeds"`
 	// A session ends after connected peers have exchanged nothing for so long; 0: 5 minutes.
-	ProgressTimeout time.Duration `yaml:"progress_timeout" experimental:"true" only:"join" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
+	ProgressTimeout time.Duration `yaml:"progress_timeout" only:"join" experimental:"true" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
 	// A peer counts as failed after it has sent nothing for so long; 0: 10 seconds.
-	PeerTimeout time.Duration `yaml:"peer_timeout" experimental:"true" only:"join" default:"0s" bounds:"[1s, 10m]" help:"silence after which a peer counts as failed"`
+	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" experimental:"true" default:"0s" bounds:"[1s, 10m]" help:"silence after which a peer counts as failed"`
 	// Multiaddresses of relays, which end in /p2p/ID, in addition to those of the roster.
 	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay; may be repeated"`
 	// When phones take part: as soon as the app on them reports all of what is named here, of charging, an unmetered
 	// network and nobody at the phone (idle). Other peers do not read it.
-	PhoneWhen string `yaml:"phone_when" group:"phones" only:"join" default:"charging+unmetered" choices:"always, charging, unmetered, charging+unmetered, charging+unmetered+idle" help:"what a phone waits for before it takes part"`
+	PhoneWhen string `yaml:"phone_when" only:"join" default:"charging+unmetered" choices:"always, charging, unmetered, charging+unmetered, charging+unmetered+idle" help:"what a phone waits for before it takes part"`
+
+	// The sites by rank: member r holds part r.
+	Members []Member
+}
+
+// ClassMeansSection holds the settings of class means.
+type ClassMeansSection struct {
+	// Aggregations of the features. 0 uses each node's own features only, and no row is sent. With epsilon or phones the default is 2.
+	Hops int `yaml:"hops" group:"class means" default:"6" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations of the features"`
+	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
+	// residual; with epsilon 4, and one for each hop.
+	ClassRounds int `yaml:"class_rounds" to:"ClassRounds" experimental:"true" default:"0" bounds:"[0, 20]" rule:"policy.max_rounds" help:"rounds of class means at most; 0: auto"`
+	// What a round after the first learns from: labels takes the class means of soft labels, residual
+	// what the logits so far leave of the training labels. auto: residual if a fifth of all nodes is in
+	// training, or a node may have several classes.
+	ClassTarget string `yaml:"class_target" to:"Target" experimental:"true" default:"auto" choices:"auto, labels, residual" rule:"policy.leave_one_out" help:"what a round after the first learns from"`
+	// Whether a node's own part is taken out of the means that its row is compared with. Rows that
+	// travel would tell the class of a training node otherwise. auto: true with class_target labels.
+	LeaveOneOut string `yaml:"leave_one_out" to:"LeaveOut" experimental:"true" default:"auto" choices:"auto, true, false" rule:"policy.leave_one_out" help:"own part of the means left out of a row"`
+	// Random Fourier features that each round adds; nothing travels for them but their part of the sums
+	// of the closed form. At most 32 for each column that the round reads. -1: 256 with class_target
+	// residual, else 64 (0 with epsilon).
+	RandomFeatures int `yaml:"random_features" to:"Random" experimental:"true" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round; -1: auto"`
+	// What is added to the variance of each feature, in units of their mean, before class means are
+	// divided by it.
+	Shrink float32 `yaml:"shrink" to:"Shrink" experimental:"true" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
+	// Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row tells at
+	// most half of what it takes to name the columns of these values. It applies to sparse features. Where
+	// no edge connects the sites, no row crosses, and none is rounded.
+	CoarseRows bool `yaml:"coarse_rows" to:"Coarse" experimental:"true" default:"true" help:"coarser rows of nodes with few values"`
+
+	// Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an edge's
+	// presence better than this ε says, at the delta of the run. Each node's sum of its neighbours' rows
+	// then has noise, in hops rounds of their own, and nothing else is learned from edges. 0: no noise.
+	Epsilon float64 `yaml:"epsilon" group:"privacy" to:"Epsilon" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"privacy of edges: epsilon of the run; 0: none"`
+	// Probability with which the guarantee of epsilon may fail; choose it well below one over the number
+	// of edges.
+	Delta float64 `yaml:"delta" to:"Delta" when:"epsilon" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"delta of epsilon"`
 
 	// Phones that may take part as leaves: members without a place in the list, with a graph of their own each, which
 	// send shares of their numbers to the members with leaf_addresses (docs/explanation/phones.md). Other settings that
 	// are auto then take what a phone can send. 0: none.
-	Leaves int `yaml:"phones" when:"method=class-means" only:"join" default:"0" bounds:"[0, 4194304]" help:"phones that may take part as leaves; 0: none"`
-	// Leaves that a sum must have, or it goes without any. A sum over few tells something of each.
-	LeastLeaves int `yaml:"least_leaves" experimental:"true" when:"phones" only:"join" default:"20" bounds:"[2, 4194304]" help:"leaves that a sum must have, or it has none"`
-	// Leaves with which a sum closes at once; 0: as many as there may be.
-	LeafQuorum int `yaml:"leaf_quorum" experimental:"true" when:"phones" only:"join" default:"0" bounds:"[0, 4194304]" help:"leaves with which a sum closes; 0: all of leaves"`
-	// How long a sum waits for leaves. A run has two sums, four in each round and one at the end.
-	LeafWait time.Duration `yaml:"leaf_wait" experimental:"true" when:"phones" only:"join" default:"1m0s" bounds:"[10ms, 20m]" help:"wait of a sum for leaves"`
+	Leaves   int `yaml:"phones" group:"phones" only:"join" default:"0" bounds:"[0, 4194304]" help:"phones that may take part as leaves; 0: none"`
+	LeafSums `when:"phones"`
+	Federation
+}
 
+// LeafSums holds what else a run with phones has.
+type LeafSums struct {
+	// Leaves that a sum must have, or it goes without any. A sum over few tells something of each.
+	LeastLeaves int `yaml:"least_leaves" only:"join" experimental:"true" default:"20" bounds:"[2, 4194304]" help:"leaves that a sum must have, or it has none"`
+	// Leaves with which a sum closes at once; 0: as many as there may be.
+	LeafQuorum int `yaml:"leaf_quorum" only:"join" experimental:"true" default:"0" bounds:"[0, 4194304]" help:"leaves with which a sum closes; 0: all of leaves"`
+	// How long a sum waits for leaves. A run has two sums, four in each round and one at the end.
+	LeafWait time.Duration `yaml:"leaf_wait" only:"join" experimental:"true" default:"1m0s" bounds:"[10ms, 20m]" help:"wait of a sum for leaves"`
 	// Whether nodes of leaves have edges to those of other leaves and of the members with leaf_addresses, which these members
 	// know: so a leaf may be one node of their graph. Sums of neighbours' rows then cross between leaves and members.
-	LeafEdges bool `yaml:"leaf_edges" experimental:"true" when:"phones" only:"join" default:"false" help:"edges of leaves' nodes, which the sites know"`
+	LeafEdges bool `yaml:"leaf_edges" only:"join" experimental:"true" default:"false" help:"edges of leaves' nodes, which the sites know"`
+}
 
+// Federation holds the settings of the methods that are made for sites that may not pool their data: class-means and layer-wise.
+type Federation struct {
+	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
+	// or whichever takes fewer bytes (auto).
+	Exchange string `yaml:"exchange" group:"what travels" to:"Exchange" experimental:"true" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
+	// Number format of the parts of sums that find the encoder: float32, or integers of 16 or 8 bits on
+	// a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
+	// int8 for up to 8 peers with encoder classes, else int16. Sums over each class are int16 from 5,000
+	// training labels on, if the target is soft labels.
+	Sums string `yaml:"sums" to:"Sums" when:"encoder=pca" experimental:"true" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
+	// Training nodes, of all sites together, below which a class sends no mean in the first round.
+	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
+	// Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
+	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more; with
+	// two, each peer sees the other's part of every sum in any case. Secure sums take at most 64 peers. Keys
+	// rest on X25519 and ML-KEM-768.
+	SecureSums string `yaml:"secure_sums" default:"auto" choices:"auto, on, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 64 peers"`
+}
+
+// LayerWiseSection holds the settings of training one layer after the other.
+type LayerWiseSection struct {
+	// Encoding of a node's own features before rows are sent: raw (as they are), pca:K (their K
+	// leading components; rows of components reveal features, and the log warns; K at most half the columns, and the default
+	// keeps fewer where there are fewer), pca:K+classes (also the logits that
+	// three rounds of class means give, if each node has one of at most 50 classes and inductive is false) or mlp (a
+	// hidden layer that is trained first).
+	Encoder Encoder `yaml:"encoder" group:"model" default:"pca:128+classes" choices:"raw, mlp, pca:K, pca:K+classes" rule:"policy.encoders" help:"encoding of a node's features"`
+	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
+	LayerOutput string `yaml:"layer_output" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
+	Gradient
+	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
+	LocalSteps int `yaml:"local_steps" group:"training" to:"LocalSteps" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
+	// Whether the model has all layers, even if it validates better without the last ones. Otherwise it
+	// ends with the layer that validates best.
+	KeepLast bool `yaml:"keep_last" to:"KeepLast" experimental:"true" help:"all layers, even if fewer validate better"`
+	// In-edges of a node that a layer trains on, drawn anew in each round; 0: all are used. What is validated, and what the
+	// next layer reads, is computed from all.
+	Neighbours int `yaml:"neighbours" to:"Neighbours" experimental:"true" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
+	// Passes over the features in which encoder pca finds its components.
+	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"encoder=pca" experimental:"true" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
+	// Number format of each peer's part of a round's sum: float32, or integers of 16, 8 or 4 bits on a grid
+	// that the peers agree on first. What rounding leaves out of a part, a peer adds to its next one
+	// (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up to 63;
+	// int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
+	Updates string `yaml:"updates" group:"what travels" to:"Updates" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
+	Federation
+}
+
+// Gradient holds the settings that the methods share whose layers are trained by gradient steps: all but class means.
+type Gradient struct {
+	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
+	Model string `yaml:"model" group:"model" default:"gcn" help:"graph convolution"`
+	// Number of graph layers. End to end, a linear layer follows them for a numeric target, except with appnp, sign and mlp.
+	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
+	// Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
+	// models rgcn and rsage take other values in place of their defaults: hidden 16, rounds 50, lr
+	// 0.01, decay 0.0005, dropout 0, and eval_every 50, so that the last epoch counts.
+	Hidden int `yaml:"hidden" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
+	// Aggregations before a layer; with appnp and sign, in total.
+	Hops int `yaml:"hops" when:"model=hops" default:"1" bounds:"[1, 1000]" rule:"policy.max_hops" help:"aggregations before a layer"`
+	// Number of attention heads.
+	Heads int `yaml:"heads" when:"model=attention" default:"8" bounds:"[1, 1024]" help:"number of attention heads"`
+	// Whether a layer's input is added to its output.
+	Residual bool `yaml:"residual" help:"residual connections"`
+	// SHA-256 of a model file from whose parameters training starts, in place of random ones; on a command
+	// line the file itself. Its layers, classes and columns must be those of the run, and every site needs
+	// the file. Encoder pca keeps its components. With layer-wise and layer_output hidden each layer but
+	// the last starts under a new head.
+	Init string `yaml:"init" to:"Init" help:"model file from which training starts"`
+
+	Links `when:"task=links"`
+
+	// Optimiser.
+	Solver string `yaml:"solver" group:"training" default:"adam" choices:"adam, adamw, sgd" help:"optimiser"`
+	// Maximum number of rounds of a layer; with full-batch and mini-batch, of epochs.
+	Rounds int `yaml:"rounds" to:"Rounds" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
+	// Learning rate before the schedule.
+	LR float32 `yaml:"lr" to:"Optimizer.LR" default:"0.01" bounds:"(0, )" help:"learning rate"`
+	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the default it is 0.005 where a
+	// model without typed edges is trained end to end for a numeric target of nodes with features, and 0 where layers see
+	// columns of classes (encoder pca:K+classes) and nodes of all peers have 5,000 training labels or more.
+	Decay float32 `yaml:"decay" to:"Optimizer.Decay" default:"0.005" bounds:"[0, )" help:"weight decay"`
+	// Momentum of sgd.
+	Momentum float32 `yaml:"momentum" to:"Optimizer.Momentum" when:"solver=sgd" experimental:"true" default:"0" bounds:"[0, 1)" help:"momentum"`
+	// How the learning rate falls over the steps.
+	Schedule string `yaml:"schedule" to:"Schedule.Kind" default:"constant" choices:"constant, linear, cosine" help:"schedule of the learning rate"`
+	// Probability that a value of a layer's input is left out of a step. Of task links it
+	// is by default 0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is trained
+	// end to end for a numeric target of nodes with features, 0 takes the place of the default.
+	Dropout float32 `yaml:"dropout" default:"0.3" bounds:"[0, 1)" help:"dropout probability"`
+	// Probability that an attention weight is left out of a step.
+	AttentionDropout float32 `yaml:"attention_dropout" when:"model=attention" experimental:"true" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
+	// Rounds without a better validation metric after which a layer, or training, ends; 0: never.
+	Patience int `yaml:"patience" to:"Patience" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
+	// Rounds from one validation to the next.
+	EvalEvery int `yaml:"eval_every" to:"EvalEvery" experimental:"true" default:"1" bounds:"[1, )" help:"rounds from one validation to the next"`
 	// Rounds between two checkpoints; 0: only at the end of each layer.
-	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" group:"faults" when:"method=trained" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
+	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
+}
 
-	// The sites by rank: member r holds part r.
-	Members []Member
+// Links holds the settings of learning links.
+type Links struct {
+	// Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight for
+	// each column and relation (distmult), or a hidden layer over the products of the columns (mlp). All
+	// of them score a pair alike in both directions.
+	Decoder string `yaml:"decoder" group:"links" default:"dot" choices:"dot, distmult, mlp" help:"how two rows make the score of a link"`
+	// Fractions of the links that validate and test: no message runs along them, in either direction.
+	LinkHoldout []float64 `yaml:"link_holdout" default:"0.05,0.1" bounds:"(0, 1)" help:"fractions of links for validation and test"`
+	// Split of links by time, in place of link_holdout: COLUMN:T1:T2, where COLUMN is a column of the edges
+	// that holds numbers or dates (its number from 0 where a data set has no names of columns). Links
+	// before T1 train, those before T2 validate, the others test; links without a time train.
+	LinkTime string `yaml:"link_time" help:"split of links by time, COLUMN:T1:T2; empty: drawn"`
+	// Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
+	// another node of the other end's type that it is not linked with.
+	Negatives int `yaml:"negatives" experimental:"true" default:"1" bounds:"[1, 1000]" help:"pairs drawn for each link of a step"`
+	// Where drawn pairs come from, with layer-wise near: all nodes, so that any number of peers trains the same model and the
+	// hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
+	// so that only rows travel that travel anyway.
+	NegativesFrom string `yaml:"negatives_from" experimental:"true" default:"all" choices:"all, near" help:"nodes that pairs are drawn from: all, or near"`
+}
+
+// JointLayers holds the settings of the methods that train all layers at once.
+type JointLayers struct {
+	// Normalisation after each layer but the last: of each row (layer), or over all nodes (batch).
+	Norm string `yaml:"norm" group:"model" default:"none" choices:"none, layer, batch" help:"normalisation after hidden layers"`
+	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
+	// than 0.
+	Alpha float32 `yaml:"alpha" when:"model=restart" experimental:"true" default:"0" bounds:"[0, 1]" help:"restart probability of each hop"`
+	// Number of bases that the matrices of the relations share; 0: each relation has its own matrix. Where nodes
+	// have 1,000 features or more, model rgcn takes 2 in place of 0, and decay 0.1 in place of 0.02.
+	Bases int `yaml:"bases" when:"model=relations" experimental:"true" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
+	Gradient
+	// Rows that a peer keeps although it could fetch them again: a size, as 4GiB, or a number of MiB (0 = no limit).
+	// With mini-batch: those of two groups of batches where group is 0; 0: 1024.
+	Memory Mebibytes `yaml:"memory" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"rows to hold in memory, as 4GiB (0 = no limit)"`
+}
+
+// FullBatchSection holds the settings of training all layers at once on the whole graph.
+type FullBatchSection struct {
+	// Encoding of a node's own features: raw (as they are) or embedding:K, which maps
+	// features to K columns, and each node without features has a row of K numbers that only its peer learns and
+	// keeps; a node that comes later has the bias of the map instead.
+	Encoder Encoder `yaml:"encoder" group:"model" default:"raw" choices:"raw, embedding:K" rule:"policy.encoders" help:"encoding of a node's features"`
+	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
+	// labels are not an input.
+	LabelInputs float32 `yaml:"label_inputs" default:"0" bounds:"[0, 1)" help:"fraction of training labels that are input"`
+	// Steps in which the training labels correct and smooth the logits of the trained model (Correct &
+	// Smooth); 0: none.
+	CorrectSmooth int `yaml:"correct_smooth" default:"0" bounds:"[0, )" help:"steps of Correct & Smooth after training"`
+	// Weight of the neighbours when errors spread in Correct & Smooth.
+	CorrectAlpha float32 `yaml:"correct_alpha" when:"correct_smooth" experimental:"true" default:"0.9" bounds:"[0, 1)" help:"spread of errors in Correct & Smooth"`
+	// Weight of the neighbours when labels spread in Correct & Smooth.
+	SmoothAlpha float32 `yaml:"smooth_alpha" when:"correct_smooth" experimental:"true" default:"0.8" bounds:"[0, 1)" help:"spread of labels in Correct & Smooth"`
+	JointLayers
+	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
+	// or whichever takes fewer bytes (auto).
+	Exchange string `yaml:"exchange" group:"what travels" to:"Exchange" experimental:"true" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
+	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
+	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
+	Fetch string `yaml:"fetch" to:"Fetch" experimental:"true" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`
+	// Which rows of other peers a step reads: all (exact), a fraction P sampled at every step
+	// (sample:P), or none.
+	Boundary Boundary `yaml:"boundary" experimental:"true" default:"exact" help:"rows of others in a step: exact, sample:P or none"`
+	// Order in which rows are summed: fixed yields the same bits in every run.
+	Order string `yaml:"order" to:"Order" experimental:"true" default:"any" choices:"any, fixed" help:"order of summation"`
+	// Number of peers whose rows are fetched while rows of others are summed.
+	Prefetch int `yaml:"prefetch" to:"Prefetch" default:"1" bounds:"[0, 1000000]" local:"true" help:"peers whose rows are fetched ahead"`
+}
+
+// MiniBatchSection holds the settings of training on sampled batches.
+type MiniBatchSection struct {
+	JointLayers
+	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the links of a
+	// step, on average, each at both of its ends.
+	BatchSize int `yaml:"batch_size" group:"sampling" to:"BatchSize" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
+	// In-edges that are sampled of a node, hop by hop, the first from the training nodes; one number stands for all layers, -1
+	// takes every edge. With typed edges it is the number for each relation.
+	Fanouts []int `yaml:"fanouts" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
+	// neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on average, by
+	// numbers that all nodes of a hop share, so that fewer distinct nodes are read.
+	Sampler string `yaml:"sampler" to:"Sample.Kind" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
+	// Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and checkpoint_every, then counts
+	// these: on a large graph a run continues from within an epoch. Batches do not depend on it.
+	RoundSteps int `yaml:"round_steps" to:"RoundSteps" experimental:"true" default:"0" bounds:"[0, 1073741824]" help:"steps of a round; 0: an epoch"`
+	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
+	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
+	Group int `yaml:"group" to:"Group" experimental:"true" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
+	// Features of other peers' nodes that a peer keeps for the next batches: a size, as 64MiB, or a number of MiB. The
+	// model does not depend on it.
+	FeatureCache Mebibytes `yaml:"feature_cache" default:"64" bounds:"[0, 1048576]" local:"true" help:"other peers' features to keep, as 64MiB (0 = none)"`
 }
 
 // Member is one site of a run.
@@ -371,7 +423,7 @@ func ParseSize(text string, unit float64) (bytes float64, err error) {
 // AutoPeers, as Plan.Peers, leaves the number of peers to policy and partition.
 const AutoPeers = -1
 
-// Encoder is the encoding of a node's own features. Kind is raw, pca, mlp, embedding or, which no text gives and method
+// Encoder is the encoding of a node's own features. Kind is raw, pca, mlp, embedding or, which no text gives and
 // class-means always has, classes. K is the number of components of pca, or the width of embedding. Classes is whether columns
 // of classes are added to pca. Its text is raw, pca:K, pca:K+classes, mlp or embedding:K.
 type Encoder struct {
@@ -389,6 +441,9 @@ func (e Encoder) String() string {
 	}
 	return e.Kind
 }
+
+// form is e's text with K for the number.
+func (e Encoder) form() string { return strings.Replace(e.String(), strconv.Itoa(e.K), "K", 1) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (e Encoder) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
@@ -475,18 +530,11 @@ func (b Boundary) MarshalText() ([]byte, error) { return []byte(b.String()), nil
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (b *Boundary) UnmarshalText(text []byte) error {
-	p, sampled := strings.CutPrefix(string(text), "sample:")
-	if sampled {
-		if x, err := strconv.ParseFloat(p, 32); err == nil && x > 0 && x < 1 {
-			*b = Boundary{"sample", float32(x)}
-			return nil
-		}
-	} else if p == "exact" || p == "none" {
-		*b = Boundary{Kind: p}
+	kind, fraction, sampled := strings.Cut(string(text), ":")
+	x, err := strconv.ParseFloat(fraction, 32)
+	if sampled && kind == "sample" && err == nil && x > 0 && x < 1 || !sampled && (kind == "exact" || kind == "none") {
+		*b = Boundary{kind, float32(x)}
 		return nil
-	}
-	if strings.HasPrefix(p, "stale") {
-		return fmt.Errorf("must be exact, none or sample:P (got %q, which was removed: it saved no bytes and cost accuracy)", text)
 	}
 	return fmt.Errorf("must be exact, none or sample:P with P between 0 and 1 (got %q)", text)
 }

@@ -18,24 +18,36 @@ import (
 	"github.com/heddle-gnn/heddle/retexo"
 )
 
-// sections moves experimental settings of a text to their section.
+// sections moves each setting of a text to its section.
 func sections(text string) []byte {
-	usual, experimental := "", ""
+	method := ClassMeans
+	if strings.Contains(text, "task: links") {
+		method = LayerWise
+	}
 	for line := range strings.SplitSeq(text, "\n") {
-		name, _, _ := strings.Cut(line, ":")
-		if s, ok := Lookup(name); ok && s.Experimental {
-			experimental += "\n  " + line
-		} else {
-			usual += line + "\n"
+		if name, found := strings.CutPrefix(line, "method: "); found {
+			method = name
 		}
 	}
-	if experimental != "" {
-		usual += "experimental:" + experimental
+	of := map[string]string{} // by place
+	for line := range strings.SplitSeq(text, "\n") {
+		name, _, _ := strings.Cut(line, ":")
+		s, _ := Lookup(method, name)
+		of[s.place()] += strings.Repeat("  ", len(strings.FieldsFunc(s.place(), func(r rune) bool { return r == '.' }))) + line + "\n"
 	}
-	return []byte(usual)
+	own := sectionOf(method)
+	if inner := own + ".experimental"; of[inner] != "" {
+		of[own] += "  experimental:\n" + of[inner]
+	}
+	for _, name := range []string{own, "experimental"} {
+		if of[name] != "" {
+			of[""] += name + ":\n" + of[name]
+		}
+	}
+	return []byte(of[""])
 }
 
-// read makes a plan that must be sound. Experimental settings may be anywhere in its text.
+// read makes a plan that must be sound. Settings may be anywhere in its text.
 func read(t *testing.T, text string, given map[string]string) *Plan {
 	t.Helper()
 	p, err := Read(sections(text), given, nil)
@@ -50,19 +62,30 @@ func read(t *testing.T, text string, given map[string]string) *Plan {
 
 // TestTags: the tags are complete, and every name is unique.
 func TestTags(t *testing.T) {
-	seen := map[string]bool{}
-	for _, s := range Settings() {
-		if seen[s.Name] {
-			t.Errorf("%s occurs twice", s.Name)
+	types := map[string]Setting{}
+	for _, method := range Methods() {
+		seen := map[string]bool{}
+		for _, s := range Settings(method) {
+			one, had := types[s.Name]
+			if seen[s.Name] || had && (one.Type != s.Type || one.Flag != s.Flag || one.Only != s.Only || one.Local != s.Local || one.Experimental != s.Experimental) {
+				t.Errorf("%s occurs twice, or is another setting with another method", s.Name)
+			}
+			seen[s.Name], types[s.Name] = true, s
+			for _, c := range s.when {
+				if by, _ := Lookup(method, c.setting); len(by.Choices) > 0 && by.Name != "model" && by.Name != "encoder" && len(slices.DeleteFunc(slices.Clone(c.values), func(v string) bool { return slices.Contains(by.Choices, v) })) > 0 {
+					t.Errorf("%s: when %s is one of %q, and not of %q", s.Name, by.Name, c.values, by.Choices)
+				}
+			}
 		}
-		seen[s.Name] = true
+	}
+	for _, s := range Settings("") {
 		if s.Help == "" || len(s.Help) > 60 || s.Group == "" {
 			t.Errorf("%s: help of %d characters in group %q", s.Name, len(s.Help), s.Group)
 		}
 		if !slices.Contains([]string{"", "train", "join"}, s.Only) {
 			t.Errorf("%s: only %q", s.Name, s.Only)
 		}
-		if s.Default != "" && len(s.Choices) > 0 && !slices.Contains(s.Choices, s.Default) {
+		if s.Default != "" && len(s.Choices) > 0 && s.Name != "encoder" && !slices.Contains(s.Choices, s.Default) {
 			t.Errorf("%s: default %q is none of %q", s.Name, s.Default, s.Choices)
 		}
 		if s.to != "" {
@@ -74,26 +97,10 @@ func TestTags(t *testing.T) {
 			}
 		}
 		for _, c := range s.when {
-			by, ok := Lookup(c.setting)
-			if !ok {
-				t.Errorf("%s: when %s", s.Name, c.setting)
-			}
-			for _, v := range c.values {
-				if traits[v] == nil && by.Name == "model" {
-					t.Errorf("%s: no trait %q", s.Name, v)
-				}
-				if by.Name == "method" && slices.Contains([]string{"trained", "federated", "single", "contest"}, v) {
-					continue // a kind of method
-				}
-				if len(by.Choices) > 0 && by.Name != "model" && !slices.Contains(by.Choices, v) {
-					t.Errorf("%s: when %s is %s, one of %q", s.Name, by.Name, v, by.Choices)
-				}
+			if c.setting == "model" && slices.ContainsFunc(c.values, func(v string) bool { return traits[v] == nil }) {
+				t.Errorf("%s: no such traits: %q", s.Name, c.values)
 			}
 		}
-	}
-	plan := reflect.TypeFor[Plan]()
-	if n := len(Settings()) + 1; plan.NumField() != n {
-		t.Errorf("%d fields, of which %d have tags, and Members", plan.NumField(), n-1)
 	}
 }
 
@@ -112,19 +119,20 @@ func fieldOf(of reflect.Type, path string) (f reflect.StructField, ok bool) {
 func everyPlan(f func(p Plan)) {
 	for _, model := range nn.Convolutions(nil) {
 		conv, _ := nn.ConvolutionNamed(model)
-		if f(Defaults(Plan{Method: FullBatch, Model: model})); conv.LayerWise {
-			f(Defaults(Plan{Method: LayerWise, Model: model}))
+		if f(Defaults(FullBatch, model)); conv.LayerWise {
+			f(Defaults(LayerWise, model))
 		}
 		if minibatch.Samples(conv) {
-			f(Defaults(Plan{Method: MiniBatch, Model: model}))
+			f(Defaults(MiniBatch, model))
 		}
 	}
-	f(Defaults(Plan{}))
-	f(Defaults(Plan{Method: FullBatch, Task: Task{Kind: "links"}}))
-	f(Defaults(Plan{Method: LayerWise, Task: Task{Kind: "links"}}))
+	f(Defaults("", ""))
+	for _, method := range []string{FullBatch, LayerWise} {
+		f(Plan{Method: method, Task: Task{Kind: "links"}}.Usual())
+	}
 	for _, solver := range []string{"adamw", "sgd"} {
-		p := Defaults(Plan{Method: LayerWise})
-		p.Solver = solver
+		p := Defaults(LayerWise, "")
+		p.Gradient().Solver = solver
 		f(p)
 	}
 }
@@ -132,7 +140,7 @@ func everyPlan(f func(p Plan)) {
 // TestDefaults: what a method, a model and a task start from is sound, and comes back from its text.
 func TestDefaults(t *testing.T) {
 	everyPlan(func(p Plan) {
-		name := fmt.Sprint(p.Method, " ", p.Task, " ", p.Model, " ", p.Solver)
+		name := fmt.Sprint(p.Method, " ", p.Task, " ", p.Gradient().Model, " ", p.Gradient().Solver)
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -147,7 +155,7 @@ func TestDefaults(t *testing.T) {
 			}
 			for setting, has := range map[string]bool{"hidden": p.Method != ClassMeans, "local_steps": p.Method == LayerWise, "batch_size": p.Method == MiniBatch,
 				"memory": members == nil && (p.Method == FullBatch || p.Method == MiniBatch)} {
-				if strings.Contains(string(text), "\n"+setting+":") != has {
+				if strings.Contains(string(text), "\n  "+setting+":") != has {
 					t.Errorf("%s: its text has settings that it does not read, or not those that it reads:\n%s", name, text)
 				}
 			}
@@ -161,40 +169,40 @@ func TestFanouts(t *testing.T) {
 		fanouts []int
 		want    []int
 	}{{[]int{7}, []int{7, 7, 7}}, {[]int{15, 10, -1}, []int{15, 10, -1}}} {
-		p := Defaults(Plan{Method: MiniBatch})
-		p.Layers, p.Fanouts = 3, k.fanouts
+		p := Defaults(MiniBatch, "")
+		p.Gradient().Layers, p.MiniBatch.Fanouts = 3, k.fanouts
 		c, err := p.sampledConfig(task{Features: 5, Classes: 2})
 		if err != nil || !slices.Equal(c.Sample.Fanouts, k.want) {
 			t.Errorf("%v: %v, %v, must be %v", k.fanouts, c.Sample.Fanouts, err, k.want)
 		}
 	}
 	for want, set := range map[string]func(p *Plan){
-		"a number for each of 2 layers (got 3)":                 func(p *Plan) { p.Fanouts = []int{1, 2, 3} },
-		"fanouts must be":                                       func(p *Plan) { p.Fanouts = []int{-2} },
-		"must be -1 (all) or":                                   func(p *Plan) { p.Fanouts = []int{0} },
-		"batch_size must be":                                    func(p *Plan) { p.BatchSize = 0 },
-		"norm must be none or layer":                            func(p *Plan) { p.Norm = "batch" },
-		"model must be gcn, sage, sage-pool, gat":               func(p *Plan) { p.Model = "appnp" },
-		"correct_smooth applies only to method full-batch (got": func(p *Plan) { p.CorrectSmooth = 3 },
-		"encoder must be raw with method mini-batch":            func(p *Plan) { p.Encoder = Encoder{Kind: "mlp"} },
+		"a number for each of 2 layers (got 3)":           func(p *Plan) { p.MiniBatch.Fanouts = []int{1, 2, 3} },
+		"fanouts must be":                                 func(p *Plan) { p.MiniBatch.Fanouts = []int{-2} },
+		"must be -1 (all) or":                             func(p *Plan) { p.MiniBatch.Fanouts = []int{0} },
+		"batch_size must be":                              func(p *Plan) { p.MiniBatch.BatchSize = 0 },
+		"norm must be none or layer":                      func(p *Plan) { p.Joint().Norm = "batch" },
+		"model must be gcn, sage, sage-pool, gat":         func(p *Plan) { p.Gradient().Model = "appnp" },
+		"full_batch must be empty with method mini-batch": func(p *Plan) { p.FullBatch.CorrectSmooth = 3 },
+		"layer_wise must be empty with method mini-batch": func(p *Plan) { p.LayerWise.Encoder = Encoder{Kind: "mlp"} },
 	} {
-		p := Defaults(Plan{Method: MiniBatch})
+		p := Defaults(MiniBatch, "")
 		set(&p)
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, must contain %q", err, want)
 		}
 	}
-	p := Defaults(Plan{Method: FullBatch})
-	p.Fanouts = []int{3}
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "fanouts applies only to method mini-batch") {
+	p := Defaults(FullBatch, "")
+	p.MiniBatch.Fanouts = []int{3}
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "mini_batch must be empty with method full-batch") {
 		t.Errorf("fanouts with method full-batch: %v", err)
 	}
 }
 
 // TestSums: a sum of 8 bits has no room for the rounding of more than 63 peers, one of 4 bits for more than 7.
 func TestSums(t *testing.T) {
-	p := Defaults(Plan{Method: LayerWise})
-	p.Encoder, p.Sums, p.SecureSums = Encoder{Kind: "pca", K: 2}, "int8", "off"
+	p := Defaults(LayerWise, "")
+	p.LayerWise.Encoder, p.Federation().Sums, p.Federation().SecureSums = Encoder{Kind: "pca", K: 2}, "int8", "off"
 	g := &graph.Graph{X: graph.Features{Dense: mat.New(4, 4)}, Labels: graph.Labels{Class: make([]int32, 4), Classes: 2}, Split: make([]graph.Split, 4)}
 	var err error
 	if g.Adj, err = graph.FromEdges(4, nil, nil, nil, graph.Build{}); err != nil {
@@ -208,17 +216,17 @@ func TestSums(t *testing.T) {
 			t.Errorf("%d peers: %v", parts, err)
 		}
 	}
-	p.Sums, p.Updates = "int16", "int8"
+	p.Federation().Sums, p.LayerWise.Updates = "int16", "int8"
 	if err := p.Check([]*shard.Shard{s}); err == nil || !strings.HasPrefix(err.Error(), "updates must be int16 or float32") {
 		t.Errorf("updates: %v", err)
 	}
 	for _, updates := range []string{"int16", "auto"} {
-		p.Updates = updates
+		p.LayerWise.Updates = updates
 		if err := p.Check([]*shard.Shard{s}); err != nil {
 			t.Errorf("%s: %v", updates, err)
 		}
 	}
-	p.Updates = "int4"
+	p.LayerWise.Updates = "int4"
 	for _, parts := range []int{7, 8} {
 		s.Parts = parts
 		const want = "updates must be int8, int16 or float32 with more than 7 peers (got int4 with 8 peers)"
@@ -231,46 +239,46 @@ func TestSums(t *testing.T) {
 // TestUnread: a setting that the run does not read is refused by name, unless it has its default.
 func TestUnread(t *testing.T) {
 	for _, c := range []struct{ given, want string }{
-		{"boundary: none", "boundary applies only to method full-batch (got method class-means)"},
-		{"method: layer-wise\nfetch: nonsense", "fetch applies only to method full-batch (got method layer-wise)"},
-		{"method: layer-wise\nalpha: 7", "alpha applies only to model appnp (got model gcn)"},
+		{"boundary: none", "[1:1] boundary: unknown setting of class-means; it belongs to full-batch"},
+		{"method: layer-wise\nfetch: nonsense", "[2:1] fetch: unknown setting of layer-wise; it belongs to full-batch"},
+		{"method: full-batch\nalpha: 7", "alpha applies only to model appnp (got model gcn)"},
 		{"method: layer-wise\nattention_dropout: 9", "attention_dropout applies only to model gat"},
 		{"method: layer-wise\nmomentum: 0.9", "momentum applies only to solver sgd (got solver adam)"},
-		{"method: layer-wise\nsums: int8\nencoder: raw", "sums applies only to method class-means or encoder pca (got encoder raw)"},
+		{"method: layer-wise\nsums: int8\nencoder: raw", "sums applies only to encoder pca (got encoder raw)"},
 		{"method: layer-wise\npca_passes: 2\nencoder: raw", "pca_passes applies only to encoder pca (got encoder raw)"},
 		{"correct_alpha: 0.5\nmethod: full-batch\npeers: 1", "correct_alpha applies only with correct_smooth (got correct_smooth 0)"},
-		{"method: full-batch\nneighbours: 4", "neighbours applies only to method layer-wise (got method full-batch)"},
-		{"epsilon: 4\nmethod: layer-wise", "epsilon applies only to method class-means (got method layer-wise)"},
-		{"method: layer-wise\nmin_class: 3\nencoder: raw", "min_class applies only to method class-means or encoder pca:K+classes (got encoder raw)"},
-		{"method: mini-batch\nexchange: cover", "exchange applies only to method class-means, layer-wise or full-batch (got method mini-batch)"},
+		{"method: full-batch\nneighbours: 4", "neighbours: unknown setting of full-batch; it belongs to layer-wise"},
+		{"epsilon: 4\nmethod: layer-wise", "[1:1] epsilon: unknown setting of layer-wise; it belongs to class-means"},
+		{"method: layer-wise\nmin_class: 3\nencoder: raw", "min_class applies only to encoder pca:K+classes (got encoder raw)"},
+		{"method: mini-batch\nexchange: cover", "exchange: unknown setting of mini-batch; it belongs to class-means, layer-wise and full-batch"},
 		{"method: full-batch\npeers: 1\nmodel: mlp\nhops: 2", "hops applies only to model gcn, sage, gin, appnp or sign (got model mlp)"},
 	} {
 		p, err := Read(sections(c.given), nil, nil)
-		if err != nil {
-			t.Fatal(err)
+		if err == nil {
+			err = p.Validate()
 		}
-		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.given, err, c.want)
 		}
 	}
-	read(t, "boundary: exact\nfetch: auto\nalpha: 0\n", nil)
+	read(t, "method: full-batch\nboundary: exact\nfetch: auto\nalpha: 0\n", nil)
 }
 
 // TestAllFaultsAtOnce: one reading tells all.
 func TestAllFaultsAtOnce(t *testing.T) {
-	p, err := Read(sections("method: full-batch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nencoder: mlp\nlocal_steps: 3\nmemory: -1\n"), nil, nil)
+	p, err := Read(sections("method: full-batch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nencoder: mlp\nmemory: -1\n"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := fmt.Sprint(p.Validate())
 	for _, want := range []string{"layers must be at least 1 and at most 1000 (got 0)", "fetch must be sar, sa, oneshot or auto (got \"often\")",
-		"encoder must be raw", "local_steps applies only", "memory must be at least 0"} {
+		"encoder must be raw", "memory must be at least 0"} {
 		if strings.Count(said, want) != 1 {
 			t.Errorf("%q is not once in\n%s", want, said)
 		}
 	}
 	for _, method := range []string{LayerWise, FullBatch} {
-		p, err := Read([]byte("hops: 0\nmodel: gcn\nmethod: "+method), nil, nil)
+		p, err := Read(sections("hops: 0\nmodel: gcn\nmethod: "+method), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,14 +291,9 @@ func TestAllFaultsAtOnce(t *testing.T) {
 			t.Errorf("boundary %q: %v", text, err)
 		}
 	}
-	for _, gone := range []string{"stale:1", "stale:1:0.5"} {
-		if _, err := Read(sections("boundary: "+gone), nil, nil); err == nil || !strings.Contains(err.Error(), "was removed") {
-			t.Errorf("boundary %s: %v", gone, err)
-		}
-	}
-	_, err = Read([]byte("layers: many\nlr: [1]\nencoder: pca:0\ncolour: red\n"), map[string]string{"dropout": "much"}, nil)
+	_, err = Read([]byte("method: layer-wise\nlayer_wise:\n  layers: many\n  lr: [1]\n  encoder: pca:0\ncolour: red\n"), map[string]string{"dropout": "much"}, nil)
 	said = fmt.Sprint(err)
-	for _, want := range []string{`[1:9] a value must be an integer (got "many")`, "[2:5] a value must be a number", "[3:10] encoder must be raw, mlp, or pca:K", "[4:1]", "colour", `dropout must be a number (got "much")`} {
+	for _, want := range []string{`[3:11] a value must be an integer (got "many")`, "[4:7] a value must be a number", "[5:12] encoder must be raw, mlp, or pca:K", "[6:1]", "colour", `dropout must be a number (got "much")`} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in\n%s", want, said)
 		}
@@ -304,8 +307,8 @@ func TestFormerNames(t *testing.T) {
 			t.Errorf("%s is accepted", text)
 		}
 	}
-	_, err := Read(nil, map[string]string{"carry": "scores", "rounds": "0x", "label_epsilon": "4"}, nil)
-	for _, want := range []string{`(got "carry")`, `(got "label_epsilon")`, "rounds"} {
+	_, err := Read(nil, map[string]string{"carry": "scores", "seed": "0x", "label_epsilon": "4"}, nil)
+	for _, want := range []string{"carry: unknown setting", "label_epsilon: unknown setting", "seed"} {
 		if !strings.Contains(errorText(err), want) {
 			t.Errorf("the error of names that are no settings must have %s (got %v)", want, err)
 		}
@@ -350,7 +353,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		"Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns", "Spec.Decoder.Width",
 		"Spec.Decoder.Relations"}
 	data := task{Features: 30, Classes: 4, Relations: 6}
-	if c, err := Defaults(Plan{}).closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
+	if c, err := Defaults("", "").closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
 		t.Errorf("nodes without features must have 30 columns (got %d): %v", c.Adjacent, err)
 	}
 	linked := data // of which edges are predicted
@@ -400,7 +403,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		for name := range before {
 			mark(name, false)
 		}
-		for _, s := range Settings() {
+		for _, s := range Settings(p.Method) {
 			for _, text := range slices.Concat(others[s.Name], s.Choices, []string{"true", "false", "1", "2", "3", "0.5", "0.7", "2,3", "30s", "3s"}) {
 				q := p
 				if q.set(s, text) != nil {
@@ -408,7 +411,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 				}
 				switch s.Name {
 				case "delta":
-					q.Epsilon = 4
+					q.ClassMeans.Epsilon = 4
 				}
 				data, from := data, before
 				if s.Name == "positive" {
@@ -445,7 +448,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 			closed := strings.HasPrefix(name, ".Spec.Closed.") || strings.HasPrefix(name, ".Spec.Encoder.Classes.") // follows from classmeans.Config and the labels
 			closed = closed || strings.HasPrefix(name, ".Classes.")                                                 // one recipe (classColumns)
 			// of other methods
-			closed = closed || trainer == "minibatch.Config" && (name == ".Exchange" || name == ".Links.Near")
+			closed = closed || trainer == "minibatch.Config" && (name == ".Exchange" || name == ".Schedule.Total" || name == ".Links.Near")
 			if !fields[name] && !closed && !slices.Contains(fixed, strings.TrimPrefix(name, ".")) {
 				t.Errorf("no setting changes %s of %s", name, trainer)
 			}
@@ -507,7 +510,7 @@ func TestClassWeights(t *testing.T) {
 
 // TestManyFeatures: relations share matrices where nodes have many features, and settings that differ from the defaults stay.
 func TestManyFeatures(t *testing.T) {
-	p := Defaults(Plan{Method: FullBatch, Model: "rgcn"})
+	p := Defaults(FullBatch, "rgcn")
 	for _, test := range []struct {
 		features, bases int
 		set             func(*Plan)
@@ -515,7 +518,7 @@ func TestManyFeatures(t *testing.T) {
 	}{
 		{999, 0, func(*Plan) {}, 0.02},
 		{1000, 2, func(*Plan) {}, 0.1},
-		{1000, 3, func(p *Plan) { p.Bases, p.Decay = 3, 0.5 }, 0.5},
+		{1000, 3, func(p *Plan) { p.Joint().Bases, p.Gradient().Decay = 3, 0.5 }, 0.5},
 	} {
 		q := p
 		test.set(&q)
@@ -541,7 +544,7 @@ func TestWithoutFeatures(t *testing.T) {
 		}
 		return c.Spec.Layers[0].Out, c.Rounds, c.Optimizer.Decay
 	}
-	p := Defaults(Plan{Method: FullBatch, Model: "rgcn"})
+	p := Defaults(FullBatch, "rgcn")
 	if hidden, rounds, decay := widths(p); hidden != 64 || rounds != 200 || decay != 0.02 {
 		t.Errorf("with features: %d columns, %d epochs, decay %g", hidden, rounds, decay)
 	}
@@ -549,7 +552,7 @@ func TestWithoutFeatures(t *testing.T) {
 	if hidden, rounds, decay := widths(p); hidden != 16 || rounds != 50 || decay != 5e-4 {
 		t.Errorf("without features: %d columns, %d epochs, decay %g", hidden, rounds, decay)
 	}
-	p.Hidden, p.Rounds = 24, 70
+	p.Gradient().Hidden, p.Gradient().Rounds = 24, 70
 	if hidden, rounds, decay := widths(p); hidden != 24 || rounds != 70 || decay != 5e-4 {
 		t.Errorf("without features, set: %d columns, %d epochs, decay %g", hidden, rounds, decay)
 	}

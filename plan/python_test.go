@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,21 +27,35 @@ from typing import Literal, TypedDict
 class Settings(TypedDict, total=False):
     """Settings of ` + "`train` and `compare`" + `; one that is not given has its default."""
 `)
-	for _, s := range settings() {
+	for _, s := range settings("") {
 		if s.Only == "join" || s.Experimental {
 			continue
 		}
 		kind := map[string]string{"text": "str", "integer": "int", "number": "float", "true or false": "bool", "duration": "str",
 			"list": "list[float]"}[s.Type]
-		if reflect.TypeFor[Plan]().Field(s.field).Type == reflect.TypeFor[[]int]() {
+		if reflect.TypeFor[Plan]().FieldByIndex(s.field).Type == reflect.TypeFor[[]int]() {
 			kind = "list[int]"
 		}
-		if len(s.Choices) > 0 {
-			kind = `Literal["` + strings.Join(s.Choices, `", "`) + `"]`
+		text := ""
+		var choices []string
+		for _, method := range Methods() { // which have a setting of that name
+			if one, ok := Lookup(method, s.Name); ok {
+				choices = append(choices, one.Choices...)
+				if more := one.text(texts); !strings.Contains(text, more) {
+					text = strings.TrimSpace(text + "\nWith " + method + ": " + more)
+				}
+			}
+		}
+		if strings.Count(text, "\nWith ") == 0 { // the same with all methods
+			_, text, _ = strings.Cut(text, ": ")
+		}
+		if len(choices) > 0 && s.Name != "encoder" {
+			slices.Sort(choices)
+			kind = `Literal["` + strings.Join(slices.Compact(choices), `", "`) + `"]`
 		}
 		fmt.Fprintf(&b, "\n    %s: %s\n    \"\"\"%s\n\n", s.Name, kind, capital(s.Help))
 		line := "   "
-		for word := range strings.FieldsSeq(texts[s.Name]) {
+		for word := range strings.FieldsSeq(text) {
 			if len(line)+len(word) > 100 {
 				b.WriteString(line + "\n")
 				line = "   "

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -24,36 +25,42 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, err error) {
 		}
 	}()
 	r := reader{given: given, rest: rest}
-	pairs, err := yamltext.Pairs(text)
-	if err == nil {
-		r.pairs, err = flatten(pairs)
-	}
-	if err != nil {
+	if r.pairs, err = yamltext.Pairs(text); err != nil {
 		return nil, err
 	}
-	// The defaults of the other settings depend on these.
+	// The method decides which settings there are, and some of them on the defaults of others.
 	var ask Plan
-	r.into(&ask, Setting.decides)
-	if ask.Method == "" && ask.Task.Links() {
-		ask.Method = LayerWise // class means have no links
+	r.into(&ask, settings(""), func(s Setting) bool { return s.decides() && s.section == "" })
+	if ask.Method == "" {
+		if ask.Method = ClassMeans; ask.Task.Links() {
+			ask.Method = LayerWise // class means have no links
+		}
 	}
-	plan := Defaults(ask)
-	r.errs = nil
-	r.into(&plan, func(Setting) bool { return true })
-	for _, s := range settings() {
+	if err := knownMethod(ask.Method); err != nil {
+		return nil, err
+	}
+	pairs := r.pairs
+	r.pairs, r.errs = nil, nil
+	r.settle(ask.Method, pairs, "")
+	misplaced := r.errs
+	r.into(&ask, settings(ask.Method), Setting.decides)
+	plan := ask.Usual()
+	r.errs = misplaced
+	r.into(&plan, settings(plan.Method), func(Setting) bool { return true })
+	for _, s := range settings(plan.Method) {
 		if given := plan.Get(s); !printable(given) { // errors and pages have it, which are read at terminals
 			return nil, fmt.Errorf("%s must be printable ASCII (got %+q)", s.Name, given)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if _, ok := Lookup(name); !ok {
-			r.errs = append(r.errs, fmt.Errorf("every given name must be a setting (got %q)", name))
+		if _, ok := Lookup(plan.Method, name); !ok {
+			r.errs = append(r.errs, unknown(plan.Method, name))
 		}
 	}
 	r.others(&plan)
 	if len(plan.Members) > 0 {
 		for _, pair := range r.pairs {
-			if s, ok := Lookup(pair.Key.String()); ok && s.ofOneSite() {
+			if s, _ := Lookup(plan.Method, pair.Key.String()); s.ofOneSite() {
 				r.errs = append(r.errs, fmt.Errorf("%s is a setting of one site, not of the plan: use heddle join --%s", s.Name, s.Flag))
 			}
 		}
@@ -61,59 +68,68 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, err error) {
 	return &plan, errors.Join(r.errs...)
 }
 
-// flatten puts the settings of the section experimental among the others. A setting that stands in the wrong place is a fault.
-func flatten(pairs []*ast.MappingValueNode) (all []*ast.MappingValueNode, err error) {
-	var errs []error
-	add := func(pair *ast.MappingValueNode, experimental bool) {
-		at := pair.Key.GetToken().Position
-		switch s, ok := Lookup(pair.Key.String()); {
-		case experimental && !(ok && s.Experimental):
-			errs = append(errs, fmt.Errorf("[%d:%d] experimental must hold experimental settings only (got %s)", at.Line, at.Column, pair.Key))
-		case ok && s.Experimental && !experimental:
-			errs = append(errs, fmt.Errorf("[%d:%d] %s must stand under experimental", at.Line, at.Column, pair.Key))
-		default:
-			all = append(all, pair)
-		}
-	}
-	for _, pair := range pairs {
-		if pair.Key.String() != "experimental" {
-			add(pair, false)
-			continue
-		}
-		switch section := pair.Value.(type) {
-		case *ast.MappingNode:
-			for _, one := range section.Values {
-				add(one, true)
-			}
-		case *ast.MappingValueNode:
-			add(section, true)
-		default:
-			at := pair.Key.GetToken().Position
-			errs = append(errs, fmt.Errorf("[%d:%d] experimental must be settings, a line each (got %.40q)", at.Line, at.Column, pair.Value))
-		}
-	}
-	return all, errors.Join(errs...)
-}
-
 // reader builds a plan.
 type reader struct {
 	given map[string]string
 	rest  any
-	pairs []*ast.MappingValueNode // of the text
+	pairs []*ast.MappingValueNode // settings of the text, whatever their place
+	more  []*ast.MappingValueNode // what else its first level has
 	errs  []error
 }
 
-// into sets those settings of p that wanted accepts: first from the text, then from what was given.
-func (r *reader) into(p *Plan, wanted func(Setting) bool) {
-	for _, pair := range r.pairs {
-		if s, ok := Lookup(pair.Key.String()); ok && wanted(s) {
-			if err := r.decode(p, s, pair.Value); err != nil {
-				r.errs = append(r.errs, err)
+// settle takes what stands at a place of the text for a plan of method. Settings that stand elsewhere, or that the method
+// lacks, are faults.
+func (r *reader) settle(method string, pairs []*ast.MappingValueNode, place string) {
+	own := sectionOf(method)
+	for _, pair := range pairs {
+		name := pair.Key.String()
+		at := pair.Key.GetToken().Position
+		fault := func(format string, args ...any) {
+			r.errs = append(r.errs, fmt.Errorf("[%d:%d] "+format, append([]any{at.Line, at.Column}, args...)...))
+		}
+		inner := strings.TrimPrefix(place+"."+name, ".")
+		s, ok := Lookup(method, name)
+		_, other := Lookup("", name)
+		switch {
+		case inner == own || inner == "experimental" || inner == own+".experimental":
+			switch section := pair.Value.(type) {
+			case *ast.MappingNode:
+				r.settle(method, section.Values, inner)
+			case *ast.MappingValueNode:
+				r.settle(method, []*ast.MappingValueNode{section}, inner)
+			default:
+				fault("%s must be settings, a line each (got %.40q)", name, pair.Value)
 			}
+		case ok && s.place() == place:
+			r.pairs = append(r.pairs, pair)
+		case ok && s.place() == "":
+			fault("%s must stand outside %s: it is common to all methods", name, place)
+		case ok:
+			fault("%s must stand under %s", name, strings.ReplaceAll(s.place(), ".", ", "))
+		case slices.ContainsFunc(Methods(), func(m string) bool { return inner == sectionOf(m) }):
+			fault("%s must be left out with method %s, whose settings stand under %s", name, method, own)
+		case place == "" && !other:
+			r.more = append(r.more, pair)
+		default:
+			fault("%w", unknown(method, name))
 		}
 	}
-	for _, s := range settings() {
-		if text, ok := r.given[s.Name]; ok && wanted(s) {
+}
+
+// into sets those of these settings of p that wanted accepts: first from the text, then from what was given.
+func (r *reader) into(p *Plan, all []Setting, wanted func(Setting) bool) {
+	for _, s := range all {
+		if !wanted(s) {
+			continue
+		}
+		for _, pair := range r.pairs {
+			if pair.Key.String() == s.Name {
+				if err := r.decode(p, s, pair.Value); err != nil {
+					r.errs = append(r.errs, err)
+				}
+			}
+		}
+		if text, ok := r.given[s.Name]; ok {
 			if err := p.set(s, text); err != nil {
 				r.errs = append(r.errs, err)
 			}
@@ -144,16 +160,11 @@ func (r *reader) decode(p *Plan, s Setting, node ast.Node) error {
 // others reads what is not a setting: the members, and what belongs in rest.
 func (r *reader) others(p *Plan) {
 	var pairs []*ast.MappingValueNode
-	for _, pair := range r.pairs {
-		name := pair.Key.String()
-		_, setting := Lookup(name)
-		switch {
-		case name == "members":
-			if err := yaml.NodeToValue(pair.Value, &p.Members, yaml.Strict()); err != nil {
-				r.errs = append(r.errs, yamltext.Readable(err))
-			}
-		case !setting:
+	for _, pair := range r.more {
+		if pair.Key.String() != "members" {
 			pairs = append(pairs, pair)
+		} else if err := yaml.NodeToValue(pair.Value, &p.Members, yaml.Strict()); err != nil {
+			r.errs = append(r.errs, yamltext.Readable(err))
 		}
 	}
 	if len(pairs) == 0 {

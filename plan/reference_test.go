@@ -7,11 +7,9 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/heddle-gnn/heddle/nn"
 )
 
 // TestSettingsPage keeps docs/reference/settings.md what the tags of Plan and the comments of its fields say.
@@ -37,7 +35,7 @@ func generated(t *testing.T, path string, page []byte) {
 	}
 }
 
-// comments returns the comment of each field of Plan by its setting's name.
+// comments returns the comment of each setting by struct and name, as "Gradient.rounds".
 func comments(t *testing.T) map[string]string {
 	file, err := parser.ParseFile(token.NewFileSet(), "plan.go", nil, parser.ParseComments)
 	if err != nil {
@@ -46,14 +44,16 @@ func comments(t *testing.T) map[string]string {
 	all := make(map[string]string)
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
-		if !ok || spec.Name.Name != "Plan" {
+		if !ok {
 			return true
 		}
-		for _, f := range spec.Type.(*ast.StructType).Fields.List {
-			if f.Tag != nil {
-				_, name, _ := strings.Cut(f.Tag.Value, `yaml:"`)
-				name, _, _ = strings.Cut(name, `"`)
-				all[name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+		if of, ok := spec.Type.(*ast.StructType); ok {
+			for _, f := range of.Fields.List {
+				if f.Tag != nil {
+					_, name, _ := strings.Cut(f.Tag.Value, `yaml:"`)
+					name, _, _ = strings.Cut(name, `"`)
+					all[spec.Name.Name+"."+name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+				}
 			}
 		}
 		return false
@@ -61,52 +61,77 @@ func comments(t *testing.T) map[string]string {
 	return all
 }
 
-// settingsPage is the reference of all settings.
+// text returns the comment of s.
+func (s Setting) text(texts map[string]string) string {
+	of := reflect.TypeFor[Plan]()
+	for _, k := range s.field[:len(s.field)-1] {
+		of = of.Field(k).Type
+	}
+	return texts[of.Name()+"."+s.Name]
+}
+
+// settingsPage is the reference of all settings: a table of the common ones, and one for each method.
 func settingsPage(texts map[string]string) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Settings
 
 This page is generated from the tags of ` + "`plan.Plan`" + `: ` + "`HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan`" + ` writes it.
 
-A settings file is YAML with a line for each setting, as ` + "`rounds: 50`" + `. The flag of a setting has dashes instead of underscores, as
-` + "`--local-steps 4`" + `, and overrides the file. A setting that is not given has its default, which can depend on method and model. A setting
-that the run does not read is refused, unless it has its default. Experimental settings stand in a section ` + "`experimental:`" + ` of the file.
-They may change in any version and are not listed here; the comments of ` + "`plan.Plan`" + ` describe them.
+A settings file is YAML. Settings of a method are in its section, the common ones outside:
+
+` + "```yaml\nmethod: layer-wise\nseed: 3\nlayer_wise:\n  rounds: 50\n  model: sage\n```" + `
+
+The flag of a setting is ` + "`--rounds 50`" + ` with any method, with dashes instead of underscores, and overrides the file. A setting that
+is not given has its default. A setting of another method is refused, and so is one that the run does not read, unless it has its
+default. Experimental settings are in a section ` + "`experimental:`" + ` of their section. They may change in any version and are not listed
+here; the comments of ` + "`plan.Plan`" + ` describe them.
 `)
-	group := ""
-	for _, s := range settings() {
-		if s.Experimental {
-			continue
-		}
-		if s.Group != group {
-			group = s.Group
-			fmt.Fprintf(&b, "\n## %s\n", strings.ToUpper(group[:1])+group[1:])
-		}
-		fmt.Fprintf(&b, "\n### `%s`\n\n%s\n\n", s.Name, texts[s.Name])
-		value := s.Type
-		if len(s.Choices) > 0 {
-			value = "`" + strings.Join(s.Choices, "`, `") + "`"
-		} else if bounds := s.allowed(); bounds != "" {
-			value += ", " + bounds
-		}
-		fmt.Fprintf(&b, "- value: %s\n- default: %s\n", value, defaultsOf(s))
-		if applies := s.applies(); applies != "" {
-			fmt.Fprintf(&b, "- applies %s\n", applies)
-		}
-		if s.Only != "" {
-			fmt.Fprintf(&b, "- only in `%s %s`\n", map[string]string{"train": "heddle", "join": "peer"}[s.Only], s.Only)
-		}
-		if s.Local {
-			b.WriteString("- set at each site, not in a plan with members\n")
+	table := func(title, section string, method string) {
+		fmt.Fprintf(&b, "\n## %s\n\n| setting | value | default | meaning |\n|---|---|---|---|\n", title)
+		for _, s := range settings(method) {
+			if s.section == section && !s.Experimental {
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, valueOf(s), defaultsOf(s, method), meaning(s, method, texts))
+			}
 		}
 	}
-	b.WriteString("\n## Members\n\n### `members`\n\nThe sites of a run on several machines, in order: the first holds part 0. " +
-		"`heddle plan` writes them.\n\n- value: list of `name`, `id` (as `heddle init` prints it) and `addresses` (multiaddresses at which it listens)\n")
+	table("All methods", "", ClassMeans)
+	b.WriteString("| `members` | list | none | The sites of a run on several machines, in order, as `heddle plan` writes them: the first holds part 0. " +
+		"Each has a `name`, an `id` (as `heddle init` prints it) and `addresses` (multiaddresses at which it listens). |\n")
+	for _, method := range Methods() {
+		own := sectionOf(method)
+		table("Method "+method+": `"+own+":`", own, method)
+	}
 	return b.Bytes()
 }
 
-// defaultsOf returns the default of s and what it is instead by method and model.
-func defaultsOf(s Setting) string {
+// valueOf is what a setting may be.
+func valueOf(s Setting) string {
+	switch {
+	case len(s.Choices) > 0:
+		return "`" + strings.Join(s.Choices, "`, `") + "`"
+	case s.bounds != parseInterval(""):
+		return s.Type + ", " + s.bounds.String()
+	}
+	return s.Type
+}
+
+// meaning is the comment of s and where the setting applies.
+func meaning(s Setting, method string, texts map[string]string) string {
+	text := strings.ReplaceAll(s.text(texts), "|", `\|`)
+	for _, c := range s.when {
+		text += " Applies " + strings.Replace(c.need(method), "task links", "`task: links`", 1) + "."
+	}
+	if s.Only != "" {
+		text += fmt.Sprintf(" Only in `%s %s`.", map[string]string{"train": "heddle", "join": "peer"}[s.Only], s.Only)
+	}
+	if s.Local {
+		text += " Set at each site, not in a plan with members."
+	}
+	return text
+}
+
+// defaultsOf returns the default of s with a method, or with all, and what it is instead with some models.
+func defaultsOf(s Setting, method string) string {
 	code := func(text string) string {
 		if text == "" {
 			return "none"
@@ -116,57 +141,29 @@ func defaultsOf(s Setting) string {
 	if s.decides() {
 		return code(s.Default)
 	}
+	at := Defaults(method, "")
+	usual := code(at.Get(s))
 	var values []string
-	by := map[string][]string{} // what has a value
+	by := map[string][]string{} // who has a value
 	add := func(p Plan, who string) {
-		value := code(p.Get(s))
-		if !slices.Contains(values, value) {
-			values = append(values, value)
-		}
-		by[value] = append(by[value], who)
-	}
-	for _, method := range []string{ClassMeans, LayerWise, FullBatch, MiniBatch} {
-		p := Defaults(Plan{Method: method})
-		if slices.ContainsFunc(s.when, func(c condition) bool { return c.setting == "method" && !c.holds(&p) }) {
-			continue
-		}
-		add(p, method)
-		for _, model := range nn.Convolutions(func(c nn.Convolution) bool { return method == FullBatch || method == LayerWise && c.LayerWise }) {
-			if q := Defaults(Plan{Method: method, Model: model}); q.Get(s) != p.Get(s) {
-				add(q, method+" of "+model)
+		if value := code(p.Get(s)); value != usual {
+			if by[value] == nil {
+				values = append(values, value)
 			}
+			by[value] = append(by[value], who)
+		}
+	}
+	if s.section == "" {
+		for _, other := range Methods() {
+			add(Defaults(other, ""), other)
+		}
+	} else {
+		for _, model := range models(method) {
+			add(Defaults(method, model), model)
 		}
 	}
 	for k, value := range values {
-		who, with := by[value], " with "
-		if k == 0 { // whatever has no other
-			with = ", also with "
-			who = slices.DeleteFunc(who, func(one string) bool { return !strings.Contains(one, " of ") })
-		}
-		if len(who) > 0 {
-			values[k] += with + either(who)
-		}
+		values[k] = value + " with " + either(by[value])
 	}
-	return strings.Join(values, ", ")
-}
-
-// allowed is what a value must be, as "at least 1"; empty without bounds.
-func (s Setting) allowed() string {
-	if s.bounds == parseInterval("") {
-		return ""
-	}
-	return s.bounds.String()
-}
-
-// applies says where a setting is read, as "to method full-batch"; empty: everywhere.
-func (s Setting) applies() string {
-	var all []string
-	for _, c := range s.when {
-		all = append(all, c.need())
-	}
-	text := strings.Join(all, ", ")
-	if s.Name == "task" {
-		text = "to every method; links " + text
-	}
-	return text
+	return strings.Join(append([]string{usual}, values...), ", ")
 }

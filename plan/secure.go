@@ -11,13 +11,14 @@ const LeastSecure = 3
 
 // Secure reports whether the sums of a run by p over so many peers are secure.
 func (p Plan) Secure(peers int) bool {
-	return p.Federated() && (p.SecureSums == "on" || p.SecureSums == "auto" && peers >= LeastSecure)
+	sums := p.Federation().SecureSums
+	return sums == "on" || sums == "auto" && peers >= LeastSecure
 }
 
 // checkSums adds what keeps so many peers from the sums that p asks for.
 func (p Plan) checkSums(peers int, errs *faults) {
 	if p.Secure(peers) && (peers < LeastSecure || peers > secagg.MostMembers) {
-		errs.add("secure_sums must be off with %d peers (got %s): secure sums take %d to %d sites", peers, p.SecureSums, LeastSecure, secagg.MostMembers)
+		errs.add("secure_sums must be off with %d peers (got %s): secure sums take %d to %d sites", peers, p.Federation().SecureSums, LeastSecure, secagg.MostMembers)
 	}
 }
 
@@ -41,7 +42,7 @@ func (p Plan) SumTerms(peers int) SumTerms {
 		for _, narrow := range []struct {
 			what, format string
 			read         bool
-		}{{"sums that find the encoder", p.Sums, p.Encoder.Kind == "pca" || p.Encoder.Kind == "classes"}, {"updates", p.Updates, p.Method == LayerWise}} {
+		}{{"sums that find the encoder", p.Federation().Sums, p.Encoder().Kind == "pca" || p.Method == ClassMeans}, {"updates", p.LayerWise.Updates, p.Method == LayerWise}} {
 			if narrow.format == Auto {
 				narrow.format = "int16"
 				if (p.Method == ClassMeans || narrow.what == "updates") && peers <= 8 {
@@ -60,7 +61,7 @@ func (p Plan) SumTerms(peers int) SumTerms {
 	default:
 		s.Trust = "sums are in the clear: the peer that adds up a vector sees each peer's part of it"
 	}
-	if p.Leaves > 0 {
+	if p.ClassMeans.Leaves > 0 {
 		s.Trust += fmt.Sprintf("; nobody sees a leaf's part, unless the %d peers that collect shares pool theirs", p.Collecting())
 	}
 	return s

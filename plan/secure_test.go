@@ -3,8 +3,6 @@ package plan
 import (
 	"strings"
 	"testing"
-
-	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // TestSecureSums: sums are secure by default with 3 to 64 peers; what cannot be is refused by name, and the
@@ -27,8 +25,8 @@ func TestSecureSums(t *testing.T) {
 		{"off", 3, false, "", "in the clear", 1},
 		{"on", 2, true, "must be off with 2 peers (got on): secure sums take 3 to 64 sites", "", 2},
 	} {
-		p := Defaults(Plan{})
-		p.SecureSums = test.setting
+		p := Defaults("", "")
+		p.Federation().SecureSums = test.setting
 		p.Members = make([]Member, test.peers)
 		var errs faults
 		p.checkSums(test.peers, &errs)
@@ -50,11 +48,11 @@ func TestSecureSums(t *testing.T) {
 			t.Errorf("%+v: a policy judges %d members in a sum", test, got)
 		}
 	}
-	p := Defaults(Plan{Method: FullBatch})
+	p := Defaults(FullBatch, "")
 	if p.Secure(4) || p.SumTerms(4).Secure {
 		t.Error("method full-batch has secure sums")
 	}
-	if p.SecureSums = "on"; p.Validate() == nil || p.Check([]*shard.Shard{{Parts: 4}}) == nil {
+	if _, err := Read(nil, map[string]string{"method": FullBatch, "secure_sums": "on"}, nil); err == nil {
 		t.Error("method full-batch takes secure_sums: on")
 	}
 }

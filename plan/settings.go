@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,29 +17,30 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
+	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// Setting describes one setting of a Plan, as its tags declare it.
+// Setting describes one setting of a method's plan, as the tags of Plan declare it.
 type Setting struct {
 	Name    string   // in a plan file
 	Flag    string   // without dashes in front
 	Group   string   // section of help and reference
 	Help    string   // noun phrase
 	Type    string   // text, integer, number, true or false, duration, list
-	Default string   // with method class-means
+	Default string   // as the tag has it; Defaults adapts it to method and model
 	Only    string   // command that takes it: train, join or empty for both
-	Methods []string // that read it, as the tag when names them; nil: all
 	Choices []string // accepted values; nil: not a list of texts
 	Local   bool     // sites may differ in it
 	Rules   []string // of a policy or roster that judge it, as admission.Refusal names them
 
 	Experimental bool // may change in any version; no help shows it
 
-	bounds interval
-	when   []condition
-	field  int    // of Plan
-	to     string // field of a trainer's configuration
+	section string // of the plan file; empty: it is common to all methods
+	bounds  interval
+	when    []condition
+	field   []int  // of Plan
+	to      string // field of a trainer's configuration
 }
 
 // condition holds if the value of a setting is among values or, without values, if it is not zero.
@@ -47,56 +49,105 @@ type condition struct {
 	values  []string
 }
 
-// Settings returns all settings in the order of their declaration.
-func Settings() []Setting { return slices.Clone(settings()) }
+// Settings returns the settings of a plan of that method in the order of their declaration. Without a method it returns
+// those of all methods, each name once, as the first method has it that has one.
+func Settings(method string) []Setting { return slices.Clone(settings(method)) }
 
-var settings = sync.OnceValue(func() (all []Setting) {
-	plan := reflect.TypeFor[Plan]()
-	group := ""
-	for i := range plan.NumField() {
-		f := plan.Field(i)
-		name := f.Tag.Get("yaml")
-		if name == "" {
-			continue // Members
-		}
-		if g := f.Tag.Get("group"); g != "" {
-			group = g
-		}
-		s := Setting{Name: name, Flag: f.Tag.Get("flag"), Group: group, Help: f.Tag.Get("help"), Type: typeName(f.Type),
-			Only: f.Tag.Get("only"), Choices: listOf(f.Tag.Get("choices")), Local: f.Tag.Get("local") == "true", Rules: strings.Fields(f.Tag.Get("rule")), field: i, to: f.Tag.Get("to")}
-		if s.Flag == "" {
-			s.Flag = strings.ReplaceAll(name, "_", "-")
-		}
-		s.bounds = parseInterval(f.Tag.Get("bounds"))
-		for clause := range strings.FieldsSeq(f.Tag.Get("when")) {
-			setting, values, _ := strings.Cut(clause, "=")
-			c := condition{setting: setting}
-			if values != "" {
-				c.values = strings.Split(values, ",")
+func settings(method string) []Setting { return allSettings()[method] }
+
+var allSettings = sync.OnceValue(func() map[string][]Setting {
+	lists := map[string][]Setting{}
+	for _, method := range Methods() {
+		d := declaration{method: method}
+		d.read(reflect.TypeFor[Plan](), Setting{})
+		lists[method] = d.all
+		for k, s := range d.all { // what a method lacks sets no condition
+			d.all[k].when = slices.DeleteFunc(s.when, func(c condition) bool { return named(d.all, c.setting) < 0 })
+			if named(lists[""], s.Name) < 0 {
+				lists[""] = append(lists[""], d.all[k])
 			}
-			if setting == "method" {
-				s.Methods = c.values
-			}
-			s.when = append(s.when, c)
 		}
-		s.Default = f.Tag.Get("default")
-		s.Experimental = f.Tag.Get("experimental") == "true"
-		if name == "model" {
-			s.Choices = nn.Convolutions(nil)
-		}
-		all = append(all, s)
 	}
-	return all
+	return lists
 })
 
-// Lookup returns the setting of that name.
-func Lookup(name string) (s Setting, ok bool) {
-	for _, s := range settings() {
-		if s.Name == name {
-			return s, true
+func named(all []Setting, name string) int {
+	return slices.IndexFunc(all, func(s Setting) bool { return s.Name == name })
+}
+
+// declaration reads the tags of Plan for one method.
+type declaration struct {
+	method, group string
+	all           []Setting
+}
+
+// read adds the settings of a struct that lies in as the fields section, when and field of in say.
+func (d *declaration) read(of reflect.Type, in Setting) {
+	for f := range of.Fields() {
+		s := Setting{section: in.section, field: append(slices.Clone(in.field), f.Index...), when: slices.Clone(in.when)}
+		for clause := range strings.FieldsSeq(f.Tag.Get("when")) {
+			setting, values, _ := strings.Cut(clause, "=")
+			s.when = append(s.when, condition{setting, listOf(values)})
 		}
+		s.Name, s.Help = f.Tag.Get("yaml"), f.Tag.Get("help")
+		switch {
+		case f.Anonymous:
+			d.read(f.Type, s)
+		case s.Name == sectionOf(d.method):
+			s.section = s.Name
+			d.read(f.Type, s)
+		}
+		if s.Help == "" {
+			continue // Members, and what holds settings
+		}
+		d.group = cmp.Or(f.Tag.Get("group"), d.group)
+		s.Flag = cmp.Or(f.Tag.Get("flag"), strings.ReplaceAll(s.Name, "_", "-"))
+		s.Group, s.Type, s.Only, s.to, s.Default = d.group, typeName(f.Type), f.Tag.Get("only"), f.Tag.Get("to"), f.Tag.Get("default")
+		s.Choices, s.Rules, s.bounds = listOf(f.Tag.Get("choices")), strings.Fields(f.Tag.Get("rule")), parseInterval(f.Tag.Get("bounds"))
+		s.Local, s.Experimental = f.Tag.Get("local") == "true", f.Tag.Get("experimental") == "true"
+		if s.Name == "model" {
+			s.Choices = models(d.method)
+		}
+		d.all = append(d.all, s)
+	}
+}
+
+// models returns the convolutions that a method trains.
+func models(method string) []string {
+	return nn.Convolutions(func(c nn.Convolution) bool {
+		return method == FullBatch || method == LayerWise && c.LayerWise || method == MiniBatch && minibatch.Samples(c)
+	})
+}
+
+// Lookup returns the setting of that name in the plan of a method; without one, in that of any.
+func Lookup(method, name string) (s Setting, ok bool) {
+	all := settings(method)
+	if k := named(all, name); k >= 0 {
+		return all[k], true
 	}
 	return s, false
+}
+
+// unknown says that a method has no setting of that name, and which have one.
+func unknown(method, name string) error {
+	var others []string
+	for _, other := range Methods() {
+		if _, ok := Lookup(other, name); ok {
+			others = append(others, other)
+		}
+	}
+	if len(others) == 0 {
+		return fmt.Errorf("%s: unknown setting", name)
+	}
+	return fmt.Errorf("%s: unknown setting of %s; it belongs to %s", name, method, strings.Replace(either(others), " or ", " and ", 1))
+}
+
+// place is where s stands in a plan file: sections with points between.
+func (s Setting) place() string {
+	if !s.Experimental {
+		return s.section
+	}
+	return strings.TrimPrefix(s.section+".experimental", ".")
 }
 
 // listOf splits a list at its commas.
@@ -127,146 +178,126 @@ func (s Setting) Parse(text string) error {
 // set parses text as the value of s.
 func (p *Plan) set(s Setting, text string) error {
 	v := p.value(s)
-	wrong := func(what string) error { return fmt.Errorf("%s must be %s (got %q)", s.Name, what, text) }
-	switch to := v.Addr().Interface().(type) {
-	case encoding.TextUnmarshaler:
+	if to, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		if err := to.UnmarshalText([]byte(text)); err != nil {
 			return fmt.Errorf("%s %w", s.Name, err)
 		}
-	case *time.Duration:
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return wrong("a duration, as 30s or 5m")
+		return nil
+	}
+	if v.Kind() != reflect.Slice {
+		return parseInto(v, s.Name, text)
+	}
+	v.SetZero()
+	for _, one := range listOf(text) {
+		element := reflect.New(v.Type().Elem()).Elem()
+		if err := parseInto(element, "each of "+s.Name, one); err != nil {
+			return err
 		}
-		*to = d
-	case *string:
-		*to = text
-	case *bool:
-		b, err := strconv.ParseBool(text)
-		if err != nil {
-			return wrong("true or false")
-		}
-		*to = b
-	case *uint64:
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return wrong("an integer of at least 0")
-		}
-		*to = n
-	case *float32:
-		x, err := strconv.ParseFloat(text, 32)
-		if err != nil {
-			return wrong("a number")
-		}
-		*to = float32(x)
-	case *float64:
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return wrong("a number")
-		}
-		*to = x
-	case *[]string:
-		*to = listOf(text)
-	case *[]int:
-		var all []int
-		for _, one := range listOf(text) {
-			n, err := strconv.Atoi(one)
-			if err != nil {
-				return wrong("integers with commas between")
-			}
-			all = append(all, n)
-		}
-		*to = all
-	case *[]float64:
-		var all []float64
-		for _, one := range listOf(text) {
-			x, err := strconv.ParseFloat(one, 64)
-			if err != nil {
-				return wrong("numbers with commas between")
-			}
-			all = append(all, x)
-		}
-		*to = all
-	default: // int, int64
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return wrong("an integer")
-		}
-		v.SetInt(n)
+		v.Set(reflect.Append(v, element))
 	}
 	return nil
 }
 
-func (p *Plan) value(s Setting) reflect.Value { return reflect.ValueOf(p).Elem().Field(s.field) }
+// parseInto parses text as the value v of a setting of that name.
+func parseInto(v reflect.Value, name, text string) (err error) {
+	must := "an integer"
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		var is bool
+		is, err = strconv.ParseBool(text)
+		v.SetBool(is)
+		must = "true or false"
+	case reflect.Uint64:
+		var n uint64
+		n, err = strconv.ParseUint(text, 10, 64)
+		v.SetUint(n)
+		must = "an integer of at least 0"
+	case reflect.Float32, reflect.Float64:
+		var x float64
+		x, err = strconv.ParseFloat(text, v.Type().Bits())
+		v.SetFloat(x)
+		must = "a number"
+	default:
+		var n int64
+		if n, err = strconv.ParseInt(text, 10, 64); v.Type() == reflect.TypeFor[time.Duration]() {
+			var d time.Duration
+			d, err = time.ParseDuration(text)
+			n, must = int64(d), "a duration, as 30s or 5m"
+		}
+		v.SetInt(n)
+	}
+	if err != nil {
+		return fmt.Errorf("%s must be %s (got %q)", name, must, text)
+	}
+	return nil
+}
+
+func (p *Plan) value(s Setting) reflect.Value { return reflect.ValueOf(p).Elem().FieldByIndex(s.field) }
 
 // Get returns the value of s as text, as Read takes it.
 func (p *Plan) Get(s Setting) string {
-	v := p.value(s)
-	switch x := v.Interface().(type) {
-	case []string:
-		return strings.Join(x, ",")
-	case []int:
-		var all []string
-		for _, one := range x {
-			all = append(all, strconv.Itoa(one))
+	var all []string
+	for v := range elements(p.value(s)) {
+		if v.CanFloat() {
+			all = append(all, strconv.FormatFloat(v.Float(), 'g', -1, v.Type().Bits()))
+		} else {
+			all = append(all, fmt.Sprint(v.Interface()))
 		}
-		return strings.Join(all, ",")
-	case []float64:
-		var all []string
-		for _, one := range x {
-			all = append(all, strconv.FormatFloat(one, 'g', -1, 64))
-		}
-		return strings.Join(all, ",")
-	case float32:
-		return strconv.FormatFloat(float64(x), 'g', -1, 32)
-	case float64:
-		return strconv.FormatFloat(x, 'g', -1, 64)
 	}
-	return fmt.Sprint(v.Interface())
+	return strings.Join(all, ",")
 }
 
-// facts returns what a condition on a setting is compared with.
-func (p *Plan) facts(name string) []string {
-	switch name {
-	case "model":
-		return traitsOf(p.Model)
-	case "method":
-		return p.kindsOfMethod()
-	case "encoder":
-		if p.Encoder.Classes {
-			return []string{p.Encoder.Kind, "pca:K+classes"}
+// elements are those of a list, or the value itself.
+func elements(v reflect.Value) iter.Seq[reflect.Value] {
+	return func(yield func(reflect.Value) bool) {
+		if v.Kind() != reflect.Slice {
+			yield(v)
+			return
 		}
-		return []string{p.Encoder.Kind}
-	case "task":
-		return []string{p.Task.Kind}
+		for k := range v.Len() {
+			if !yield(v.Index(k)) {
+				return
+			}
+		}
 	}
-	s, _ := Lookup(name)
-	return []string{p.Get(s)}
 }
 
 func (c condition) holds(p *Plan) bool {
-	if c.values == nil {
-		s, _ := Lookup(c.setting)
+	s, _ := Lookup(p.Method, c.setting)
+	switch conv, _ := nn.ConvolutionNamed(p.Gradient().Model); {
+	case c.values == nil:
 		return !p.value(s).IsZero()
+	case c.setting == "model":
+		return traits[c.values[0]](conv)
+	case c.setting == "encoder" && slices.Contains(c.values, p.Encoder().form()):
+		return true
 	}
-	return slices.ContainsFunc(p.facts(c.setting), func(fact string) bool { return slices.Contains(c.values, fact) })
+	value, _, _ := strings.Cut(p.Get(s), ":")
+	return slices.Contains(c.values, value)
 }
 
-// need says for what values of other settings c holds.
-func (c condition) need() string {
+// traits are the names by which the tag when asks for properties of a model's convolution.
+var traits = map[string]func(nn.Convolution) bool{
+	"hops":      func(c nn.Convolution) bool { return c.Hops },
+	"restart":   nn.Convolution.Restarts,
+	"relations": func(c nn.Convolution) bool { return c.Typed },
+	"attention": func(c nn.Convolution) bool { return c.Heads },
+}
+
+// need returns for what values of other settings of a method c holds.
+func (c condition) need(method string) string {
 	switch {
 	case c.values == nil:
 		return "with " + c.setting
 	case c.setting == "model":
-		return "to model " + either(nn.Convolutions(func(conv nn.Convolution) bool { return c.holds(&Plan{Model: conv.Name}) }))
-	case c.setting == "method":
-		return "to method " + MethodNames(c.values)
-	case c.setting == "encoder" && c.values[0] == "classes":
-		return "to method class-means or encoder " + either(c.values[1:])
-	case c.setting == "solver" || c.setting == "encoder":
-		return "to " + c.setting + " " + either(c.values)
+		return "to model " + either(slices.DeleteFunc(models(method), func(model string) bool {
+			conv, _ := nn.ConvolutionNamed(model)
+			return !traits[c.values[0]](conv)
+		}))
 	}
-	return "with " + c.setting + " " + either(c.values)
+	return "to " + c.setting + " " + either(c.values)
 }
 
 // either lists alternatives: a, b or c.
@@ -279,13 +310,12 @@ func either(all []string) string {
 
 // reads reports whether a run by p reads s.
 func (p *Plan) reads(s Setting) bool {
-	return s.Name == "task" && (p.Task.Kind == tasks[1] || p.Task.Kind == tasks[2]) ||
-		!slices.ContainsFunc(s.when, func(c condition) bool { return !c.holds(p) })
+	return !slices.ContainsFunc(s.when, func(c condition) bool { return !c.holds(p) })
 }
 
 // Shown returns the settings that a run by p reads on several machines, in the order of their declaration.
 func (p Plan) Shown() (all []Setting) {
-	for _, s := range settings() {
+	for _, s := range settings(p.Method) {
 		if p.reads(s) && s.Only != "train" {
 			all = append(all, s)
 		}
@@ -297,7 +327,7 @@ func (p Plan) Shown() (all []Setting) {
 // takes.
 func (p Plan) Only(command string) error {
 	var errs faults
-	for _, s := range settings() {
+	for _, s := range settings(p.Method) {
 		if given := p.Get(s); s.Only != "" && s.Only != command && given != s.Default {
 			errs.add("%s applies only to peer %s (got %s)", s.Name, s.Only, given)
 		}
@@ -310,7 +340,10 @@ func (p Plan) Only(command string) error {
 
 // Validate returns all faults of p that can be found without data.
 func (p Plan) Validate() error {
-	if usual := Defaults(p); slices.ContainsFunc(settings(), func(s Setting) bool { return s.decides() && p.fault(s, usual.Get(s)) != nil }) {
+	if err := knownMethod(p.Method); err != nil {
+		return err
+	}
+	if usual := p.Usual(); slices.ContainsFunc(settings(p.Method), func(s Setting) bool { return s.decides() && p.fault(s, usual.Get(s)) != nil }) {
 		_, errs := p.sound() // what must fit such a setting cannot be judged
 		return errors.Join(errs...)
 	}
@@ -338,7 +371,7 @@ func (p Plan) Validate() error {
 // CheckRuns returns what stands against several runs of p.
 func (p Plan) CheckRuns() error {
 	var errs faults
-	if p.Runs > 1 && p.Epsilon > 0 {
+	if p.Runs > 1 && p.ClassMeans.Epsilon > 0 {
 		errs.add("runs must be 1 with epsilon (got %d): each run would spend as much", p.Runs)
 	}
 	return errors.Join(errs...)
@@ -362,10 +395,15 @@ func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Errorf(fo
 // sound returns p with the default in place of each setting that is at fault by itself, and these
 // faults.
 func (p Plan) sound() (Plan, faults) {
-	usual := Defaults(p)
+	usual := p.Usual()
 	var errs faults
 	q := p
-	for _, s := range settings() {
+	for _, other := range Methods() {
+		if other != p.Method && slices.ContainsFunc(settings(other), func(s Setting) bool { return s.section != "" && !p.value(s).IsZero() }) {
+			errs.add("%s must be empty with method %s", sectionOf(other), p.Method)
+		}
+	}
+	for _, s := range settings(p.Method) {
 		if err := p.fault(s, usual.Get(s)); err != nil {
 			errs = append(errs, err)
 			if s.decides() { // usual has what was asked for
@@ -403,19 +441,25 @@ func (p *Plan) fault(s Setting, usual string) error {
 		return nil
 	}
 	for _, c := range s.when {
-		by, _ := Lookup(c.setting)
+		by, _ := Lookup(p.Method, c.setting)
 		value := p.Get(by)
-		if !c.holds(p) && !p.reads(s) && (len(by.Choices) == 0 || value == by.Default ||
+		if !c.holds(p) && (len(by.Choices) == 0 || value == by.Default ||
 			slices.Contains(by.Choices, value)) {
-			return fmt.Errorf("%s applies only %s (got %s %s)", strings.Replace(s.Name, "task", "task: links", 1),
-				c.need(), by.Name, cmp.Or(value, "none"))
+			return fmt.Errorf("%s applies only %s (got %s %s)", s.Name, c.need(p.Method), by.Name, cmp.Or(value, "none"))
 		}
 	}
-	choices := s.Choices
-	if s.Name == "model" {
-		choices = nn.Convolutions(nil) // with those that were registered since
+	choices, chosen := s.Choices, given
+	switch s.Name {
+	case "model":
+		choices = models(p.Method) // with those that were registered since
+	case "encoder":
+		chosen = p.Encoder().form()
+	case "task":
+		if p.Task.Links() && p.Method == ClassMeans {
+			return fmt.Errorf("task must be auto, classification or regression with class-means (got %s): links need a method of trained layers", given)
+		}
 	}
-	if len(choices) > 0 && !slices.Contains(choices, given) {
+	if len(choices) > 0 && !slices.Contains(choices, chosen) {
 		return fmt.Errorf("%s must be %s (got %q)", s.Name, either(choices), given)
 	}
 	if s.Name == "init" {
@@ -423,33 +467,20 @@ func (p *Plan) fault(s Setting, usual string) error {
 			return fmt.Errorf("init must be the SHA-256 of a model file, %d hexadecimal digits (got %q)", 2*sha256.Size, given)
 		}
 	}
-	v := p.value(s)
-	within := func(x float64) error {
+	var errs []error
+	for v := range elements(p.value(s)) {
+		x := 0.0
+		switch {
+		case v.CanFloat():
+			x = v.Float()
+		case v.CanInt():
+			x = float64(v.Int())
+		default:
+			continue
+		}
 		if !s.bounds.Has(x) {
-			return fmt.Errorf("%s must be %s (got %s)", s.Name, s.bounds, given)
+			errs = append(errs, fmt.Errorf("%s must be %s (got %s)", s.Name, s.bounds, given))
 		}
-		return nil
 	}
-	switch x := v.Interface().(type) {
-	case float32:
-		return within(float64(x))
-	case float64:
-		return within(x)
-	case []int:
-		var errs []error
-		for _, one := range x {
-			errs = append(errs, within(float64(one)))
-		}
-		return errors.Join(errs...)
-	case []float64:
-		var errs []error
-		for _, one := range x {
-			errs = append(errs, within(one))
-		}
-		return errors.Join(errs...)
-	}
-	if v.CanInt() {
-		return within(float64(v.Int()))
-	}
-	return nil
+	return errors.Join(errs...)
 }

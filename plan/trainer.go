@@ -31,5 +31,5 @@ func (p Plan) configure(t task) (train.Method, error) {
 		return p.layerwise(t)
 	}
 	c, err := p.closedFormConfig(t)
-	return &classmeans.Method{Config: c, Leaves: p.Leaves > 0, LeafEdges: p.LeafEdges}, err
+	return &classmeans.Method{Config: c, Leaves: p.ClassMeans.Leaves > 0, LeafEdges: p.ClassMeans.LeafEdges}, err
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 
@@ -11,44 +10,40 @@ import (
 // MarshalYAML returns the settings that a run by p reads, and its members; of experimental settings only those that do not
 // have their default. Read yields the same plan from it; one with members has no settings of one site.
 func (p Plan) MarshalYAML() ([]byte, error) {
-	var all, experimental yaml.MapSlice
-	usual := Defaults(p)
-	for _, s := range settings() {
+	items := map[string]yaml.MapSlice{} // by place
+	usual := p.Usual()
+	for _, s := range settings(p.Method) {
 		v := p.value(s)
-		item := yaml.MapItem{Key: s.Name, Value: v.Interface()}
-		if none := v.Kind() == reflect.Slice && v.Len() == 0; !p.reads(s) || none {
+		if none := v.Kind() == reflect.Slice && v.Len() == 0; !p.reads(s) || none || len(p.Members) > 0 && s.ofOneSite() {
 			continue
 		}
-		if len(p.Members) > 0 && s.ofOneSite() {
-			continue
+		base := usual.Get(s)
+		if s.decides() || !s.Experimental {
+			base = s.Default
 		}
-		switch {
-		case s.Experimental && (s.decides() && p.Get(s) != s.Default || !s.decides() && p.Get(s) != usual.Get(s)):
-			experimental = append(experimental, item)
-		case !s.Experimental && (s.Only == "" || p.Get(s) != s.Default):
-			all = append(all, item)
+		if s.Only == "" && !s.Experimental || p.Get(s) != base {
+			items[s.place()] = append(items[s.place()], yaml.MapItem{Key: s.Name, Value: v.Interface()})
 		}
 	}
-	if len(experimental) > 0 {
-		all = append(all, yaml.MapItem{Key: "experimental", Value: experimental})
+	own := sectionOf(p.Method)
+	for _, of := range [][3]string{{own, "experimental", own + ".experimental"}, {"", own, own}, {"", "experimental", "experimental"}} {
+		if in, name, place := of[0], of[1], of[2]; len(items[place]) > 0 {
+			items[in] = append(items[in], yaml.MapItem{Key: name, Value: items[place]})
+		}
 	}
 	if len(p.Members) > 0 {
-		all = append(all, yaml.MapItem{Key: "members", Value: p.Members})
+		items[""] = append(items[""], yaml.MapItem{Key: "members", Value: p.Members})
 	}
-	return yaml.Marshal(all)
+	return yaml.Marshal(items[""])
 }
 
 // Agreed returns a line for each setting in which all sites of a run must agree: those that it
 // reads and in which sites may not differ.
 func (p Plan) Agreed() string {
 	text := ""
-	for _, s := range settings() {
+	for _, s := range settings(p.Method) {
 		if p.reads(s) && !s.Local && s.Only != "train" {
-			value, err := json.Marshal(p.Get(s)) // a line whatever the value
-			if err != nil {
-				panic("plan: a text does not encode: " + err.Error())
-			}
-			text += fmt.Sprintf("%s: %s\n", s.Name, value)
+			text += fmt.Sprintf("%s: %q\n", s.Name, p.Get(s)) // a line whatever the value
 		}
 	}
 	return text

@@ -156,7 +156,7 @@ func (m *measurement) run(ctx context.Context, s setting) (f found, err error) {
 	if err != nil {
 		return f, err
 	}
-	if one.Encoder.Kind == "pca" {
+	if one.LayerWise.Encoder.Kind == "pca" {
 		return m.components(ctx, s, r)
 	}
 	return m.classes(ctx, s, r)

@@ -235,7 +235,7 @@ func (b *inference) few(ctx context.Context, g *graph.Graph, settings string, pa
 	if err != nil {
 		return "", err
 	}
-	if one.Encoder.Kind == "pca" && (n > 1 || parts > 2) {
+	if one.LayerWise.Encoder.Kind == "pca" && (n > 1 || parts > 2) {
 		return "–", nil
 	}
 	if shards, err = infer.Thinned(shards, 1, n); err != nil {

@@ -74,7 +74,7 @@ func (b *inference) attack(ctx context.Context, p *page.Page, one plan.Plan, sha
 	if len(shards) < 2 {
 		return fmt.Errorf("sites must be at least 2 to attack one of them (got %d)", len(shards))
 	}
-	one.Exchange, one.Members = "halo", nil
+	one.Federation().Exchange, one.Members = "halo", nil
 	effort := infer.Effort{Rows: b.rows, Tries: 1_000_000}
 	if one.Method == plan.ClassMeans {
 		effort.Shadows = b.shadows
@@ -100,11 +100,11 @@ func (b *inference) attack(ctx context.Context, p *page.Page, one plan.Plan, sha
 // named returns what a row of the table calls a plan.
 func named(p plan.Plan, sites int) string {
 	if p.Task.Links() {
-		return fmt.Sprintf("links by %s and %s, negatives from %s", p.Model, p.Decoder, p.NegativesFrom)
+		return fmt.Sprintf("links by %s and %s, negatives from %s", p.Gradient().Model, p.Gradient().Decoder, p.Gradient().NegativesFrom)
 	}
 	sums := "in the clear"
 	if p.Secure(sites) {
 		sums = "secure"
 	}
-	return fmt.Sprintf("%s, encoder %v, sums %s", p.Method, p.Encoder, sums)
+	return fmt.Sprintf("%s, encoder %v, sums %s", p.Method, p.Encoder(), sums)
 }

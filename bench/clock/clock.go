@@ -25,7 +25,7 @@ func Epochs(ctx context.Context, p heddle.Plan, shards []*shard.Shard, each func
 			return
 		}
 		each(e, measure.Since(begun))
-		if begun = measure.Now(); e.Round == p.Rounds-1 {
+		if begun = measure.Now(); e.Round == p.Gradient().Rounds-1 {
 			cancel(errTrained)
 		}
 	}}.Train(ctx)

@@ -39,7 +39,7 @@ var ways = []way{
 	{"sample:0.1", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.1})},
 	{"sample:0.01", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.01})},
 	{"layer-wise, reference", reference},
-	{"class means", func(settings) heddle.Plan { return heddle.Defaults(heddle.Plan{Method: plan.ClassMeans}) }},
+	{"class means", func(settings) heddle.Plan { return heddle.Defaults(plan.ClassMeans, "") }},
 }
 
 // End to end and layer by layer, the same two layers of GCN, width and number of steps: those of the
@@ -47,17 +47,17 @@ var ways = []way{
 
 func endToEnd(boundary heddle.Boundary) func(settings) heddle.Plan {
 	return func(s settings) heddle.Plan {
-		p := heddle.Defaults(heddle.Plan{Method: plan.FullBatch})
-		p.Hidden, p.EvalEvery, p.Exchange, p.Boundary = 256, 10, "halo", boundary
-		p.Decay, p.RowNorm = s.endDecay, s.endNorm
+		p := heddle.Defaults(plan.FullBatch, "")
+		p.FullBatch.Hidden, p.FullBatch.EvalEvery, p.FullBatch.Exchange, p.FullBatch.Boundary = 256, 10, "halo", boundary
+		p.Gradient().Decay, p.RowNorm = s.endDecay, s.endNorm
 		return p
 	}
 }
 
 func reference(s settings) heddle.Plan {
-	p := heddle.Defaults(heddle.Plan{Method: plan.LayerWise})
-	p.Encoder, p.LR, p.Exchange, p.KeepLast = heddle.Encoder{Kind: "raw"}, 0.01, "halo", true
-	p.EvalEvery, p.Decay, p.RowNorm = 10, s.layerDecay, s.layerNorm
+	p := heddle.Defaults(plan.LayerWise, "")
+	p.LayerWise.Encoder, p.Gradient().LR, p.Federation().Exchange, p.LayerWise.KeepLast = heddle.Encoder{Kind: "raw"}, 0.01, "halo", true
+	p.Gradient().EvalEvery, p.Gradient().Decay, p.RowNorm = 10, s.layerDecay, s.layerNorm
 	return p
 }
 

@@ -69,7 +69,11 @@ func measure(ctx context.Context, p *page.Page, g *graph.Graph, name, policy str
 	for _, plan := range []heddle.Plan{layerwise, endToEnd} {
 		var outcomes []outcome
 		for _, exchange := range []string{"halo", "cover"} {
-			plan.Exchange = exchange
+			if plan.Federated() {
+				plan.LayerWise.Exchange = exchange
+			} else {
+				plan.FullBatch.Exchange = exchange
+			}
 			out, err := train(ctx, shards, plan)
 			if err != nil {
 				return err
@@ -89,12 +93,12 @@ func measure(ctx context.Context, p *page.Page, g *graph.Graph, name, policy str
 
 // plans are two layers of GCN, layer by layer for five rounds each, and together for three epochs.
 func plans(policy string, parts, hidden int) (layerwise, endToEnd heddle.Plan) {
-	layerwise = heddle.Defaults(heddle.Plan{Method: plan.LayerWise})
-	layerwise.Encoder, layerwise.Rounds = heddle.Encoder{Kind: "pca", K: hidden}, 5
-	endToEnd = heddle.Defaults(heddle.Plan{Method: plan.FullBatch})
-	endToEnd.Rounds, endToEnd.EvalEvery = 3, 1000
+	layerwise = heddle.Defaults(plan.LayerWise, "")
+	layerwise.LayerWise.Encoder, layerwise.LayerWise.Rounds = heddle.Encoder{Kind: "pca", K: hidden}, 5
+	endToEnd = heddle.Defaults(plan.FullBatch, "")
+	endToEnd.FullBatch.Rounds, endToEnd.FullBatch.EvalEvery = 3, 1000
 	for _, p := range []*heddle.Plan{&layerwise, &endToEnd} {
-		p.Hidden, p.Peers, p.Policy, p.Transport = hidden, parts, policy, "memory"
+		p.Gradient().Hidden, p.Peers, p.Policy, p.Transport = hidden, parts, policy, "memory"
 	}
 	return layerwise, endToEnd
 }
@@ -118,7 +122,7 @@ func train(ctx context.Context, shards []*shard.Shard, p heddle.Plan) (out outco
 		out.losses = append(out.losses, point.Loss)
 	}
 	if p.Method == plan.FullBatch {
-		p.Rounds--
+		p.Gradient().Rounds--
 		shorter, err := heddle.Local{Plan: p, Shards: shards}.Train(ctx)
 		if err != nil {
 			return out, err

@@ -215,12 +215,12 @@ func (b *bench) divide(g *graph.Graph) {
 
 // plan is that of one worker's training, which validates only at the beginning and at the end.
 func (b *bench) plan(model string) heddle.Plan {
-	p := heddle.Defaults(heddle.Plan{Method: plan.FullBatch, Model: model})
-	p.Hidden, p.RowNorm, p.LR, p.Decay, p.Dropout = b.hidden, "l1", 0.01, 5e-4, float32(b.dropout)
+	p := heddle.Defaults(plan.FullBatch, model)
+	p.Gradient().Hidden, p.RowNorm, p.Gradient().LR, p.Gradient().Decay, p.Gradient().Dropout = b.hidden, "l1", 0.01, 5e-4, float32(b.dropout)
 	if model == "gat" {
-		p.AttentionDropout = p.Dropout
+		p.Gradient().AttentionDropout = p.Gradient().Dropout
 	}
-	p.EvalEvery, p.Rounds = 1<<30, warm+b.turns*b.epochs
+	p.Gradient().EvalEvery, p.Gradient().Rounds = 1<<30, warm+b.turns*b.epochs
 	return p
 }
 
@@ -228,7 +228,7 @@ func (b *bench) plan(model string) heddle.Plan {
 func (b *bench) own(ctx context.Context, g *graph.Graph, p heddle.Plan) (*way, error) {
 	w := &way{name: "heddle"}
 	still := p
-	still.Rounds, still.Dropout, still.AttentionDropout = first, 0, 0
+	still.Gradient().Rounds, still.Gradient().Dropout, still.Gradient().AttentionDropout = first, 0, 0
 	whole := []*shard.Shard{shard.Whole(g)}
 	_, err := heddle.Local{Plan: still, Shards: whole, OnEvent: func(e heddle.Event) {
 		if e.Kind == train.RoundEnd {

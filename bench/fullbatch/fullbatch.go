@@ -91,21 +91,21 @@ func (s settings) traits() nn.Traits {
 
 // plan returns what is trained.
 func (s settings) plan(fetch, link string) heddle.Plan {
-	p := heddle.Defaults(heddle.Plan{Method: plan.FullBatch, Model: s.Model})
-	p.Layers, p.Hidden, p.Dropout, p.AttentionDropout, p.Norm = 3, s.Hidden, 0, 0, "layer"
+	p := heddle.Defaults(plan.FullBatch, s.Model)
+	p.Gradient().Layers, p.Gradient().Hidden, p.Gradient().Dropout, p.Gradient().AttentionDropout, p.Joint().Norm = 3, s.Hidden, 0, 0, "layer"
 	if s.Hidden == 0 {
-		p.Hidden = 256
+		p.Gradient().Hidden = 256
 	}
 	if s.traits().Heads {
-		p.Heads = 4
+		p.Gradient().Heads = 4
 		if s.Hidden == 0 {
-			p.Hidden = 512
+			p.Gradient().Hidden = 512
 		}
 	}
 	if s.Batch {
-		p.Norm = "batch"
+		p.Joint().Norm = "batch"
 	}
-	p.Rounds, p.EvalEvery, p.Fetch, p.Prefetch, p.Memory = max(s.Steps, 2), 1<<30, fetch, s.Prefetch, plan.Mebibytes(s.Memory)
+	p.Gradient().Rounds, p.Gradient().EvalEvery, p.FullBatch.Fetch, p.FullBatch.Prefetch, p.Joint().Memory = max(s.Steps, 2), 1<<30, fetch, s.Prefetch, plan.Mebibytes(s.Memory)
 	p.Transport, p.Link = "memory", link
 	return p
 }

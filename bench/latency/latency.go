@@ -46,7 +46,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 				return err
 			}
 			for _, link := range strings.Fields(*links) {
-				one := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans})
+				one := heddle.Defaults(plan.ClassMeans, "")
 				one.Peers, one.Link = *peers, link
 				if err := measure(ctx, p, g, one, *seeds); err != nil {
 					return fmt.Errorf("%s, %s: %w", name, link, err)

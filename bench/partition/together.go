@@ -79,7 +79,7 @@ func (o options) teams(ctx context.Context, p *page.Page, name string) error {
 
 // team returns the fraction of edges that is cut and the bytes that all peers sent.
 func team(ctx context.Context, dir string, job external.Job, peers, rounds int) (cut, bytes float64, err error) {
-	plan := heddle.Defaults(heddle.Plan{})
+	plan := heddle.Defaults("", "")
 	plan.Transport = "memory"
 	all, sent := make([]*shard.Manifest, peers), make([]int, peers)
 	err = heddle.Groups(ctx, plan, peers, func(ctx context.Context, group *comm.Group) error {

@@ -52,13 +52,13 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		m := measurement{root: *root, runs: *runs, skew: *skew, only: *only}
 		switch *name {
 		case plan.ClassMeans:
-			m.plan = heddle.Defaults(heddle.Plan{Method: plan.ClassMeans})
+			m.plan = heddle.Defaults(plan.ClassMeans, "")
 		case plan.LayerWise:
 			m.plan = trained()
 		default:
 			return fmt.Errorf("method must be class-means or layer-wise (got %q)", *name)
 		}
-		m.plan.SecureSums, m.plan.Updates, m.plan.Policy = "off", "float32", "random"
+		m.plan.Federation().SecureSums, m.plan.Policy = "off", "random"
 		p.Table("data set %s", "liars %s", "lie %s", "as it is %s")
 		for _, name := range strings.Split(*data, ",") {
 			for _, text := range strings.Split(*federations, ",") {
@@ -77,9 +77,9 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 
 // trained is a plan of layers that are trained in rounds.
 func trained() heddle.Plan {
-	p := heddle.Defaults(heddle.Plan{Method: plan.LayerWise})
-	p.Encoder, p.Hidden, p.LR, p.Decay = heddle.Encoder{Kind: "pca", K: 64}, 64, 0.01, 5e-4
-	p.LocalSteps, p.Rounds, p.Patience, p.Rows, p.Sums = 5, 40, 8, "int8", plan.Auto
+	p := heddle.Defaults(plan.LayerWise, "")
+	p.LayerWise.Encoder, p.Gradient().Hidden, p.Gradient().LR, p.Gradient().Decay = heddle.Encoder{Kind: "pca", K: 64}, 64, 0.01, 5e-4
+	p.LayerWise.LocalSteps, p.Gradient().Rounds, p.Gradient().Patience, p.Rows, p.Federation().Sums = 5, 40, 8, "int8", plan.Auto
 	return p
 }
 

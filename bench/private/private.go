@@ -71,8 +71,11 @@ func open(root, name string, k int) (*graph.Graph, error) {
 
 // private is the plan whose cost is measured.
 func private(epsilon float64, seed int) heddle.Plan {
-	p := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans, Epsilon: epsilon})
-	p.Epsilon, p.Seed, p.Peers, p.Transport = epsilon, uint64(seed), 4, "memory"
+	p := heddle.Defaults(plan.ClassMeans, "")
+	p.ClassMeans.Epsilon, p.Seed, p.Peers, p.Transport = epsilon, uint64(seed), 4, "memory"
+	if epsilon > 0 {
+		p = p.Usual()
+	}
 	return p
 }
 
@@ -89,10 +92,10 @@ func accuracy(ctx context.Context, p *page.Page, root string, names []string, ru
 	for _, name := range names {
 		plans := []heddle.Plan{private(0, 0), private(0, 0), private(quiet, 0), private(8, 0), private(4, 0), private(2, 0), private(1, 0)}
 		for i := range plans[2:] {
-			plans[2+i].Hops = hops
+			plans[2+i].ClassMeans.Hops = hops
 		}
 		alone := &plans[1]
-		alone.Hops, alone.ClassRounds, alone.CoarseRows = 0, 4, false
+		alone.ClassMeans.Hops, alone.ClassMeans.ClassRounds, alone.ClassMeans.CoarseRows = 0, 4, false
 		figures := make([]figure, len(plans)+3)
 		for k := range runs {
 			g, err := open(root, name, k)

@@ -43,7 +43,7 @@ func crossed(ctx context.Context, p *page.Page, root string, names []string, run
 			}
 			for i, epsilon := range []float64{0, quiet, 8, 4, 1} {
 				plan := private(epsilon, k+1)
-				plan.Exchange = "halo"
+				plan.Federation().Exchange = "halo"
 				run, err := recorded.Train(ctx, plan, shards, 0)
 				if err != nil {
 					return fmt.Errorf("%s, ε %g: %w", name, epsilon, err)
@@ -75,7 +75,7 @@ func planted(ctx context.Context, root, name string, k int) (*graph.Graph, *coin
 		return nil, nil, err
 	}
 	plan := private(0, k+1)
-	plan.Hops, plan.CoarseRows = 0, false
+	plan.ClassMeans.Hops, plan.ClassMeans.CoarseRows = 0, false
 	trained, err := heddle.Train(ctx, g, plan)
 	if err != nil {
 		return nil, nil, err

@@ -34,7 +34,7 @@ type experiment struct {
 // bind registers a flag for each setting of a plan, and returns those that are given.
 func bind(f *flag.FlagSet) (given map[string]string) {
 	given = map[string]string{}
-	for _, s := range plan.Settings() {
+	for _, s := range plan.Settings("") {
 		if s.Only == "join" {
 			continue
 		}

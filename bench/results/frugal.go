@@ -96,7 +96,7 @@ var ownChoices = []ownChoice{
 // local step, all rows of neighbours.
 func (c ownChoice) experiment() experiment {
 	e := reference("gcn").onData(c.data)
-	e.KeepLast = true
-	e.Name, e.LR, e.Decay, e.Dropout, e.RowNorm = "Retexo's own setting", c.lr, c.decay, c.dropout, c.rowNorm
+	e.LayerWise.KeepLast = true
+	e.Name, e.Gradient().LR, e.Gradient().Decay, e.Gradient().Dropout, e.RowNorm = "Retexo's own setting", c.lr, c.decay, c.dropout, c.rowNorm
 	return e
 }

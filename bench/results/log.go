@@ -66,7 +66,7 @@ var unrecorded = []string{"seed", "transport"}
 func (e experiment) asked(seed uint64) record {
 	r := record{Data: e.Data, Seed: seed, Skew: e.Skew, Labels: e.Labels, Alone: e.Alone,
 		Pooled: e.Pooled, Plan: map[string]string{}}
-	for _, s := range plan.Settings() {
+	for _, s := range plan.Settings(e.Method) {
 		if s.Only != "join" && !slices.Contains(unrecorded, s.Name) {
 			r.Plan[s.Name] = e.Get(s)
 		}
@@ -84,7 +84,7 @@ func (r record) answers(ask record) bool {
 	for name, value := range ask.Plan {
 		was, ok := r.Plan[name]
 		if !ok {
-			s, _ := plan.Lookup(name)
+			s, _ := plan.Lookup(ask.Plan["method"], name)
 			if was = s.Default; was == "" {
 				was = (&plan.Plan{}).Get(s)
 			}

@@ -16,7 +16,7 @@ import (
 // quick is an experiment on Cora that takes little time.
 func quick() experiment {
 	e := base("quick", plan.LayerWise, "gcn")
-	e.Data, e.Encoder, e.Layers, e.Rounds, e.RowNorm = "cora", pca(16), 1, 60, "l2"
+	e.Data, e.LayerWise.Encoder, e.Gradient().Layers, e.Gradient().Rounds, e.RowNorm = "cora", pca(16), 1, 60, "l2"
 	return e
 }
 
@@ -56,7 +56,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 			t.Errorf("a finished run must be read (got %v, %s for %s)", err, read.test(), made.test())
 		}
 		other := e
-		other.Hidden = 8
+		other.Gradient().Hidden = 8
 		if _, err := again.run(over, other, 1); !errors.Is(err, context.Canceled) {
 			t.Errorf("another plan must be trained (got %v)", err)
 		}
@@ -71,7 +71,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 
 // A log of a program that did not know a setting holds the runs with its default.
 func TestLogsOfOtherPrograms(t *testing.T) {
-	e := experiment{Data: "cora", Plan: heddle.Defaults(heddle.Plan{})}
+	e := experiment{Data: "cora", Plan: heddle.Defaults("", "")}
 	ask, was := e.asked(3), e.asked(3)
 	delete(was.Plan, "shrink")
 	if !was.answers(ask) {
@@ -98,7 +98,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := base("unsound", plan.LayerWise, "gcn")
-	e.Data, e.Heads = "cora", 4
+	e.Data, e.Gradient().Heads = "cora", 4
 	for range 2 {
 		var reason refusal
 		if _, err = b.run(t.Context(), e, 1); !errors.As(err, &reason) {

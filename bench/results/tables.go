@@ -134,9 +134,9 @@ func (b *book) tuned(ctx context.Context, r row) (best experiment, err error) {
 // setting is the flags of heddle train that differ from the defaults of the method and model.
 func (e experiment) setting() string {
 	flags := "--data " + e.Data
-	usual := heddle.Defaults(e.Plan)
-	first := heddle.Defaults(heddle.Plan{Method: e.Method})
-	for _, s := range plan.Settings() {
+	usual := e.Usual()
+	first := heddle.Defaults(e.Method, "")
+	for _, s := range plan.Settings(e.Method) {
 		value, base := e.Get(s), usual.Get(s)
 		switch s.Name {
 		case "method":
@@ -154,16 +154,16 @@ func (e experiment) setting() string {
 // base returns an experiment of this method and model, with the same starting point for layer-wise and for full-batch, which
 // is on one machine.
 func base(name, method, model string) experiment {
-	e := experiment{Name: name, Plan: heddle.Defaults(heddle.Plan{Method: method, Model: model})}
-	e.Encoder, e.Layers, e.Rows, e.Metric = heddle.Encoder{Kind: "raw"}, 2, "float32", "accuracy"
+	e := experiment{Name: name, Plan: heddle.Defaults(method, model)}
+	e.Gradient().Layers, e.Rows, e.Metric = 2, "float32", "accuracy"
 	e.Policy = "random"
-	e.Hidden, e.Rounds, e.LR, e.Dropout = 64, 200, 0.01, 0.5
+	e.Gradient().Hidden, e.Gradient().Rounds, e.Gradient().LR, e.Gradient().Dropout = 64, 200, 0.01, 0.5
 	if e.Peers = 1; method == plan.LayerWise {
-		e.Peers = 4
-		e.Exchange = "halo" // whose bytes the formulas give
+		e.Peers, e.LayerWise.Encoder = 4, heddle.Encoder{Kind: "raw"}
+		e.LayerWise.Exchange = "halo" // whose bytes the formulas give
 	}
 	if c, _ := nn.ConvolutionNamed(model); c.Heads {
-		e.LR, e.Dropout, e.AttentionDropout = c.Recipe.LR, c.Recipe.Dropout, c.Recipe.AttentionDropout
+		e.Gradient().LR, e.Gradient().Dropout, e.Gradient().AttentionDropout = c.Recipe.LR, c.Recipe.Dropout, c.Recipe.AttentionDropout
 	}
 	return e
 }
@@ -182,21 +182,21 @@ func cross(a, b []func(*experiment)) (all []func(*experiment)) {
 
 func decays(x ...float32) (all []func(*experiment)) {
 	for _, v := range x {
-		all = append(all, func(e *experiment) { e.Decay = v })
+		all = append(all, func(e *experiment) { e.Gradient().Decay = v })
 	}
 	return all
 }
 
 func rates(x ...float32) (all []func(*experiment)) {
 	for _, v := range x {
-		all = append(all, func(e *experiment) { e.LR = v })
+		all = append(all, func(e *experiment) { e.Gradient().LR = v })
 	}
 	return all
 }
 
 func widths(x ...int) (all []func(*experiment)) {
 	for _, v := range x {
-		all = append(all, func(e *experiment) { e.Hidden = v })
+		all = append(all, func(e *experiment) { e.Gradient().Hidden = v })
 	}
 	return all
 }
@@ -212,7 +212,7 @@ func pca(k int) heddle.Encoder { return heddle.Encoder{Kind: "pca", K: k} }
 // step.
 func reference(model string) experiment {
 	e := base("layer-wise, Retexo's setting, "+model, plan.LayerWise, model)
-	e.Hidden, e.AttentionDropout = 256, 0
+	e.Gradient().Hidden, e.Gradient().AttentionDropout = 256, 0
 	return e
 }
 
@@ -228,12 +228,12 @@ func everything(data string) (rows []row) {
 		if data == "tolokers" {
 			e.Metric = "auc"
 		}
-		e.EvalEvery = 4
+		e.Gradient().EvalEvery = 4
 		if e.Method == plan.LayerWise {
-			e.Rounds = 150
+			e.Gradient().Rounds = 150
 		}
 		if data == "tolokers" { // ten dense columns: there is little to overfit, and much to descend
-			e.Dropout, e.Decay, e.Rounds = 0.2, 0, 4*e.Rounds
+			e.Gradient().Dropout, e.Gradient().Decay, e.Gradient().Rounds = 0.2, 0, 4*e.Gradient().Rounds
 		}
 		return e
 	}
@@ -248,7 +248,7 @@ func everything(data string) (rows []row) {
 	for _, m := range []string{"gcn", "sage"} {
 		for _, encoder := range []heddle.Encoder{{Kind: "raw"}, pca(components), {Kind: "mlp"}} {
 			e := base("layer-wise, encoder "+encoder.Kind+", "+m, plan.LayerWise, m)
-			e.Encoder, e.Dropout = encoder, 0.3
+			e.LayerWise.Encoder, e.Gradient().Dropout = encoder, 0.3
 			e = fix(e)
 			grid := decays(5e-4, 5e-3)
 			if data == "tolokers" {

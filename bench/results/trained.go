@@ -78,7 +78,7 @@ func (o options) printTrained(ctx context.Context, p *page.Page, b *book) error 
 		}
 		k := slices.IndexFunc(ownChoices, func(c ownChoice) bool { return c.data == one.data })
 		all := []experiment{ownChoices[k].experiment()}
-		all[0].SecureSums = "off" // as it was measured first
+		all[0].Federation().SecureSums = "off" // as it was measured first
 		flags := one.from
 		for k, name := range one.names {
 			flags += " " + one.changes[k]

@@ -47,10 +47,10 @@ var ways = []way{
 // pooledGCN is GCN on the data of all sites, all layers at once.
 func pooledGCN(data string) row {
 	e := base("standalone gcn", plan.FullBatch, "gcn")
-	e.EvalEvery = 4
+	e.Gradient().EvalEvery = 4
 	r := row{experiment: e, grid: cross(rowNorms(), decays(5e-4, 2e-3))}
 	if data == "tolokers" {
-		r.Dropout, r.Decay, r.Rounds, r.grid = 0.2, 0, 800, rates(0.01, 0.03)
+		r.Gradient().Dropout, r.Gradient().Decay, r.Gradient().Rounds, r.grid = 0.2, 0, 800, rates(0.01, 0.03)
 	}
 	return r
 }

@@ -25,9 +25,9 @@ const (
 // epochs measures training epochs of GraphSAGE: sampling, features, forward, backward and the optimiser. What is
 // drawn is the same for any model, and is counted by the sampler.
 func (o options) epochs(ctx context.Context, p *page.Page, adj *graph.CSR) error {
-	plan := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: "sage"})
-	plan.Transport, plan.Peers, plan.EvalEvery, plan.Layers, plan.Hidden = "memory", 1, 1<<30, len(o.hops), epochHidden
-	plan.Fanouts, plan.BatchSize, plan.Rounds, plan.Dropout, plan.Norm = o.hops, 1000, o.turns+1, 0, "none"
+	plan := heddle.Defaults(plan.MiniBatch, "sage")
+	plan.Transport, plan.Peers, plan.Gradient().EvalEvery, plan.Gradient().Layers, plan.Gradient().Hidden = "memory", 1, 1<<30, len(o.hops), epochHidden
+	plan.MiniBatch.Fanouts, plan.MiniBatch.BatchSize, plan.Gradient().Rounds, plan.Gradient().Dropout, plan.Joint().Norm = o.hops, 1000, o.turns+1, 0, "none"
 	shards, err := heddle.Split(o.labelled(adj), plan)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (o options) epochs(ctx context.Context, p *page.Page, adj *graph.CSR) error
 			return err
 		}
 		n := float64(o.batches)
-		drawn := o.measured(adj, sample.Config{Kind: plan.Sampler, Fanouts: o.hops}, 1)
+		drawn := o.measured(adj, sample.Config{Kind: plan.MiniBatch.Sampler, Fanouts: o.hops}, 1)
 		p.Row("Heddle, method mini-batch", threads, 1000*n/best.Seconds(), drawn.edges/best.Seconds()/1e6, drawn.edges/n, drawn.inputs/n)
 	}
 	return nil

@@ -42,9 +42,9 @@ func volume(ctx context.Context, p *page.Page, root, names string, share float64
 		}
 		g = split(featured(g), share, 1)
 		for _, k := range lists[0] {
-			by := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: "sage"})
-			by.Transport, by.Peers, by.EvalEvery, by.Layers, by.Hidden = "memory", k, 1<<30, len(bytesFanouts), 8
-			by.Fanouts, by.BatchSize = bytesFanouts, bytesBatch
+			by := heddle.Defaults(plan.MiniBatch, "sage")
+			by.Transport, by.Peers, by.Gradient().EvalEvery, by.Gradient().Layers, by.Gradient().Hidden = "memory", k, 1<<30, len(bytesFanouts), 8
+			by.MiniBatch.Fanouts, by.MiniBatch.BatchSize = bytesFanouts, bytesBatch
 			shards, err := heddle.Split(g, by)
 			if err != nil {
 				return err
@@ -52,7 +52,7 @@ func volume(ctx context.Context, p *page.Page, root, names string, share float64
 			theirs := distDGL(g, shards)
 			for _, b := range lists[1] {
 				for _, cache := range lists[2] {
-					by.Group, by.FeatureCache = b, plan.Mebibytes(cache)
+					by.MiniBatch.Group, by.MiniBatch.FeatureCache = b, plan.Mebibytes(cache)
 					ours, hits, err := sent(ctx, by, shards)
 					if err != nil {
 						return err
@@ -86,7 +86,7 @@ func featured(g *graph.Graph) *graph.Graph {
 // what a run sends once, and its last validation, are left out. hits is the cache's hit rate at the first peer.
 func sent(ctx context.Context, p heddle.Plan, shards []*shard.Shard) (bytes, hits float64, err error) {
 	for k, rounds := range []int{1, 3} {
-		p.Rounds = rounds
+		p.Gradient().Rounds = rounds
 		r, err := heddle.Local{Plan: p, Shards: shards}.Train(ctx)
 		if err != nil {
 			return 0, 0, err

@@ -45,9 +45,9 @@ func besideDistDGL(ctx context.Context, p *page.Page, root, names string, share 
 			return err
 		}
 		g = split(featured(g), share, 1)
-		plan := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: "sage"})
-		plan.Transport, plan.Peers, plan.EvalEvery, plan.Layers, plan.Hidden = "memory", 2, 1<<30, len(bytesFanouts), besideHidden
-		plan.Fanouts, plan.BatchSize, plan.Rounds, plan.Dropout, plan.Norm = bytesFanouts, bytesBatch, besideEpochs, 0, "none"
+		plan := heddle.Defaults(plan.MiniBatch, "sage")
+		plan.Transport, plan.Peers, plan.Gradient().EvalEvery, plan.Gradient().Layers, plan.Gradient().Hidden = "memory", 2, 1<<30, len(bytesFanouts), besideHidden
+		plan.MiniBatch.Fanouts, plan.MiniBatch.BatchSize, plan.Gradient().Rounds, plan.Gradient().Dropout, plan.Joint().Norm = bytesFanouts, bytesBatch, besideEpochs, 0, "none"
 		shards, err := heddle.Split(g, plan)
 		if err != nil {
 			return err

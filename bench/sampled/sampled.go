@@ -132,8 +132,8 @@ func moments(x []float64) (mean, deviation float64) {
 func accuracy(ctx context.Context, p *page.Page, whole *graph.Graph, model string, o options) error {
 	var full []float64
 	for seed := range uint64(o.seeds) {
-		plan := heddle.Defaults(heddle.Plan{Method: plan.FullBatch, Model: model})
-		plan.Seed, plan.EvalEvery = seed+1, o.every
+		plan := heddle.Defaults(plan.FullBatch, model)
+		plan.Seed, plan.Gradient().EvalEvery = seed+1, o.every
 		best, err := o.bestRate(ctx, split(whole, o.train, seed+1), plan)
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ func (o options) bestRate(ctx context.Context, g *graph.Graph, plan heddle.Plan)
 		if err != nil {
 			return nil, fmt.Errorf("rates must be numbers with commas between (got %q)", o.rates)
 		}
-		plan.LR = float32(rate)
+		plan.Gradient().LR = float32(rate)
 		r, err := heddle.Train(ctx, g, plan)
 		if err != nil {
 			return nil, err
@@ -182,8 +182,8 @@ func (o options) bestRate(ctx context.Context, g *graph.Graph, plan heddle.Plan)
 
 // chosenOf trains by mini-batches with each of the settings of a sampler, and returns the run that validates best.
 func chosenOf(ctx context.Context, g *graph.Graph, model, sampler string, seed uint64, o options) (best *heddle.Result, what string, err error) {
-	plan := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: model})
-	plan.Seed, plan.Peers, plan.Transport, plan.Sampler, plan.Rounds, plan.EvalEvery = seed, 2, "memory", sampler, o.rounds, o.every
+	plan := heddle.Defaults(plan.MiniBatch, model)
+	plan.Seed, plan.Peers, plan.Transport, plan.MiniBatch.Sampler, plan.Gradient().Rounds, plan.Gradient().EvalEvery = seed, 2, "memory", sampler, o.rounds, o.every
 	sizes, err := numbers(o.sizes)
 	if err != nil {
 		return nil, "", err
@@ -195,7 +195,7 @@ func chosenOf(ctx context.Context, g *graph.Graph, model, sampler string, seed u
 	for _, size := range sizes {
 		for _, k := range fanouts {
 			for schedule := range strings.SplitSeq(o.schedules, ",") {
-				plan.BatchSize, plan.Schedule, plan.Fanouts = size, schedule, []int{k}
+				plan.MiniBatch.BatchSize, plan.Gradient().Schedule, plan.MiniBatch.Fanouts = size, schedule, []int{k}
 				r, err := o.bestRate(ctx, g, plan)
 				if err != nil {
 					return nil, "", err
@@ -234,17 +234,17 @@ func times(ctx context.Context, p *page.Page, root, names string, share float64,
 					return err
 				}
 				for _, b := range sizes {
-					plan := heddle.Defaults(heddle.Plan{Method: plan.MiniBatch, Model: "sage"})
-					plan.Transport, plan.Link, plan.Rounds, plan.EvalEvery, plan.BatchSize = "memory", "latency="+latency, 4, 1<<30, 64
-					plan.Fanouts, plan.Hidden, plan.Peers, plan.Group = []int{5, 5}, 64, k, b
+					plan := heddle.Defaults(plan.MiniBatch, "sage")
+					plan.Transport, plan.Link, plan.Gradient().Rounds, plan.Gradient().EvalEvery, plan.MiniBatch.BatchSize = "memory", "latency="+latency, 4, 1<<30, 64
+					plan.MiniBatch.Fanouts, plan.Gradient().Hidden, plan.Peers, plan.MiniBatch.Group = []int{5, 5}, 64, k, b
 					took, sent, err := timed(ctx, g, plan)
 					if err != nil {
 						return err
 					}
-					steps := (labels + plan.BatchSize - 1) / plan.BatchSize
-					relays := (steps + b - 1) / b * plan.Layers
+					steps := (labels + plan.MiniBatch.BatchSize - 1) / plan.MiniBatch.BatchSize
+					relays := (steps + b - 1) / b * plan.Gradient().Layers
 					ms := 2e3 * trip.Seconds() // a question and its answer, or the parts of a sum and the sum
-					p.Row(name, plan.Peers, latency, plan.Group, relays, ms*float64(relays), ms*float64(steps), 1e3*took, sent/1e6)
+					p.Row(name, plan.Peers, latency, plan.MiniBatch.Group, relays, ms*float64(relays), ms*float64(steps), 1e3*took, sent/1e6)
 				}
 			}
 		}
@@ -267,5 +267,5 @@ func timed(ctx context.Context, g *graph.Graph, p heddle.Plan) (seconds, sent fl
 			seconds = min(seconds, took.Wall.Seconds())
 		}
 	})
-	return seconds, float64(after-before) / float64(p.Rounds-1), err
+	return seconds, float64(after-before) / float64(p.Gradient().Rounds-1), err
 }

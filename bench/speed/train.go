@@ -15,9 +15,9 @@ import (
 
 // plan is what is trained over a transport: memory, quic or tcp.
 func plan(transport string, rounds int) (heddle.Plan, error) {
-	p := heddle.Defaults(heddle.Plan{Method: "layer-wise"})
-	p.Encoder = heddle.Encoder{Kind: "raw"}
-	p.Rounds, p.Peers = rounds, 4
+	p := heddle.Defaults("layer-wise", "")
+	p.LayerWise.Encoder = heddle.Encoder{Kind: "raw"}
+	p.Gradient().Rounds, p.Peers = rounds, 4
 	switch transport {
 	case "memory":
 		p.Transport = transport

@@ -70,10 +70,10 @@ func TestUsage(t *testing.T) {
 		{"train --data D --policy alphabetical", []string{"alphabetical", "random"}},
 		{"train --data D --method microbatch", []string{"method must be class-means, layer-wise, full-batch or mini-batch (got \"microbatch\")"}},
 		{"train --data D --method mini-batch --fanouts 1,2,3", []string{"fanouts must have a number for each of 2 layers (got 3)"}},
-		{"train --data D --method mini-batch --model mlp", []string{"model must be gcn, sage", "reads no edges"}},
+		{"train --data D --method mini-batch --model mlp", []string{"model must be gcn, sage", `(got "mlp")`}},
 		{"train --data D --method full-batch --model nonsense", []string{`(got "nonsense")`, "model must be gcn, sage"}},
 		{"train --data D --method full-batch --peers 1 --encoder pca:4", []string{"pca:4", "raw"}},
-		{"train --data D --method layer-wise --model mlp", []string{"mlp", "no edges"}},
+		{"train --data D --method layer-wise --model mlp", []string{"model must be gcn, sage", `(got "mlp")`}},
 		{"train --data D --transport pigeon", []string{"pigeon", "libp2p"}},
 		{"train --data D --link rate=5", []string{"rate=5", "latency=50ms"}},
 		{"train --data D --carrier udp", []string{"udp", "quic"}},
@@ -82,10 +82,10 @@ func TestUsage(t *testing.T) {
 		{"train --data D --split 3", []string{"split"}},
 		{"train --data D --method layer-wise --layers 0 --rounds 0 --solver magic --lr -1", []string{"layers must be at least 1 and at most 1000 (got 0)", "rounds must be at least 1", "(got 0)", `(got "magic")`, "lr must be above 0 (got -1)"}},
 		{"train --data D --method layer-wise --rounds 0 --lr -1 --local-steps 0 --metric beauty", []string{"rounds must be at least 1", "lr must be above 0 (got -1)", "local_steps must be at least 1", `(got "beauty")`}},
-		{"train --data D --model gat --encoder raw", []string{"model applies only to method layer-wise, full-batch or mini-batch (got method class-means)", "encoder applies only"}},
+		{"train --data D --model gat --encoder raw", []string{"model: unknown setting of class-means; it belongs to layer-wise, full-batch and mini-batch", "encoder: unknown setting of class-means"}},
 		{"train --data D --boundary nonsense", []string{"boundary", "nonsense"}},
-		{"train --data D --method layer-wise --boundary none", []string{"boundary applies only to method full-batch (got method layer-wise)"}},
-		{"train --data D --method layer-wise --fetch nonsense", []string{"fetch applies only to method full-batch (got method layer-wise)"}},
+		{"train --data D --method layer-wise --boundary none", []string{"boundary: unknown setting of layer-wise; it belongs to full-batch"}},
+		{"train --data D --method layer-wise --fetch nonsense", []string{"fetch: unknown setting of layer-wise; it belongs to full-batch"}},
 		{"train --data D --method full-batch --alpha 7", []string{"alpha applies only to model appnp (got model gcn)"}},
 		{"train --data D --method layer-wise --attention-dropout 9", []string{"attention_dropout applies only to model gat", "(got model gcn)"}},
 		{"train --data D --peer-timeout 3s", []string{"--peer-timeout"}},
@@ -140,23 +140,26 @@ func TestPlansRefused(t *testing.T) {
 func TestSettingsFiles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
-		"model: gcn\nrouns: 3\n":                {"file.yaml", "[2:1]", `"rouns"`},
-		"model: gcn\nrounds: three\n":           {"file.yaml", "[2:9]", `"three"`, "an integer"},
-		"lr: [1]\n":                             {"file.yaml", "[1:5]", "a number"},
-		"class_weights: 3\n":                    {"file.yaml", "[1:16]", "sequence is expected"},
-		"inductive: 3\n":                        {"file.yaml", "[1:12]", "true or false"},
-		"experimental: {peer_timeout: 5}\n":     {"file.yaml", "[1:30]", "5", "30s"},
-		"experimental:\n  peer_timeout: soon\n": {"file.yaml", "soon"},
-		"method: layer-wise\nmodel: cgn\n":      {`(got "cgn")`, "model must be gcn, sage"},
-		"model: gcn\nmodel: sage\n":             {"file.yaml", "[2:1]", "model"},
-		"rounds: [1\n":                          {"file.yaml"},
-		"peers:\n- name: a\n":                   {"file.yaml"},
-		"seed: -1\n":                            {"file.yaml", "[1:7]"},
-		"fanouts: !0 &a\n0\n":                   {"file.yaml", "must not have anchors"}, // the library panics on it
-		"method: layer-wise\nmodel: gcn\nlayers: 0\nrounds: 0\n": {"layers must be", "rounds must be"},
+		"seed: 3\nrouns: 3\n":                                      {"file.yaml", "[2:1]", `"rouns"`},
+		"method: layer-wise\nlayer_wise:\n  rounds: three\n":       {"file.yaml", "[3:11]", `"three"`, "an integer"},
+		"method: layer-wise\nlayer_wise: {lr: [1]}\n":              {"file.yaml", "[2:18]", "a number"},
+		"class_weights: 3\n":                                       {"file.yaml", "[1:16]", "sequence is expected"},
+		"inductive: 3\n":                                           {"file.yaml", "[1:12]", "true or false"},
+		"experimental: {peer_timeout: 5}\n":                        {"file.yaml", "[1:30]", "5", "30s"},
+		"experimental:\n  peer_timeout: soon\n":                    {"file.yaml", "soon"},
+		"method: layer-wise\nlayer_wise: {model: cgn}\n":           {`(got "cgn")`, "model must be gcn, sage"},
+		"seed: 1\nseed: 2\n":                                       {"file.yaml", "[2:1]", "seed"},
+		"fanouts: [5]\n":                                           {"file.yaml", "[1:1] fanouts: unknown setting of class-means; it belongs to mini-batch"},
+		"method: layer-wise\nrounds: 3\n":                          {"file.yaml", "[2:1] rounds must stand under layer_wise"},
+		"rounds: [1\n":                                             {"file.yaml"},
+		"peers:\n- name: a\n":                                      {"file.yaml"},
+		"seed: -1\n":                                               {"file.yaml", "[1:7]"},
+		"fanouts: !0 &a\n0\n":                                      {"file.yaml", "must not have anchors"}, // the library panics on it
+		"method: layer-wise\nlayer_wise: {layers: 0, rounds: 0}\n": {"layers must be", "rounds must be"},
 	} {
 		refuse(t, 2, want, "train", "--data", sites(t), "--config", write(t, text))
 	}
+	refuse(t, 2, []string{"fanouts: unknown setting of class-means; it belongs to mini-batch"}, "train", "--data", sites(t), "--method", "class-means", "--fanouts", "5")
 }
 
 // TestPrecedence: a file overrides the defaults of its method, and flags override both.
@@ -167,16 +170,16 @@ func TestPrecedence(t *testing.T) {
 	if err := c.ParseFlags([]string{"--rounds", "3", "--fanouts", "5,6"}); err != nil {
 		t.Fatal(err)
 	}
-	j, _, err := cli.LoadPlan("train", write(t, "method: mini-batch\nrounds: 4\nhidden: 9\nfanouts: [1]\nseed: 7\npeers: 2\n"), cli.GivenSettings(c.Flags()), nil)
+	j, _, err := cli.LoadPlan("train", write(t, "method: mini-batch\nmini_batch: {rounds: 4, hidden: 9, fanouts: [1]}\nseed: 7\npeers: 2\n"), cli.GivenSettings(c.Flags()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "encoder, of the method", j.Encoder.String(), "raw")
-	equal(t, "hidden, of the file", j.Hidden, 9)
+	equal(t, "encoder, of the method", j.Encoder().String(), "raw")
+	equal(t, "hidden, of the file", j.Gradient().Hidden, 9)
 	equal(t, "seed, of the file", j.Seed, 7)
 	equal(t, "peers, of the file", j.Peers, 2)
-	equal(t, "rounds, of the flag", j.Rounds, 3)
-	equal(t, "fanouts, of the flag", fmt.Sprint(j.Fanouts), "[5 6]")
+	equal(t, "rounds, of the flag", j.Gradient().Rounds, 3)
+	equal(t, "fanouts, of the flag", fmt.Sprint(j.MiniBatch.Fanouts), "[5 6]")
 	equal(t, "policy, of nobody", j.Policy, "auto")
 }
 
@@ -271,7 +274,7 @@ func (c *crew) plan(t *testing.T, members []string, settings ...string) string {
 	for _, m := range members {
 		args = append(args, m+"@127.0.0.1")
 	}
-	must(t, args...)
+	must(t, withoutEncoder(args)...)
 	return path
 }
 
@@ -440,7 +443,7 @@ func TestLostPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := filepath.Join(c.dir, "whole")
-	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
+	must(t, withoutEncoder(slices.Concat([]string{"train", "--shards", c.parts, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings))...)
 	want := contents(t, filepath.Join(whole, "model.safetensors"))
 	for r := range 2 {
 		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {
@@ -500,7 +503,7 @@ func TestStay(t *testing.T) {
 		t.Fatalf("the peer that stayed: exit %d: %s", e.exit, e.stderr)
 	}
 	whole := filepath.Join(c.dir, "whole")
-	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
+	must(t, withoutEncoder(slices.Concat([]string{"train", "--shards", c.parts, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings))...)
 	want := contents(t, filepath.Join(whole, "model.safetensors"))
 	for r := range 2 {
 		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {

@@ -128,7 +128,7 @@ func stays(t *testing.T, parts int, every string, settings ...string) {
 		t.Fatalf("the peer that stayed: exit %d: %s", e.exit, e.stderr)
 	}
 	whole := filepath.Join(c.dir, "whole")
-	must(t, slices.Concat([]string{"train", "--shards", folder, "--peers", "2", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
+	must(t, slices.Concat([]string{"train", "--shards", folder, "--peers", "2", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
 	want := contents(t, filepath.Join(whole, "model.safetensors"))
 	for r := range 2 {
 		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {

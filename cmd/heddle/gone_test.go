@@ -39,7 +39,7 @@ func TestGoneSettings(t *testing.T) {
 		}
 		for text, want := range map[string]string{
 			name + ": 1\n":                       `unknown field "` + name + `"`,
-			"experimental:\n  " + name + ": 1\n": "experimental must hold experimental settings only (got " + name + ")",
+			"experimental:\n  " + name + ": 1\n": name + ": unknown setting",
 		} {
 			for _, args := range [][]string{{"train", "--data", c.dir, "--config", write(t, text)}, c.join(0, write(t, text+plan))} {
 				exit, _, stderr := call(t.Context(), args...)
@@ -89,14 +89,14 @@ func TestSettingsOfOneSite(t *testing.T) {
 		if strings.Contains(text, name) {
 			t.Errorf("a plan with members must have no %s:\n%s", name, text)
 		}
-		site := write(t, text+name+": 5\n")
+		site := write(t, strings.Replace(text, "_batch:\n", "_batch:\n  "+name+": 5\n", 1))
 		want := []string{site, name + " is a setting of one site, not of the plan: use heddle join " + flag}
 		refuse(t, 2, want, c.join(0, site)...)
 		refuse(t, 2, want, "check-plan", "--plan", site, "--shard", filepath.Join(c.parts, "part-0"))
 		refuse(t, 2, []string{name + " must be at least"}, c.join(0, plans[method], flag, "-7")...)
 		refuse(t, 1, []string{"site-1"}, c.join(0, plans[method], flag, "5", "--wait", "1ms")...) // it is taken, and nobody else is there
 	}
-	refuse(t, 2, []string{"feature_cache applies only to method mini-batch (got method full-batch)"}, c.join(0, plans["full-batch"], "--feature-cache", "5")...)
+	refuse(t, 2, []string{"feature_cache: unknown setting of full-batch; it belongs to mini-batch"}, c.join(0, plans["full-batch"], "--feature-cache", "5")...)
 }
 
 // TestMethodOfLinks: on one machine links are learned by all layers at once, between sites by one layer after the other.

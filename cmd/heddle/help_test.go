@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // TestHelpIsShort: help is a phrase of at most 60 characters, not counting the choices of a
@@ -77,6 +78,11 @@ func TestHelpShowsEveryFlag(t *testing.T) {
 			t.Fatal(err)
 		}
 		help := must(t, command, "--help")
+		if f := c.LocalFlags().Lookup("method"); f != nil { // each method has its own
+			for _, method := range plan.Methods() {
+				help += must(t, command, "--method", method, "--help")
+			}
+		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if shown := strings.Contains(help, " --"+f.Name+" "); shown == f.Hidden {
 				t.Errorf("peer %s --help: --%s is shown: %t", command, f.Name, shown)

@@ -21,7 +21,7 @@ func TestLaunch(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--parts", "5", "-o", at("parts"))
-	settings := "method: full-batch\nhidden: 8\nrounds: 4\nexperimental: {order: fixed}\n"
+	settings := "method: full-batch\nfull_batch: {hidden: 8, rounds: 4, experimental: {order: fixed}}\n"
 	for name, text := range map[string]string{"plan.yaml": settings + "carrier: tcp\n", "settings.yaml": settings, "secret": strings.Repeat("0123456789abcdef", 2)} {
 		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 // that of one peer with the complete graph, and predict computes the model's predictions again.
 func TestMinibatch(t *testing.T) {
 	t.Parallel()
-	settings := []string{"--method", "mini-batch", "--encoder", "raw", "--model", "sage", "--rounds", "30", "--batch-size", "32", "--fanouts", "4,5"}
+	settings := []string{"--method", "mini-batch", "--model", "sage", "--rounds", "30", "--batch-size", "32", "--fanouts", "4,5"}
 	data, parts, dir := everyWay(t, settings, []string{"--feature-cache", "0"}, slices.Concat(settings, []string{"--peers", "1"}), 1e-3)
 	mustTrain(t, filepath.Join(dir, "groups"), slices.Concat(settings, []string{"--shards", parts, "--transport", "memory", "--group", "16"})...)
 

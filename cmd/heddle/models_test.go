@@ -126,9 +126,9 @@ func TestTypedTables(t *testing.T) {
 func TestModelsThatNeedMore(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"model rgcn needs typed edges":                          {"--data", sites(t), "--method", "full-batch", "--peers", "1", "--model", "rgcn"},
-		"(got rgcn, which is trained end to end)":               {"--data", typedSites(t), "--method", "layer-wise", "--model", "rgcn"},
-		"norm must be layer with method layer-wise (got batch)": {"--data", sites(t), "--method", "layer-wise", "--norm", "batch"},
+		"model rgcn needs typed edges":                                                 {"--data", sites(t), "--method", "full-batch", "--peers", "1", "--model", "rgcn"},
+		"model must be gcn, sage, sage-pool, gat, gatv2, gin":                          {"--data", typedSites(t), "--method", "layer-wise", "--model", "rgcn"},
+		"norm: unknown setting of layer-wise; it belongs to full-batch and mini-batch": {"--data", sites(t), "--method", "layer-wise", "--norm", "batch"},
 	} {
 		exit, _, stderr := call(t.Context(), append([]string{"train"}, args...)...)
 		if exit != 2 || !strings.Contains(stderr, want) {

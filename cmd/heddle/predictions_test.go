@@ -67,7 +67,7 @@ func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
 
 // choices returns what a setting may be.
 func choices(t *testing.T, name string) []string {
-	setting, ok := plan.Lookup(name)
+	setting, ok := plan.Lookup("", name)
 	if !ok || setting.Choices == nil {
 		t.Fatalf("the plan must list the choices of %s", name)
 	}

@@ -40,7 +40,7 @@ func TestPrivateEdges(t *testing.T) {
 	without := train[:8:8]
 	refuse(t, 2, []string{"epsilon must be above 0 with a privacy budget"}, append(without, "--privacy-ledger", at("ledger"), "--privacy-budget", "6")...)
 	refuse(t, 2, []string{"a privacy budget must have a ledger"}, append(without, "--epsilon", "1", "--privacy-budget", "6")...)
-	refuse(t, 2, []string{"epsilon applies only to method class-means (got method layer-wise)"}, append(without, "--epsilon", "1", "--method", "layer-wise")...)
+	refuse(t, 2, []string{"epsilon: unknown setting of layer-wise; it belongs to class-means"}, append(without, "--epsilon", "1", "--method", "layer-wise")...)
 	refuse(t, 2, []string{"delta applies only with epsilon"}, append(without, "--delta", "0.001")...)
 	if !bytes.Equal(contents(t, at("ledger")), ledger) {
 		t.Error("what was refused has an entry in the ledger")

@@ -34,7 +34,15 @@ func mustTrain(t *testing.T, out string, args ...string) string {
 	if inClosedForm(args) {
 		settings = []string{"-q"}
 	}
-	return must(t, slices.Concat([]string{"train", "-o", out}, settings, args)...)
+	return must(t, withoutEncoder(slices.Concat([]string{"train", "-o", out}, settings, args))...)
+}
+
+// withoutEncoder drops the encoder from arguments with method mini-batch, which has none.
+func withoutEncoder(args []string) []string {
+	for k := slices.Index(args, "--encoder"); k >= 0 && slices.Contains(args, "mini-batch"); k = slices.Index(args, "--encoder") {
+		args = slices.Delete(slices.Clone(args), k, k+2)
+	}
+	return args
 }
 
 // TestSameBits: all transports and numbers of processes give the same bits.
@@ -110,7 +118,7 @@ func processes(t *testing.T, parts string, n int, out string, more ...string) {
 	if inClosedForm(more) {
 		settings = nil
 	}
-	must(t, slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(testenv.FreePorts(t, n))}, settings, more, members)...)
+	must(t, withoutEncoder(slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(testenv.FreePorts(t, n))}, settings, more, members))...)
 	done := make(chan error, n)
 	for r := range n {
 		c := process(t, "join", "--plan", plan, "--shard", filepath.Join(parts, fmt.Sprintf("part-%d", r)), "--identity", filepath.Join(dir, fmt.Sprintf("key-%d", r)),
@@ -346,7 +354,7 @@ func TestResumeOfAnotherRun(t *testing.T) {
 	}
 	args := slices.Concat([]string{"train", "-o", out, "--transport", "memory", "--peers", "2", "--rounds", "2"}, quick)
 	state := filepath.Join(out, "checkpoints")
-	begun := heddle.Defaults(heddle.Plan{})
+	begun := heddle.Defaults("", "")
 	settings, err := begun.MarshalYAML()
 	if err != nil {
 		t.Fatal(err)

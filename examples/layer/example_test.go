@@ -68,7 +68,7 @@ func init() {
 
 // plan returns the plan of some settings, each name=value.
 func plan(settings string) heddle.Plan {
-	given := map[string]string{"model": "joint", "hidden": "16", "encoder": "raw", "transport": "memory"}
+	given := map[string]string{"model": "joint", "hidden": "16", "transport": "memory"}
 	for one := range strings.FieldsSeq(settings) {
 		name, value, _ := strings.Cut(one, "=")
 		given[name] = value

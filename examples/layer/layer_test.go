@@ -55,7 +55,7 @@ func reread(t *testing.T, m *nn.Model, card modelfile.Card, g *graph.Graph) (wan
 // checkpoint to the same bits.
 func TestOwnLayer(t *testing.T) {
 	g := data()
-	for _, settings := range []string{"method=full-batch rounds=8", "method=layer-wise rounds=8 keep_last=true",
+	for _, settings := range []string{"method=full-batch rounds=8", "method=layer-wise encoder=raw rounds=8 keep_last=true",
 		"method=mini-batch rounds=30"} {
 		p := plan(settings + " peers=2 checkpoint_every=1")
 		shards, err := heddle.Split(g, p)

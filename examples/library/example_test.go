@@ -14,7 +14,7 @@ func train(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan := heddle.Defaults(heddle.Plan{}) // a peer for each hospital, over QUIC on this machine
+	plan := heddle.Defaults("class-means", "") // a peer for each hospital, over QUIC on this machine
 	result, err := heddle.Train(ctx, g, plan)
 	if err != nil {
 		return err

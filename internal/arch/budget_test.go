@@ -136,7 +136,7 @@ func today(t *testing.T) ([]figure, counts) {
 		c.text(prose(text))
 	}
 	settings := 0
-	for _, s := range plan.Settings() {
+	for _, s := range plan.Settings("") {
 		if !s.Experimental && !s.Local { // experimental ones have no help and no promise, local ones are no part of a plan
 			settings++
 		}

@@ -92,7 +92,7 @@ func Number(x float64) *float64 {
 }
 
 func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) ResultFile {
-	r := ResultFile{Method: p.Method, Model: o.Plan.Model, Encoder: o.Plan.Encoder.String(), Dataset: first.Name, Peers: first.Parts,
+	r := ResultFile{Method: p.Method, Model: o.Plan.Gradient().Model, Encoder: o.Plan.Encoder().String(), Dataset: first.Name, Peers: first.Parts,
 		Seed: p.Seed, Test: Number(o.Test), Val: Number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
 		Metric: string(o.Metric), Positive: o.Card.Positive, Kernels: kernels.Name(), PeakRSS: []int64{},
 		Loss: []*float64{}, Links: predictions(o)}

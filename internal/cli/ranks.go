@@ -16,7 +16,7 @@ func printRanks(w io.Writer, o *heddle.Result, model string) error {
 		return err
 	}
 	from := "drawn"
-	if o.Plan.NegativesFrom == "near" && max(len(o.Links.Sites), len(o.Plan.Members)) > 1 {
+	if o.Plan.Gradient().NegativesFrom == "near" && max(len(o.Links.Sites), len(o.Plan.Members)) > 1 {
 		from = "drawn near"
 	}
 	line := func(name string, r *eval.Ranks) {

@@ -63,7 +63,7 @@ func (r *Record) Differ(now []byte) (all []string, err error) {
 		return nil, err
 	}
 	for _, name := range append(names, more...) {
-		s, known := plan.Lookup(name)
+		s, known := plan.Lookup("", name)
 		if before[name] == after[name] || known && s.Local || name == "out" || name == "init_file" { // of which init is the digest
 			continue
 		}
@@ -88,14 +88,20 @@ func (r *Record) Value(name string) string {
 	return of[name]
 }
 
-// values are those of a settings file, by name in order.
+// values are those of a settings file, by name in order, of all its sections.
 func values(text []byte) (names []string, of map[string]string, err error) {
 	var all yaml.MapSlice
-	if err := yaml.Unmarshal(text, &all); err != nil {
+	if err := yaml.UnmarshalWithOptions(text, &all, yaml.UseOrderedMap()); err != nil {
 		return nil, nil, err
 	}
 	of = map[string]string{}
-	for _, one := range all {
+	for len(all) > 0 {
+		one := all[0]
+		all = all[1:]
+		if section, ok := one.Value.(yaml.MapSlice); ok {
+			all = append(section, all...)
+			continue
+		}
 		value, err := yaml.Marshal(one.Value)
 		if err != nil {
 			return nil, nil, err

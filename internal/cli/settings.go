@@ -41,20 +41,28 @@ func (v *settingValue) String() string { return v.text }
 // BindSettings adds the flags of the settings that a command takes, of those that wanted accepts:
 // train, or join for what the peers of several machines agree on. Experimental settings are hidden.
 func BindSettings(f *pflag.FlagSet, command string, wanted func(plan.Setting) bool) {
-	for _, s := range plan.Settings() {
-		if s.Only != "" && s.Only != command || !wanted(s) {
-			continue
-		}
-		usage := s.Help
-		if len(s.Choices) > 0 {
-			usage += ": " + strings.Join(s.Choices, ", ")
-		}
-		one := f.VarPF(&settingValue{setting: s}, s.Flag, "", usage)
-		one.DefValue, one.Hidden = s.Default, s.Experimental
-		if s.Type == "true or false" {
-			one.NoOptDefVal = "true"
+	for _, method := range plan.Methods() {
+		for _, s := range plan.Settings(method) {
+			if s.Only != "" && s.Only != command || !wanted(s) || f.Lookup(s.Flag) != nil {
+				continue
+			}
+			one := f.VarPF(&settingValue{setting: s}, s.Flag, "", "")
+			describe(one, method, s)
+			if one.Hidden = s.Experimental; s.Type == "true or false" {
+				one.NoOptDefVal = "true"
+			}
 		}
 	}
+}
+
+// describe gives a flag the help and the default of a method's setting.
+func describe(f *pflag.Flag, method string, s plan.Setting) {
+	if f.Usage = s.Help; len(s.Choices) > 0 {
+		f.Usage += ": " + strings.Join(s.Choices, ", ")
+	}
+	usual := plan.Defaults(method, "")
+	usual.Method = plan.Methods()[0]
+	f.DefValue = usual.Get(s)
 }
 
 // GivenSettings returns the settings that flags set.
@@ -68,10 +76,10 @@ func GivenSettings(f *pflag.FlagSet) map[string]string {
 	return given
 }
 
-// sections are those of help, in order. Flags that are not settings are in the first or the last one.
-func sections() []string {
+// sections are those of a method's help, in order. Flags that are not settings are in the first or the last one.
+func sections(method string) []string {
 	all := []string{"data"}
-	for _, s := range plan.Settings() {
+	for _, s := range plan.Settings(method) {
 		if !slices.Contains(all, s.Group) {
 			all = append(all, s.Group)
 		}
@@ -82,23 +90,28 @@ func sections() []string {
 // FlagSection annotates a flag that does not set a field of a plan with its section of the help.
 const FlagSection = "section"
 
-// GroupFlags groups the flags in c's help by section, and those of one method only by method. The
-// flags in data, besides settings, are in section data.
+// GroupFlags groups the flags in c's help by section. Settings are those of the method that --method names, or of the
+// default. The flags in data, besides settings, are in section data.
 func GroupFlags(c *cobra.Command, data ...string) {
 	c.Flags().SortFlags = false
 	c.SetUsageFunc(func(c *cobra.Command) error {
 		w := c.OutOrStderr()
 		writeUsage(w, c)
+		method := plan.Methods()[0]
+		if f := c.Flags().Lookup("method"); f != nil && f.Changed && len(plan.Settings(f.Value.String())) > 0 {
+			method = f.Value.String()
+		}
 		of := map[string]*pflag.FlagSet{}
 		var more []string // sections
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			name := "output"
 			if v, ok := f.Value.(*settingValue); ok {
-				name = v.setting.Group
-				if m := v.setting.Methods; len(m) == 1 && m[0] != "trained" && m[0] != "federated" {
-					name = "only with method " + plan.MethodNames(m)
-					more = append(more, name)
+				s, ok := plan.Lookup(method, v.setting.Name)
+				if !ok {
+					return
 				}
+				name = s.Group
+				describe(f, method, s)
 			} else if in := f.Annotations[FlagSection]; len(in) > 0 {
 				name = in[0]
 				more = append(more, name)
@@ -112,10 +125,13 @@ func GroupFlags(c *cobra.Command, data ...string) {
 			of[name].AddFlag(f)
 		})
 		slices.Sort(more)
-		for _, name := range slices.Concat(sections(), slices.Compact(more)) {
+		for _, name := range slices.Concat(sections(method), slices.Compact(more)) {
 			if s := of[name]; s != nil && s.HasAvailableFlags() {
 				fmt.Fprintf(w, "\n%s:\n%s", strings.ToUpper(name[:1])+name[1:], s.FlagUsagesWrapped(helpColumns))
 			}
+		}
+		if c.Flags().Lookup("method") != nil {
+			fmt.Fprintf(w, "\nThese are the settings of %s. For another method: --method NAME --help\n", method)
 		}
 		return nil
 	})

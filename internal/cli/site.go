@@ -36,13 +36,13 @@ func LoadPlan(command, path string, given map[string]string, rest any) (p *heddl
 		}
 		given["class_weights"] = weights
 	}
-	p, err = heddle.ReadPlan(text, given, rest)
-	if err == nil && command == "train" && p.Task.Links() && !sets(text, given, "method") {
+	more := given
+	if command == "train" && strings.HasPrefix(value(text, given, "task"), "links") && value(text, given, "method") == "" {
 		// All peers are of one machine, which may send rows in every epoch.
-		more := map[string]string{"method": plan.FullBatch}
+		more = map[string]string{"method": plan.FullBatch}
 		maps.Copy(more, given)
-		p, err = heddle.ReadPlan(text, more, rest)
 	}
+	p, err = heddle.ReadPlan(text, more, rest)
 	inFile := path != "" && (err != nil || len(given) == 0)
 	if err == nil {
 		err = errors.Join(p.Only(command), p.Validate())
@@ -53,18 +53,18 @@ func LoadPlan(command, path string, given map[string]string, rest any) (p *heddl
 	return p, text, Invalid(err)
 }
 
-// sets reports whether the text of a plan, or what was given, has the setting of that name.
-func sets(text []byte, given map[string]string, name string) bool {
-	if _, ok := given[name]; ok {
-		return true
+// value returns a setting that was given or, else, stands in the text of a plan; empty: it is in neither.
+func value(text []byte, given map[string]string, name string) string {
+	if text, ok := given[name]; ok {
+		return text
 	}
-	pairs, err := yamltext.Pairs(text)
+	pairs, _ := yamltext.Pairs(text) // ReadPlan reports the fault
 	for _, pair := range pairs {
 		if pair.Key.String() == name {
-			return true
+			return pair.Value.String()
 		}
 	}
-	return err != nil
+	return ""
 }
 
 // ReadPlan reads a plan that several sites agreed on, which flags do not change, and returns its

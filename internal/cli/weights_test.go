@@ -32,7 +32,7 @@ func TestClassWeightsOfAFile(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		s, _ := plan.Lookup("class_weights")
+		s, _ := plan.Lookup("", "class_weights")
 		if got := p.Get(s); got != c[0] {
 			t.Errorf("%q is %q, must be %q", text, got, c[0])
 		}

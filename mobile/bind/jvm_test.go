@@ -217,7 +217,7 @@ func (f *federation) train(t *testing.T, nodes int, between func(*phone, []strin
 	return models
 }
 
-const trained = "method: layer-wise\nmodel: gcn\nencoder: pca:2\nhidden: 8\nrounds: 40\nsecure_sums: auto\nexperimental: {peer_timeout: 2s}"
+const trained = "method: layer-wise\nlayer_wise: {model: gcn, encoder: pca:2, hidden: 8, rounds: 40, secure_sums: auto}\nexperimental: {peer_timeout: 2s}"
 
 // TestJavaMachine: two phones, each a Java machine with the library, and a site train over QUIC. One phone is killed and
 // resumes, and the model has the bits of a run without that; one leaves for good, and the others finish.
@@ -256,7 +256,7 @@ func TestJavaMachine(t *testing.T) {
 // leaves has two phones that no plan lists send shares to two sites; all end with one model.
 func (m machine) leaves(t *testing.T) {
 	ids := make([]identity.Identity, 2)
-	text := "phones: 2\nphone_when: always\nexperimental: {class_rounds: 2, least_leaves: 2}\nmembers:\n"
+	text := "phone_when: always\nclass_means: {phones: 2, experimental: {class_rounds: 2, least_leaves: 2}}\nmembers:\n"
 	for r := range ids {
 		var err error
 		if ids[r], err = identity.New(); err != nil {

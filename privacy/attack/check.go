@@ -36,7 +36,7 @@ var ErrUnmeasured = errors.New("no attack here reads such rows")
 func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration) (Recovery, error) {
 	var sum Recovery
 	nodes := sample(own)
-	if p.Method == plan.LayerWise && (p.Encoder.Kind == "raw" || p.Encoder.Kind == "pca" && p.Encoder.K >= own.X.Cols()) {
+	if p.Method == plan.LayerWise && (p.LayerWise.Encoder.Kind == "raw" || p.LayerWise.Encoder.Kind == "pca" && p.LayerWise.Encoder.K >= own.X.Cols()) {
 		for _, i := range nodes {
 			col, val := NonZeros(own.X, i)
 			sum.Score(own.X, i, Guess{Col: col, Value: wide(val)})
@@ -47,11 +47,11 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 	var err error
 	begun := time.Now()
 	switch {
-	case p.Method == plan.LayerWise && p.Encoder.Kind == "pca":
+	case p.Method == plan.LayerWise && p.LayerWise.Encoder.Kind == "pca":
 		one, err = checkComponents(ctx, p, own, nodes)
-	case p.Method == plan.ClassMeans && p.Epsilon == 0:
+	case p.Method == plan.ClassMeans && p.ClassMeans.Epsilon == 0:
 		one, err = checkClasses(ctx, p, own, nodes)
-	case p.Method == plan.LayerWise && p.Encoder.Kind == "mlp" && p.LayerOutput == "hidden":
+	case p.Method == plan.LayerWise && p.LayerWise.Encoder.Kind == "mlp" && p.LayerWise.LayerOutput == "hidden":
 		one, err = checkHidden(ctx, p, own, nodes)
 	default:
 		err = ErrUnmeasured
@@ -219,7 +219,7 @@ func checkClasses(
 
 // viewOf is what a receiver would have of the rows of own by p. site is own as a graph of its own.
 func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []int32) (*View, error) {
-	p.MinClass = 1 // a single site has fewer of each class
+	p.Federation().MinClass = 1 // a single site has fewer of each class
 	model, err := train(ctx, p, site)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ func checkHidden(ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int
 	if err != nil {
 		return nil, err
 	}
-	p.Layers, p.Rounds = 1, min(p.Rounds, ownRounds)
+	p.Gradient().Layers, p.Gradient().Rounds = 1, min(p.Gradient().Rounds, ownRounds)
 	model, err := train(ctx, p, site)
 	if err != nil {
 		return nil, err

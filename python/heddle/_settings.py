@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 class Settings(TypedDict, total=False):
     """Settings of `train` and `compare`; one that is not given has its default."""
 
-    method: Literal["class-means", "layer-wise", "full-batch", "mini-batch"]
+    method: Literal["class-means", "full-batch", "layer-wise", "mini-batch"]
     """Way to train.
 
     How the model is trained. class-means sends a few sums and one short row of each boundary node,
@@ -34,74 +34,7 @@ class Settings(TypedDict, total=False):
     taken out of the reverse as well. Without a method, links are learned by layer-wise.
     """
 
-    model: Literal["gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "gine", "appnp", "sign", "rgcn", "rsage", "rgat", "mlp"]
-    """Graph convolution.
-
-    The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
-    layer-wise trains gcn, sage, sage-pool, gat, gatv2 and gin.
-    """
-
-    encoder: str
-    """Raw, mlp, pca:K[+classes], classes, embedding:K.
-
-    Encoding of a node's own features before rows are sent. layer-wise takes raw (as they are), pca:K
-    (their K leading components; rows of components reveal features, and its log warns; K at most
-    half the columns, and the default keeps fewer where there are fewer), pca:K+classes (also the
-    logits that three rounds of class means give, if each node has one of at most 50 classes and
-    inductive is false) and mlp (a hidden layer that is trained first). full-batch and mini-batch
-    take raw. In full-batch, embedding:K maps features to K columns, and each node without features
-    has a row of K numbers that only its peer learns and keeps; a node that comes later has the bias
-    of the map instead.
-    """
-
-    layer_output: Literal["hidden", "logits"]
-    """What a layer passes to the next.
-
-    What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
-    """
-
-    layers: int
-    """Number of graph layers.
-
-    Number of graph layers. End to end, a linear layer follows them for a numeric target, except with
-    appnp, sign and mlp.
-    """
-
-    hidden: int
-    """Width of hidden rows.
-
-    Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
-    models rgcn and rsage take other values in place of their defaults: hidden 16, rounds 50, lr
-    0.01, decay 0.0005, dropout 0, and eval_every 50, so that the last epoch counts.
-    """
-
-    hops: int
-    """Aggregations before a layer.
-
-    Aggregations before a layer; of appnp and sign, in total. With class-means, 0 uses each node's
-    own features only, and no row is sent.
-    """
-
-    heads: int
-    """Number of attention heads.
-
-    Number of attention heads.
-    """
-
-    norm: Literal["none", "layer", "batch"]
-    """Normalisation after hidden layers.
-
-    Normalisation after each layer but the last: of each row (layer), or over all nodes (batch).
-    layer-wise takes layer only.
-    """
-
-    residual: bool
-    """Residual connections.
-
-    Whether a layer's input is added to its output.
-    """
-
-    row_norm: Literal["none", "l1", "l2", "auto"]
+    row_norm: Literal["auto", "l1", "l2", "none"]
     """Norm that divides each node's features.
 
     Norm by which each node's features are divided before training: l1 is the sum of their absolute
@@ -110,67 +43,6 @@ class Settings(TypedDict, total=False):
     methods it is l2 only with more than 64 columns, if no value of any site is below 0 and most
     nodes have two or more other than 0, in at most half of the columns (a sum over the sites counts
     them); with init it is that of the model file.
-    """
-
-    label_inputs: float
-    """Fraction of training labels that are input.
-
-    Fraction of the training labels that a step takes as input instead of learning from them; 0:
-    labels are not an input.
-    """
-
-    correct_smooth: int
-    """Steps of Correct & Smooth after training.
-
-    Steps in which the training labels correct and smooth the logits of the trained model (Correct &
-    Smooth); 0: none.
-    """
-
-    solver: Literal["adam", "adamw", "sgd"]
-    """Optimiser.
-
-    Optimiser.
-    """
-
-    rounds: int
-    """Rounds of a layer, or epochs, at most.
-
-    Maximum number of rounds of a layer; with full-batch and mini-batch, of epochs.
-    """
-
-    local_steps: int
-    """Optimiser steps between two reductions.
-
-    Optimiser steps between two reductions; 1 yields the model of training on pooled data.
-    """
-
-    lr: float
-    """Learning rate.
-
-    Learning rate before the schedule.
-    """
-
-    decay: float
-    """Weight decay.
-
-    Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the
-    default it is 0.005 where a model without typed edges is trained end to end for a numeric target
-    of nodes with features, and 0 where layers see columns of classes (encoder pca:K+classes) and
-    nodes of all peers have 5,000 training labels or more.
-    """
-
-    schedule: Literal["constant", "linear", "cosine"]
-    """Schedule of the learning rate.
-
-    How the learning rate falls over the steps.
-    """
-
-    dropout: float
-    """Dropout probability.
-
-    Probability that a value of a layer's input is left out of a step. Of task links it is by default
-    0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is
-    trained end to end for a numeric target of nodes with features, 0 takes the place of the default.
     """
 
     positive: str
@@ -206,22 +78,7 @@ class Settings(TypedDict, total=False):
     Whether validation and test nodes, and their edges, are absent while the model trains.
     """
 
-    patience: int
-    """Rounds without improvement that end a layer.
-
-    Rounds without a better validation metric after which a layer, or training, ends; 0: never.
-    """
-
-    init: str
-    """Model file from which training starts.
-
-    SHA-256 of a model file from whose parameters training starts, in place of random ones; on a
-    command line the file itself. Its layers, classes and columns must be those of the run, and every
-    site needs the file. Encoder pca keeps its components. With layer-wise and layer_output hidden
-    each layer but the last starts under a new head.
-    """
-
-    metric: Literal["accuracy", "micro-f1", "macro-f1", "auc", "ap", "rank-mae", "qwk", "r2", "mae", "rmse", "mrr", "hits@10"]
+    metric: Literal["accuracy", "ap", "auc", "hits@10", "macro-f1", "mae", "micro-f1", "mrr", "qwk", "r2", "rank-mae", "rmse"]
     """Validation metric.
 
     Metric by which the validation nodes choose the best model. Empty: accuracy, or micro-f1 if a
@@ -233,35 +90,144 @@ class Settings(TypedDict, total=False):
     mae or rmse; empty: r2. Of links it is mrr, hits@10 or auc; empty: mrr.
     """
 
-    batch_size: int
-    """Training labels of a step, of all peers.
+    hops: int
+    """Aggregations of the features.
 
-    Training labels of a step, of all peers together; each peer computes those of its own nodes. With
-    task links the links of a step, on average, each at both of its ends.
+    With class-means: Aggregations of the features. 0 uses each node's own features only, and no row
+    is sent. With epsilon or phones the default is 2. With layer-wise: Aggregations before a layer;
+    with appnp and sign, in total.
     """
 
-    fanouts: list[int]
-    """In-edges sampled of a node in each hop; -1: all.
+    epsilon: float
+    """Privacy of edges: epsilon of the run; 0: none.
 
-    In-edges that are sampled of a node, hop by hop, the first from the training nodes; one number
-    stands for all layers, -1 takes every edge. With typed edges it is the number for each relation.
+    Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an
+    edge's presence better than this ε says, at the delta of the run. Each node's sum of its
+    neighbours' rows then has noise, in hops rounds of their own, and nothing else is learned from
+    edges. 0: no noise.
     """
 
-    sampler: Literal["neighbour", "labor"]
-    """How batches are sampled.
+    delta: float
+    """Delta of epsilon.
 
-    neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on
-    average, by numbers that all nodes of a hop share, so that fewer distinct nodes are read.
+    Probability with which the guarantee of epsilon may fail; choose it well below one over the
+    number of edges.
     """
 
-    feature_cache: int
-    """Other peers' features to keep, as 64MiB (0 = none).
+    min_class: int
+    """Fewest training nodes of a class with a mean.
 
-    Features of other peers' nodes that a peer keeps for the next batches: a size, as 64MiB, or a
-    number of MiB. The model does not depend on it.
+    Training nodes, of all sites together, below which a class sends no mean in the first round.
     """
 
-    decoder: Literal["dot", "distmult", "mlp"]
+    secure_sums: Literal["auto", "off", "on"]
+    """Sums whose parts nobody sees, of 3 to 64 peers.
+
+    Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
+    in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more; with
+    two, each peer sees the other's part of every sum in any case. Secure sums take at most 64 peers.
+    Keys rest on X25519 and ML-KEM-768.
+    """
+
+    rows: Literal["bf16", "float32", "int4", "int8"]
+    """Number format of rows on the network.
+
+    Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a scale
+    per row or column. With epsilon rows are whole numbers, sent as float32.
+    """
+
+    peers: int
+    """Number of peers (-1 = as the data have it).
+
+    Number of peers. -1 takes the number of parts of a partition on disk; or the number of sites, if
+    the graph has a site column and policy is auto or by-column; or 4.
+    """
+
+    policy: str
+    """Partitioning policy.
+
+    Which peer owns which node: random, contiguous, by-column, fennel, restream:N or multilevel. auto
+    is by-column if the graph has a site column of 2 to 64 sites and peers is -1 or as many.
+    Otherwise it is random, or with full-batch and mini-batch multilevel, or restream:5 beyond 20
+    million stored edges.
+    """
+
+    carrier: Literal["auto", "noise", "quic", "tcp", "ws"]
+    """Transport protocol.
+
+    Protocol of the connections: noise is TCP without TLS, ws is WebSocket, auto takes the fastest
+    for each pair.
+    """
+
+    link: str
+    """Simulated slower network, as latency=50ms,rate=5Mbit.
+
+    Slower network to simulate, as "latency=50ms,rate=5Mbit,loss=1%". Pairs of peers may have values
+    of their own, as "rate=5Mbit; 0-2: latency=150ms".
+    """
+
+    encoder: str
+    """Encoding of a node's features.
+
+    With layer-wise: Encoding of a node's own features before rows are sent: raw (as they are), pca:K
+    (their K leading components; rows of components reveal features, and the log warns; K at most
+    half the columns, and the default keeps fewer where there are fewer), pca:K+classes (also the
+    logits that three rounds of class means give, if each node has one of at most 50 classes and
+    inductive is false) or mlp (a hidden layer that is trained first). With full-batch: Encoding of a
+    node's own features: raw (as they are) or embedding:K, which maps features to K columns, and each
+    node without features has a row of K numbers that only its peer learns and keeps; a node that
+    comes later has the bias of the map instead.
+    """
+
+    layer_output: Literal["hidden", "logits"]
+    """What a layer passes to the next.
+
+    What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
+    """
+
+    model: Literal["appnp", "gat", "gatv2", "gcn", "gin", "gine", "mlp", "rgat", "rgcn", "rsage", "sage", "sage-pool", "sign"]
+    """Graph convolution.
+
+    The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
+    """
+
+    layers: int
+    """Number of graph layers.
+
+    Number of graph layers. End to end, a linear layer follows them for a numeric target, except with
+    appnp, sign and mlp.
+    """
+
+    hidden: int
+    """Width of hidden rows.
+
+    Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
+    models rgcn and rsage take other values in place of their defaults: hidden 16, rounds 50, lr
+    0.01, decay 0.0005, dropout 0, and eval_every 50, so that the last epoch counts.
+    """
+
+    heads: int
+    """Number of attention heads.
+
+    Number of attention heads.
+    """
+
+    residual: bool
+    """Residual connections.
+
+    Whether a layer's input is added to its output.
+    """
+
+    init: str
+    """Model file from which training starts.
+
+    SHA-256 of a model file from whose parameters training starts, in place of random ones; on a
+    command line the file itself. Its layers, classes and columns must be those of the run, and every
+    site needs the file. Encoder pca keeps its components. With layer-wise and layer_output hidden
+    each layer but the last starts under a new head.
+    """
+
+    decoder: Literal["distmult", "dot", "mlp"]
     """How two rows make the score of a link.
 
     Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight
@@ -283,36 +249,66 @@ class Settings(TypedDict, total=False):
     Links before T1 train, those before T2 validate, the others test; links without a time train.
     """
 
-    min_class: int
-    """Fewest training nodes of a class with a mean.
+    solver: Literal["adam", "adamw", "sgd"]
+    """Optimiser.
 
-    Training nodes, of all sites together, below which a class sends no mean in the first round.
+    Optimiser.
     """
 
-    epsilon: float
-    """Privacy of edges: epsilon of the run; 0: none.
+    rounds: int
+    """Rounds of a layer, or epochs, at most.
 
-    Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an
-    edge's presence better than this ε says, at the delta of the run. Each node's sum of its
-    neighbours' rows then has noise, in hops rounds of their own, and nothing else is learned from
-    edges. 0: no noise.
+    Maximum number of rounds of a layer; with full-batch and mini-batch, of epochs.
     """
 
-    delta: float
-    """Delta of epsilon.
+    lr: float
+    """Learning rate.
 
-    Probability with which the guarantee of epsilon may fail; choose it well below one over the
-    number of edges.
+    Learning rate before the schedule.
     """
 
-    rows: Literal["float32", "bf16", "int8", "int4"]
-    """Number format of rows on the network.
+    decay: float
+    """Weight decay.
 
-    Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a scale
-    per row or column. With epsilon rows are whole numbers, sent as float32.
+    Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the
+    default it is 0.005 where a model without typed edges is trained end to end for a numeric target
+    of nodes with features, and 0 where layers see columns of classes (encoder pca:K+classes) and
+    nodes of all peers have 5,000 training labels or more.
     """
 
-    updates: Literal["auto", "float32", "int16", "int8", "int4"]
+    schedule: Literal["constant", "cosine", "linear"]
+    """Schedule of the learning rate.
+
+    How the learning rate falls over the steps.
+    """
+
+    dropout: float
+    """Dropout probability.
+
+    Probability that a value of a layer's input is left out of a step. Of task links it is by default
+    0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is
+    trained end to end for a numeric target of nodes with features, 0 takes the place of the default.
+    """
+
+    patience: int
+    """Rounds without improvement that end a layer.
+
+    Rounds without a better validation metric after which a layer, or training, ends; 0: never.
+    """
+
+    checkpoint_every: int
+    """Rounds between two checkpoints.
+
+    Rounds between two checkpoints; 0: only at the end of each layer.
+    """
+
+    local_steps: int
+    """Optimiser steps between two reductions.
+
+    Optimiser steps between two reductions; 1 yields the model of training on pooled data.
+    """
+
+    updates: Literal["auto", "float32", "int16", "int4", "int8"]
     """Number format of a round's updates.
 
     Number format of each peer's part of a round's sum: float32, or integers of 16, 8 or 4 bits on a
@@ -321,19 +317,24 @@ class Settings(TypedDict, total=False):
     to 63; int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
     """
 
-    secure_sums: Literal["auto", "on", "off"]
-    """Sums whose parts nobody sees, of 3 to 64 peers.
+    label_inputs: float
+    """Fraction of training labels that are input.
 
-    Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
-    in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more; with
-    two, each peer sees the other's part of every sum in any case. Secure sums take at most 64 peers.
-    Keys rest on X25519 and ML-KEM-768.
+    Fraction of the training labels that a step takes as input instead of learning from them; 0:
+    labels are not an input.
     """
 
-    prefetch: int
-    """Peers whose rows are fetched ahead.
+    correct_smooth: int
+    """Steps of Correct & Smooth after training.
 
-    Number of peers whose rows are fetched while rows of others are summed.
+    Steps in which the training labels correct and smooth the logits of the trained model (Correct &
+    Smooth); 0: none.
+    """
+
+    norm: Literal["batch", "layer", "none"]
+    """Normalisation after hidden layers.
+
+    Normalisation after each layer but the last: of each row (layer), or over all nodes (batch).
     """
 
     memory: int
@@ -343,38 +344,36 @@ class Settings(TypedDict, total=False):
     = no limit). With mini-batch: those of two groups of batches where group is 0; 0: 1024.
     """
 
-    peers: int
-    """Number of peers (-1 = as the data have it).
+    prefetch: int
+    """Peers whose rows are fetched ahead.
 
-    Number of peers. -1 takes the number of parts of a partition on disk; or the number of sites, if
-    the graph has a site column and policy is auto or by-column; or 4.
+    Number of peers whose rows are fetched while rows of others are summed.
     """
 
-    policy: str
-    """Partitioning policy.
+    batch_size: int
+    """Training labels of a step, of all peers.
 
-    Which peer owns which node: random, contiguous, by-column, fennel, restream:N or multilevel. auto
-    is by-column if the graph has a site column of 2 to 64 sites and peers is -1 or as many.
-    Otherwise it is random, or with full-batch and mini-batch multilevel, or restream:5 beyond 20
-    million stored edges.
+    Training labels of a step, of all peers together; each peer computes those of its own nodes. With
+    task links the links of a step, on average, each at both of its ends.
     """
 
-    carrier: Literal["quic", "tcp", "noise", "ws", "auto"]
-    """Transport protocol.
+    fanouts: list[int]
+    """In-edges sampled of a node in each hop; -1: all.
 
-    Protocol of the connections: noise is TCP without TLS, ws is WebSocket, auto takes the fastest
-    for each pair.
+    In-edges that are sampled of a node, hop by hop, the first from the training nodes; one number
+    stands for all layers, -1 takes every edge. With typed edges it is the number for each relation.
     """
 
-    link: str
-    """Simulated slower network, as latency=50ms,rate=5Mbit.
+    sampler: Literal["labor", "neighbour"]
+    """How batches are sampled.
 
-    Slower network to simulate, as "latency=50ms,rate=5Mbit,loss=1%". Pairs of peers may have values
-    of their own, as "rate=5Mbit; 0-2: latency=150ms".
+    neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on
+    average, by numbers that all nodes of a hop share, so that fewer distinct nodes are read.
     """
 
-    checkpoint_every: int
-    """Rounds between two checkpoints.
+    feature_cache: int
+    """Other peers' features to keep, as 64MiB (0 = none).
 
-    Rounds between two checkpoints; 0: only at the end of each layer.
+    Features of other peers' nodes that a peer keeps for the next batches: a size, as 64MiB, or a
+    number of MiB. The model does not depend on it.
     """

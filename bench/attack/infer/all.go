@@ -64,7 +64,7 @@ func (run *Run) rowsOf(ctx context.Context, victim int, e Effort) (all []Finding
 	const name, holder = "rows of features in rows", "a reader of the rows"
 	var r recorded.Recovery
 	n := len(run.Shards[victim].Boundary[run.Attacker])
-	switch kind := run.Plan.Encoder.Kind; {
+	switch kind := run.Plan.Encoder().Kind; {
 	case n == 0:
 		return nil, ErrNothing
 	case kind == "raw":
@@ -76,11 +76,11 @@ func (run *Run) rowsOf(ctx context.Context, victim int, e Effort) (all []Finding
 		if sum, err := run.ComponentSum(ctx, victim); err == nil {
 			all = append(all, Finding{"rows of features in the PCA sum", "who sums", "rows found", float64(sum.Exact), 0, run.Shards[victim].Owned})
 		}
-	case kind == "mlp" && run.Plan.LayerOutput == "hidden":
+	case kind == "mlp" && run.Plan.LayerWise.LayerOutput == "hidden":
 		r, err = run.HiddenRows(ctx, victim, e.Rows)
 	case run.Model.Closed != nil && run.Model.Closed.Own != nil:
 		return run.FewColumns(victim)
-	case run.Model.Closed != nil && run.Model.Closed.Spec.Own == 0 && run.Plan.Hops > 0:
+	case run.Model.Closed != nil && run.Model.Closed.Spec.Own == 0 && run.Plan.Hops() > 0:
 		if r, err = run.ClassRows(ctx, victim, recorded.Effort{Rows: e.Rows, Tries: e.Tries}); err != nil {
 			return nil, err
 		}

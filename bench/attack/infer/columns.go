@@ -66,7 +66,7 @@ func (run *Run) Sent(victim int) (n int, err error) {
 func (run *Run) scenes(victim int) (theirs, yours scene, err error) {
 	own, mine := run.Shards[victim], run.Shards[run.Attacker]
 	nodes, read := own.Boundary[run.Attacker], mine.Boundary[victim]
-	if own.X.Dense.Empty() || own.X.Cols() > classmeans.MostFew || len(nodes) == 0 || run.Plan.Hops == 0 {
+	if own.X.Dense.Empty() || own.X.Cols() > classmeans.MostFew || len(nodes) == 0 || run.Plan.Hops() == 0 {
 		return theirs, yours, ErrNothing
 	}
 	width := run.Model.Encoder.Spec.Out

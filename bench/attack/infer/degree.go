@@ -31,7 +31,7 @@ func (run *Run) Degrees(victim int) ([]Finding, error) {
 	own, mine := run.Shards[victim], run.Shards[run.Attacker]
 	boundary := own.Boundary[run.Attacker][:min(len(own.Boundary[run.Attacker]), mostBoundary)]
 	form := run.Model.Closed
-	if form != nil && form.Spec.Mean || form == nil && (run.Plan.Model != "gcn" || run.Plan.Encoder.Kind != "pca") || len(boundary) == 0 {
+	if form != nil && form.Spec.Mean || form == nil && (run.Plan.Gradient().Model != "gcn" || run.Plan.LayerWise.Encoder.Kind != "pca") || len(boundary) == 0 {
 		return nil, ErrNothing
 	}
 	edges := edgesBetween(own, run.Attacker)

@@ -130,7 +130,7 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 		}
 		if k == 0 {
 			before = append(before, rows[0])
-			after = append(after, rows[1:min(len(rows), max(1, run.Plan.Hops))]...)
+			after = append(after, rows[1:min(len(rows), max(1, run.Plan.Gradient().Hops))]...)
 			continue
 		}
 		after = append(after, rows[len(rows)-1])

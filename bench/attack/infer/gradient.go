@@ -31,14 +31,14 @@ func (run *Run) Gradients(ctx context.Context, victim int) (Finding, error) {
 	}
 	var claims [][]int32
 	var err error
-	switch kind := run.Plan.Encoder.Kind; {
+	switch kind := run.Plan.Encoder().Kind; {
 	case len(nodes) == 0:
 		return f, ErrNothing
 	case kind == "mlp" && own.X.Sparse != nil:
 		claims, err = run.raysOf(ctx)
 	case kind == "classes" && own.X.Sparse != nil:
 		claims = run.aloneInClass()
-	case kind == "pca" && run.Plan.Model == "gcn":
+	case kind == "pca" && run.Plan.Gradient().Model == "gcn":
 		if len(run.Shards) > 2 || len(nodes) > 1 {
 			f.Measure = "rows found (tried for one node of two members)"
 			return f, nil
@@ -240,7 +240,7 @@ func (run *Run) aloneInClass() (claims [][]int32) {
 	for c := range cols {
 		x := make([]float64, 0, len(s.all)/cols)
 		for j, inverse := range form.Inverse.Value.Data {
-			variance := 1/float64(inverse) - float64(run.Plan.Shrink)
+			variance := 1/float64(inverse) - float64(run.Plan.ClassMeans.Shrink)
 			i := j*cols + c
 			x = append(x, float64(s.all[i]-s.own[i])*math.Sqrt(max(variance, 0)+rare))
 		}

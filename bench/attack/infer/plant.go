@@ -41,11 +41,11 @@ func (p *planter) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 
 // Planted is recorded.TrainOver by a plan with encoder mlp, of which the attacker decides the encoder's weights.
 func Planted(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*recorded.Run, error) {
-	if p.Encoder.Kind != "mlp" {
+	if p.LayerWise.Encoder.Kind != "mlp" {
 		return nil, ErrNothing
 	}
-	weights := shards[0].X.Cols() * p.Hidden
+	weights := shards[0].X.Cols() * p.Gradient().Hidden
 	return recorded.TrainOver(ctx, p, shards, attacker, func(r comm.Reducer) comm.Reducer {
-		return &planter{r, weights, p.Hidden, rng.New(p.Seed).FoldString("planted")}
+		return &planter{r, weights, p.Gradient().Hidden, rng.New(p.Seed).FoldString("planted")}
 	})
 }

@@ -149,7 +149,7 @@ func (run *Run) RowsIn(messages []Message, n, cols int) (all []mat.Dense, err er
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no message of %d rows of %d columns: exchange must be halo (got %s)", n, cols, run.Plan.Exchange)
+		return nil, fmt.Errorf("no message of %d rows of %d columns: exchange must be halo (got %s)", n, cols, run.Plan.Federation().Exchange)
 	}
 	return all, nil
 }
@@ -162,8 +162,8 @@ func (run *Run) ComponentSum(ctx context.Context, victim int) (Recovery, error) 
 	var sum Recovery
 	own := run.Shards[victim]
 	f := own.X.Cols()
-	w := min(run.Plan.Encoder.K+8, f)
-	if run.Plan.Encoder.Kind != "pca" || run.Plan.Sums != "float32" {
+	w := min(run.Plan.LayerWise.Encoder.K+8, f)
+	if run.Plan.LayerWise.Encoder.Kind != "pca" || run.Plan.Federation().Sums != "float32" {
 		return sum, errors.New("encoder must be pca and sums float32")
 	}
 	q := mat.New(f, w)
@@ -254,7 +254,7 @@ func chunk(n, size, rank int) (lo, hi int) {
 func (run *Run) HiddenRows(ctx context.Context, victim, most int) (Recovery, error) {
 	var sum Recovery
 	layer := run.Model.Encoder.Layer
-	if layer == nil || run.Plan.LayerOutput != "hidden" {
+	if layer == nil || run.Plan.LayerWise.LayerOutput != "hidden" {
 		return sum, errors.New("encoder must be mlp and layer_output hidden")
 	}
 	rows, err := run.Rows(victim, layer.Spec.Out)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
 // sites are inputs of three sites, drawn by seed as builtIn draws four, and a quick plan.
 func sites(edit func(*graph.Graph)) (*data, heddle.Plan) {
-	p := heddle.Defaults(heddle.Plan{})
+	p := heddle.Defaults("", "")
 	p.Transport, p.Seed = "memory", 7
 	return &data{closer: io.NopCloser(nil), run: func(k int) (input, error) {
 		q := seeded(p, k)
@@ -318,13 +318,13 @@ func TestOnFeatures(t *testing.T) {
 		}, 1, 0.93},
 	} {
 		g := made(1200, 3, c.tails, c.label)
-		p := heddle.Defaults(heddle.Plan{})
+		p := heddle.Defaults("", "")
 		p.Transport = "memory"
 		best, _, err := onFeatures(t.Context(), p, g, []*shard.Shard{shard.Whole(g.Numbered())}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if layers := best.Runs[0].Plan.Layers; best.Test < c.least || (layers > 1) != (c.layers > 1) {
+		if layers := best.Runs[0].Plan.Gradient().Layers; best.Test < c.least || (layers > 1) != (c.layers > 1) {
 			t.Errorf("%s: accuracy must be at least %v with %d layers (got %v with %d)", c.name, c.least, c.layers, best.Test, layers)
 		}
 	}

@@ -32,7 +32,7 @@ on your data. Each run draws the graph anew.`,
 				return err
 			}
 			defer w.End()
-			p := heddle.Defaults(heddle.Plan{})
+			p := heddle.Defaults("", "")
 			p.Seed = seed
 			again := fmt.Sprintf("heddle demo --seed %d --seeds %d", seed, c.Seeds)
 			return c.compare(cmd.Context(), builtIn(p), w, c.view.Text(cmd), again)

@@ -29,7 +29,7 @@ func onFeatures(
 ) (best heddle.Outcome, columns *graph.Graph, err error) {
 	base, few, seconds := pooledPlan(p, "mlp"), g.X.Cols() <= narrow, 0.0
 	linear := base
-	linear.RowNorm, linear.Layers, linear.Dropout, linear.LR, linear.Decay = "none", 1, 0, 0.05, 0.005
+	linear.RowNorm, linear.Gradient().Layers, linear.Gradient().Dropout, linear.Gradient().LR, linear.Gradient().Decay = "none", 1, 0, 0.05, 0.005
 	fit := func(q heddle.Plan, of *graph.Graph) error {
 		all, err := trained(ctx, of, shards, heddle.Trial{Name: "features only", Plan: q, Pooled: true, OnEvent: event})
 		if err != nil {
@@ -38,7 +38,7 @@ func onFeatures(
 		one, least := all.Runs[0], 0.0
 		if seconds += all.Seconds; best.Runs != nil {
 			last := best.Runs[0]
-			if q.Layers > last.Plan.Layers && last.Figures != nil {
+			if q.Gradient().Layers > last.Plan.Gradient().Layers && last.Figures != nil {
 				least = last.Metric.StandardError(last.Val, float64(last.Figures.Val.Rows))
 			}
 			if !(one.Metric.Gain(one.Val, last.Val) > least) {
@@ -57,9 +57,9 @@ func onFeatures(
 			q.RowNorm = "l2"
 		case k == 3 || k == 4:
 			q, of = best.Runs[0].Plan, columns
-			q.Decay = [...]float32{0.0005, 0.05}[k-3]
+			q.Gradient().Decay = [...]float32{0.0005, 0.05}[k-3]
 		case k > 4 && few:
-			q.LR, q.Dropout, q.Layers, of = base.LR, 0.1, k-3, standardised(g, true)
+			q.Gradient().LR, q.Gradient().Dropout, q.Gradient().Layers, of = base.Gradient().LR, 0.1, k-3, standardised(g, true)
 		case k == 5:
 			q, of = base, columns
 			q.RowNorm = best.Runs[0].Plan.RowNorm

@@ -35,7 +35,7 @@ func waysOf(p heddle.Plan, hasFeatures bool) []way {
 	}
 	all = append(all, way{together, "together", "nobody; rows left", heddle.Trial{Plan: p}},
 		way{pooled, "pooled data", "who pools them", heddle.Trial{Plan: one, Pooled: true}})
-	if p.Method != plan.FullBatch || p.Model != "sage" {
+	if p.Method != plan.FullBatch || p.Gradient().Model != "sage" {
 		all = append(all, way{sage, "pooled GraphSAGE", "who pools them", heddle.Trial{Plan: pooledPlan(p, "sage"), Pooled: true}})
 	}
 	for k := range all {
@@ -46,15 +46,15 @@ func waysOf(p heddle.Plan, hasFeatures bool) []way {
 
 // pooledPlan returns the defaults of a model that is trained on pooled data, by p's seed and metric.
 func pooledPlan(p heddle.Plan, model string) heddle.Plan {
-	q := heddle.Defaults(heddle.Plan{Method: plan.FullBatch, Model: model})
-	q.Peers, q.Seed, q.Metric, q.Positive, q.Transport, q.Inductive, q.Patience = 1, p.Seed, p.Metric, p.Positive, p.Transport, p.Inductive, patience
+	q := heddle.Defaults(plan.FullBatch, model)
+	q.Peers, q.Seed, q.Metric, q.Positive, q.Transport, q.Inductive, q.Gradient().Patience = 1, p.Seed, p.Metric, p.Positive, p.Transport, p.Inductive, patience
 	return q
 }
 
 // byOnePeer returns p for one peer, without what only several need: from one peer nothing leaves,
 // so nothing is hidden from others.
 func byOnePeer(p heddle.Plan) heddle.Plan {
-	p.Peers, p.SecureSums, p.Epsilon, p.Link = heddle.Auto, "auto", 0, ""
+	p.Peers, p.Federation().SecureSums, p.ClassMeans.Epsilon, p.Link = heddle.Auto, "auto", 0, ""
 	return p
 }
 

@@ -109,7 +109,7 @@ func (s joining) run(ctx context.Context, w *cli.Watch, text io.Writer) (err err
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	page, err := s.http.Start(About{Dataset: own.Name, Method: p.Method, Model: p.Model, Sites: p.Names(), Rank: rank,
+	page, err := s.http.Start(About{Dataset: own.Name, Method: p.Method, Model: p.Gradient().Model, Sites: p.Names(), Rank: rank,
 		Audit: s.Site.Gate.Audit}, s.pages, w.Log)
 	if err != nil {
 		return err

@@ -111,11 +111,11 @@ func (p page) printSends(w io.Writer) {
 	if terms.Secure {
 		fmt.Fprintf(w, "  secure sums: %s; keys by %s\n", terms.Form, terms.Keys)
 	}
-	if p.Plan.Leaves > 0 {
+	if p.Plan.ClassMeans.Leaves > 0 {
 		fmt.Fprintf(w, "  all totals of sums also go to the phones, in the clear\n")
 	}
 	more := ""
-	if p.Plan.LeafEdges {
+	if p.Plan.ClassMeans.LeafEdges {
 		fmt.Fprintf(w, "  in each hop, of each phone's or other site's node that this site's table edges joins to nodes of its own, the sum of the\n"+
 			"    rows of its neighbours, to the owner: of a node with one neighbour that is the row. No policy bounds it but the table\n")
 		more = ", nor what goes along the table edges"
@@ -137,7 +137,7 @@ func numbers(least, most int64) string {
 // printNode prints what leaves of one node, and judges it by the values that its row stores.
 func (p page) printNode(w io.Writer) {
 	fmt.Fprintf(w, "\nOf each node\n")
-	if p.Nodes == 0 && p.Plan.LeafEdges {
+	if p.Nodes == 0 && p.Plan.ClassMeans.LeafEdges {
 		fmt.Fprintf(w, "  by the parts no other site reads a node of this one; along the table edges sums of their rows leave, as above\n")
 		return
 	}
@@ -161,8 +161,8 @@ func (p page) printNode(w io.Writer) {
 	if few > 0 && p.Node > 0 {
 		fmt.Fprintf(w, "  %d of %d boundary rows are of nodes with %d stored values or fewer; they cross %s.\n", few, p.Nodes, attack.Few, p.few())
 	}
-	if e := p.Plan.Epsilon; e > 0 {
-		fmt.Fprintf(w, "  Edges are private, by ε %g at δ %g in a run; labels and features are not.\n", e, p.Plan.Delta)
+	if e := p.Plan.ClassMeans.Epsilon; e > 0 {
+		fmt.Fprintf(w, "  Edges are private, by ε %g at δ %g in a run; labels and features are not.\n", e, p.Plan.ClassMeans.Delta)
 	} else {
 		fmt.Fprintf(w, "  Nothing is noised: there is no ε.\n")
 	}
@@ -182,7 +182,7 @@ func (p page) printNode(w io.Writer) {
 
 // few says how the rows of nodes with few stored values cross, which an attacker could find by enumeration.
 func (p page) few() string {
-	if p.Plan.Method == plan.ClassMeans && p.Plan.Encoder.K == 0 && p.Plan.CoarseRows && p.own.X.Sparse != nil {
+	if p.Plan.Method == plan.ClassMeans && p.Plan.ClassMeans.CoarseRows && p.own.X.Sparse != nil {
 		return "coarsely: all numbers of a node tell at most half of its values"
 	}
 	return "as they are, and could be found by trying all values"
@@ -190,7 +190,7 @@ func (p page) few() string {
 
 // printSettings prints all settings that the run reads: first those that policy and roster judge.
 func (p page) printSettings(w io.Writer) {
-	usual := plan.Defaults(p.Plan)
+	usual := p.Plan.Usual()
 	given := func(s plan.Setting) string {
 		text := s.Name + ": " + cmp.Or(p.Plan.Get(s), "none")
 		if p.Plan.Get(s) != usual.Get(s) {

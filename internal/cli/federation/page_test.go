@@ -40,12 +40,17 @@ func TestPageShowsEverySetting(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 120, Sites: 2, Classes: 3, Columns: 60, Train: 0.3, Val: 0.2}, rng.New(1))
 	shown := map[string]bool{}
 	for _, text := range []string{
-		"method: class-means", "phones: 40", "phones: 40\nexperimental: {leaf_edges: true}", "secure_sums: off", "epsilon: 4", "method: layer-wise\nmodel: gat", "method: layer-wise\nmodel: gcn\nsolver: sgd", "method: layer-wise\nmodel: sage\nhops: 2",
+		"method: class-means", "phones: 40", "phones: 40\nleaf_edges: true", "secure_sums: off", "epsilon: 4", "method: layer-wise\nmodel: gat", "method: layer-wise\nmodel: gcn\nsolver: sgd", "method: layer-wise\nmodel: sage\nhops: 2",
 		"method: full-batch\nmodel: appnp\ncorrect_smooth: 2", "method: full-batch\nmodel: gat",
 		"method: full-batch\nmodel: rgcn", "method: mini-batch\nmodel: sage", "method: mini-batch\nmodel: rgcn",
-		"method: full-batch\ntask: links", "method: layer-wise\ntask: links\nmodel: sage", "method: mini-batch\ntask: links\nexperimental: {round_steps: 3}", "method: layer-wise\nmodel: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",
+		"method: full-batch\ntask: links", "method: layer-wise\ntask: links\nmodel: sage", "method: mini-batch\ntask: links\nround_steps: 3", "method: layer-wise\nmodel: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",
 	} {
-		p, err := heddle.ReadPlan([]byte(text), nil, nil)
+		given := map[string]string{}
+		for line := range strings.Lines(text) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			given[name] = strings.Trim(value, "[]")
+		}
+		p, err := heddle.ReadPlan(nil, given, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +64,7 @@ func TestPageShowsEverySetting(t *testing.T) {
 			p.Members = append(p.Members, plan.Member{Name: name, ID: "12D3" + name, Addresses: []string{"/dns/" + name + "/tcp/1"}})
 		}
 		sends, err := disclosure.Of(*p, shards[1])
-		if p.Model == "rgcn" { // the graph has no typed edges, and the settings are shown all the same
+		if p.Gradient().Model == "rgcn" { // the graph has no typed edges, and the settings are shown all the same
 			sends, err = &disclosure.Disclosure{Plan: *p, Reads: make([]int, 2)}, nil
 		}
 		if err != nil {
@@ -68,8 +73,8 @@ func TestPageShowsEverySetting(t *testing.T) {
 		var b strings.Builder
 		page{Disclosure: sends, own: shards[1], fingerprint: "0123"}.print(&b)
 		said := b.String()
-		if alongEdges := strings.Contains(said, "table edges"); alongEdges != p.LeafEdges {
-			t.Errorf("%q: that sums leave along the table edges is said: %t, must be %t:\n%s", text, alongEdges, p.LeafEdges, said)
+		if alongEdges := strings.Contains(said, "table edges"); alongEdges != p.ClassMeans.LeafEdges {
+			t.Errorf("%q: that sums leave along the table edges is said: %t, must be %t:\n%s", text, alongEdges, p.ClassMeans.LeafEdges, said)
 		}
 		for _, m := range p.Members {
 			if !strings.Contains(said, m.ID) || !strings.Contains(said, m.Addresses[0]) {
@@ -84,7 +89,7 @@ func TestPageShowsEverySetting(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range plan.Settings() {
+	for _, s := range plan.Settings("") {
 		if s.Only != "train" && !shown[s.Name] {
 			t.Errorf("no page has %s: a plan must be added that reads it, or it must be shown", s.Name)
 		}

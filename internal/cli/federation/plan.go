@@ -35,7 +35,7 @@ collect shares of phones, and must come first.`,
 			}
 			if len(args) > 0 {
 				err := p.AddMembers(args, port)
-				if err == nil && p.Leaves > 0 {
+				if err == nil && p.ClassMeans.Leaves > 0 {
 					err = p.CollectLeaves(leafPort)
 				}
 				if err == nil {

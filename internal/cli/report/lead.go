@@ -20,7 +20,7 @@ func (r runPage) title() string {
 func (r runPage) kicker() string {
 	name := r.Plan.Method
 	if r.Plan.Method != plan.ClassMeans {
-		name = r.Plan.Model + " · " + name
+		name = r.Plan.Gradient().Model + " · " + name
 	}
 	return fmt.Sprintf("%s · seed %d · %s", name, r.Plan.Seed, r.Date.UTC().Format("2 January 2006, 15:04 UTC"))
 }
@@ -29,7 +29,7 @@ func (r runPage) parts() int { return r.Shards[0].Parts }
 
 // lead says in sentences what was trained, how good it is and what it cost.
 func (r runPage) lead() []string {
-	model, nodes, named := r.Result.Plan.Model, r.Shards[0].Nodes, ""
+	model, nodes, named := r.Result.Plan.Gradient().Model, r.Shards[0].Nodes, ""
 	if n := len(r.Names); n > 0 && n <= 6 {
 		named = " (" + strings.Join(r.Names[:n-1], ", ") + " and " + r.Names[n-1] + ")"
 	}

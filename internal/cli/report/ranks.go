@@ -39,7 +39,7 @@ func (r runPage) ranks(l *links.Ranked) Section {
 	}
 	row("all together", *l)
 	near := ""
-	if r.Plan.NegativesFrom == "near" && r.parts() > 1 {
+	if r.Plan.Gradient().NegativesFrom == "near" && r.parts() > 1 {
 		near = ", of near nodes only: the site's own and their neighbours"
 	}
 	return Section{Title: "Where held-out links rank", Tables: []cli.Table{t},

@@ -23,7 +23,7 @@ import (
 func TestRecommend(t *testing.T) {
 	g := graphtest.Communities(40, 2, 4, 0.9, rng.New(1))
 	g.Labels.Names = []string{"names", "of", "classes", "that", "links", "have", "not"}[:g.Labels.Classes]
-	p, err := plan.Read([]byte("method: full-batch\npeers: 1\ntask: links\nhidden: 4\nrounds: 5\nlink_holdout: [0.1, 0.1]"), nil, nil)
+	p, err := plan.Read([]byte("method: full-batch\npeers: 1\ntask: links\nfull_batch: {hidden: 4, rounds: 5, link_holdout: [0.1, 0.1]}"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

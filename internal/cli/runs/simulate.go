@@ -182,10 +182,12 @@ func (c *command) members() (m members, name string, err error) {
 }
 
 // config returns the configuration of all members: that of one closed form, less what leaves cannot have.
-func (c *command) config(m members) (classmeans.Config, error) {
-	p := heddle.Defaults(heddle.Plan{Method: plan.ClassMeans})
-	p.Seed, p.ClassRounds, p.Hops, p.ClassTarget, p.RandomFeatures = c.seed, c.rounds, c.hops, c.target, 0
-	config, err := p.ClosedForm(m.sites[0])
+func (c *command) config(of members) (classmeans.Config, error) {
+	p := heddle.Defaults(plan.ClassMeans, "")
+	p.Seed = c.seed
+	m := &p.ClassMeans
+	m.ClassRounds, m.Hops, m.ClassTarget, m.RandomFeatures = c.rounds, c.hops, c.target, 0
+	config, err := p.ClosedForm(of.sites[0])
 	if err != nil {
 		return config, cli.Invalid(err)
 	}

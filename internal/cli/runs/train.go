@@ -120,7 +120,7 @@ func (j *job) runAll(ctx context.Context, w *cli.Watch, text io.Writer) (err err
 		return errors.Join(err, first.closer.Close())
 	}
 	defer release()
-	about := federation.About{Dataset: first.shards[0].Name, Method: first.plan.Method, Model: first.plan.Model,
+	about := federation.About{Dataset: first.shards[0].Name, Method: first.plan.Method, Model: first.plan.Gradient().Model,
 		Sites: make([]string, len(first.shards)), Simulated: true}
 	copy(about.Sites, first.source.Sites)
 	page, err := j.http.Start(about, report.Pages{}, w.Log)
@@ -146,7 +146,7 @@ func (j *job) nameOut(first *trained) {
 		return
 	}
 	p, data := first.plan, cli.FileName(first.shards[0].Name)
-	j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", data, p.Method, p.Model, p.Seed))
+	j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%s-%d", data, p.Method, p.Gradient().Model, p.Seed))
 	if p.Method == plan.ClassMeans {
 		j.Out = filepath.Join("runs", fmt.Sprintf("%s-%s-%d", data, p.Method, p.Seed))
 	}
