@@ -5,6 +5,7 @@ package disktest
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,9 +117,13 @@ func (r *Recorder) known(name string) int {
 
 // Mkdir implements disk.FS.
 func (r *Recorder) Mkdir(dir string, perm fs.FileMode) error {
-	err := r.OS.Mkdir(dir, perm)
+	return r.did(r.OS.Mkdir(dir, perm), call{kind: "mkdir", name: r.below(dir)})
+}
+
+// did notes a call unless it has failed.
+func (r *Recorder) did(err error, c call) error {
 	if err == nil {
-		r.note(call{kind: "mkdir", name: r.below(dir)})
+		r.note(c)
 	}
 	return err
 }
@@ -126,20 +131,12 @@ func (r *Recorder) Mkdir(dir string, perm fs.FileMode) error {
 // Rename implements disk.FS.
 func (r *Recorder) Rename(from, to string) error {
 	id := r.known(r.below(from))
-	err := r.OS.Rename(from, to)
-	if err == nil {
-		r.note(call{kind: "rename", name: r.below(from), to: r.below(to), file: id})
-	}
-	return err
+	return r.did(r.OS.Rename(from, to), call{kind: "rename", name: r.below(from), to: r.below(to), file: id})
 }
 
 // Remove implements disk.FS.
 func (r *Recorder) Remove(name string) error {
-	err := r.OS.Remove(name)
-	if err == nil {
-		r.note(call{kind: "remove", name: r.below(name)})
-	}
-	return err
+	return r.did(r.OS.Remove(name), call{kind: "remove", name: r.below(name)})
 }
 
 // SyncDir implements disk.FS. The disk below is not synced: what a recorder keeps is all that
@@ -219,34 +216,34 @@ func (r *Recorder) Cut(dir string, n int, draw uint64) error {
 			s.rename(c)
 		}
 	}
-	ids := []int{}
-	for id := range s.files {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		f := s.files[id]
-		for _, c := range f.pending {
-			if c.kind == "truncate" {
-				if happens() {
-					f.data = sized(f.data, int(c.off))
-				}
-				continue
-			}
-			for at := 0; at < len(c.data); { // sector by sector
-				end := min(len(c.data), at+sector-int(c.off+int64(at))%sector)
-				if happens() {
-					f.data = sized(f.data, max(len(f.data), int(c.off)+end))
-					copy(f.data[int(c.off)+at:], c.data[at:end])
-				}
-				at = end
-			}
-		}
+	for _, id := range slices.Sorted(maps.Keys(s.files)) {
+		s.files[id].flush(happens)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	return s.write(dir)
+}
+
+// flush does what was asked of the file, as far as it happens, and writes sector by sector.
+func (f *inode) flush(happens func() bool) {
+	for _, c := range f.pending {
+		if c.kind == "truncate" {
+			if happens() {
+				f.data = sized(f.data, int(c.off))
+			}
+			continue
+		}
+		for at := 0; at < len(c.data); {
+			end := min(len(c.data), at+sector-int(c.off+int64(at))%sector)
+			if happens() {
+				f.data = sized(f.data, max(len(f.data), int(c.off)+end))
+				copy(f.data[int(c.off)+at:], c.data[at:end])
+			}
+			at = end
+		}
+	}
+	f.pending = nil
 }
 
 const sector = 512
@@ -268,16 +265,7 @@ func (s *state) apply(c call) {
 		f := s.files[c.file]
 		f.pending = append(f.pending, c)
 	case "sync":
-		f := s.files[c.file]
-		for _, w := range f.pending {
-			if w.kind == "truncate" {
-				f.data = sized(f.data, int(w.off))
-				continue
-			}
-			f.data = sized(f.data, max(len(f.data), int(w.off)+len(w.data)))
-			copy(f.data[w.off:], w.data)
-		}
-		f.pending = nil
+		s.files[c.file].flush(func() bool { return true })
 	case "syncdir":
 		var left []call
 		for _, p := range s.pending {
@@ -311,12 +299,7 @@ func (s *state) rename(c call) {
 
 // write makes dir hold s. A name in a directory that is not there is lost.
 func (s *state) write(dir string) error {
-	names := []string{}
-	for name := range s.names {
-		names = append(names, name)
-	}
-	slices.Sort(names) // a directory comes before what is in it
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(s.names)) { // a directory comes before what is in it
 		at := filepath.Join(dir, filepath.FromSlash(name))
 		if _, err := os.Stat(filepath.Dir(at)); err != nil {
 			continue
