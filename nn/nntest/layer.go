@@ -3,6 +3,7 @@ package nntest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -274,10 +275,7 @@ func permute(g *graph.CSR, perm []int32, relations int) *graph.CSR {
 // destinations returns the block of destinations [lo, hi) of a stack of relations and the nodes
 // that its sources are.
 func destinations(g *graph.CSR, lo, hi, relations int) (*graph.CSR, []int32) {
-	name := make([]int32, g.NumSrc)
-	for j := range name {
-		name[j] = -1
-	}
+	name := slices.Repeat([]int32{-1}, g.NumSrc)
 	var src, dst []int32
 	see := func(j int32) {
 		if name[j] < 0 {

@@ -2,6 +2,7 @@ package nntest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -87,10 +88,7 @@ func deal(t *testing.T, l *nn.Layer, whole problem, relations int) []*worker {
 	}
 	for _, w := range all {
 		for _, from := range all {
-			name := make([]int32, n)
-			for j := range name {
-				name[j] = -1
-			}
+			name := slices.Repeat([]int32{-1}, n)
 			for k, j := range from.own {
 				name[j] = int32(k)
 			}
