@@ -217,7 +217,7 @@ type vector interface {
 type floatVector []float32
 
 func (x floatVector) shape() (n, width int)   { return len(x), 4 }
-func (x floatVector) bytes(lo, hi int) []byte { return floatBytes(x[lo:hi]) }
+func (x floatVector) bytes(lo, hi int) []byte { return FloatBytes(x[lo:hi]) }
 func (x floatVector) put(lo int, b []byte)    { copy(x[lo:], floats(b)) }
 func (x floatVector) sum(lo int, terms [][]byte) {
 	all, own := make([][]float32, len(terms)), 0

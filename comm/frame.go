@@ -114,8 +114,8 @@ func ParseFrame(b []byte) (Frame, error) {
 		Given: h.op == opAllReduce && (h.step == stepGive || h.step == stepGiveCount), Total: h.total, Payload: b[HeaderLen:]}, err
 }
 
-// floatBytes returns the bytes of x, little endian: its own memory, but for machines of another byte order.
-func floatBytes(x []float32) []byte {
+// FloatBytes returns the bytes of x, little endian: its own memory, except on machines of another byte order.
+func FloatBytes(x []float32) []byte {
 	if b, ok := kernels.Bytes(x); ok {
 		return b
 	}
@@ -126,7 +126,7 @@ func floatBytes(x []float32) []byte {
 	return b
 }
 
-// floats is the inverse of floatBytes.
+// floats is the inverse of FloatBytes.
 func floats(b []byte) []float32 {
 	if x, ok := kernels.Floats(b); ok {
 		return x

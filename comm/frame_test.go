@@ -23,7 +23,7 @@ func TestFloatsAreLittleEndian(t *testing.T) {
 		if err := binary.Write(&want, binary.LittleEndian, x); err != nil {
 			t.Fatal(err)
 		}
-		got := floatBytes(x)
+		got := FloatBytes(x)
 		if !bytes.Equal(got, want.Bytes()) {
 			t.Fatalf("%d floats: %x, must be %x", n, got, want.Bytes())
 		}

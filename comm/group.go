@@ -406,7 +406,7 @@ func (c *call) sendFrame(to int, step uint8, head, payload []byte) bool {
 
 // sendFloats sends x as one message.
 func (c *call) sendFloats(to int, step uint8, x []float32) bool {
-	return len(x) == 0 || c.sendBytes(to, step, floatBytes(x))
+	return len(x) == 0 || c.sendBytes(to, step, FloatBytes(x))
 }
 
 // sendBytes sends b as one message, which is one frame even when b is empty.

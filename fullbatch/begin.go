@@ -117,9 +117,9 @@ func (t *Trainer) countLabels(ctx context.Context) error {
 func (t *Trainer) withoutHalo() *graphView {
 	s := t.shard
 	to := slices.Repeat([]int32{-1}, len(s.Global))
-	copy(to, identity(s.Owned))
-	adj := subgraph(t.seen.Adj, identity(s.Owned), to, len(to))
-	typed := subgraph(t.seen.Typed, identity(t.seen.Typed.NumDst), to, len(to))
+	copy(to, mat.EveryRow(s.Owned))
+	adj := subgraph(t.seen.Adj, mat.EveryRow(s.Owned), to, len(to))
+	typed := subgraph(t.seen.Typed, mat.EveryRow(t.seen.Typed.NumDst), to, len(to))
 	degree := append(adj.Degrees(), make([]float32, s.Halo())...)
 	return &graphView{GraphView: train.NewGraphView(adj, typed, degree), share: 1, alone: true}
 }

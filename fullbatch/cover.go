@@ -63,7 +63,7 @@ func (t *Trainer) cover(k int, p *part, a *graphView, r receptiveField) error {
 		virtual := make([][]int32, len(r.dst))
 		for _, q := range b.from {
 			need, base := r.need[q], len(b.nodes)
-			places := identity(len(need))
+			places := mat.EveryRow(len(need))
 			for n := range places {
 				places[n] += int32(base)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -104,7 +105,7 @@ func (t *Trainer) constant(k int) bool { return k == 0 && t.units[0].layer.Conv.
 // wholeField is the receptive field of a unit that computes all nodes.
 func (t *Trainer) wholeField() receptiveField {
 	s := t.shard
-	r := receptiveField{whole: true, dst: identity(s.Owned), need: make([][]int32, s.Parts), give: make([][]int32, s.Parts)}
+	r := receptiveField{whole: true, dst: mat.EveryRow(s.Owned), need: make([][]int32, s.Parts), give: make([][]int32, s.Parts)}
 	r.src = r.dst
 	for q := range s.Parts {
 		if q != s.Rank {
@@ -354,13 +355,4 @@ func rowsOf(l *nn.Layer, g *graph.CSR, dst []int32) []int32 {
 		return graph.StackedRows(dst, g.NumDst/r, r)
 	}
 	return dst
-}
-
-// identity returns 0, 1, …, n−1.
-func identity(n int) []int32 {
-	all := make([]int32, n)
-	for i := range all {
-		all[i] = int32(i)
-	}
-	return all
 }

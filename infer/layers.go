@@ -239,10 +239,7 @@ func (p *run) byPhases(k int, x graph.Features) (mat.Dense, error) {
 
 // cutEdges returns the edges from own rows, and those from the halo's.
 func (p *run) cutEdges(edges *graph.CSR) (near, far *graph.CSR) {
-	dst, own, halo := make([]int32, edges.NumDst), make([]int32, edges.NumSrc), make([]int32, edges.NumSrc)
-	for i := range dst {
-		dst[i] = int32(i)
-	}
+	dst, own, halo := mat.EveryRow(edges.NumDst), make([]int32, edges.NumSrc), make([]int32, edges.NumSrc)
 	for j := range own {
 		own[j], halo[j] = int32(j), -1
 		if j >= p.shard.Owned {

@@ -100,6 +100,15 @@ func (m Dense) Select(rows []int32) Dense {
 	return s
 }
 
+// EveryRow returns the numbers of n rows: 0, 1, …, n−1.
+func EveryRow(n int) []int32 {
+	rows := make([]int32, n)
+	for i := range rows {
+		rows[i] = int32(i)
+	}
+	return rows
+}
+
 // Valid returns an error unless every element of m lies inside Data.
 func (m Dense) Valid() error {
 	if m.Rows < 0 || m.Cols < 0 || m.Stride < m.Cols {

@@ -245,14 +245,8 @@ func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, e
 		for _, id := range d.Src {
 			answer = binary.LittleEndian.AppendUint32(answer, uint32(id))
 		}
-		for _, w := range d.Weight {
-			answer = binary.LittleEndian.AppendUint32(answer, math.Float32bits(w))
-		}
-		for _, w := range d.Loop {
-			answer = binary.LittleEndian.AppendUint32(answer, math.Float32bits(w))
-		}
-		for _, x := range d.EdgeX {
-			answer = binary.LittleEndian.AppendUint32(answer, math.Float32bits(x))
+		for _, x := range [][]float32{d.Weight, d.Loop, d.EdgeX} {
+			answer = append(answer, comm.FloatBytes(x)...)
 		}
 	}
 	if len(request) > 0 {

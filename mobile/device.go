@@ -414,9 +414,7 @@ func (d *Device) keep(o *heddle.Result) error {
 	own := o.Own[0].Logits
 	b := binary.LittleEndian.AppendUint32(nil, uint32(own.Cols))
 	for i := range own.Rows {
-		for _, v := range own.Row(i) {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
+		b = append(b, comm.FloatBytes(own.Row(i))...)
 	}
 	if err := o.Save(d.model()); err != nil {
 		return err

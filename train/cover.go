@@ -97,7 +97,7 @@ func (c *Covers) sums(rows [][]int32, src []float64, n int) (give [][]int32, ter
 // sources [ptr[q], ptr[q+1]). With rows[q] peer q sends rows all the same.
 func (c *Covers) Places(s *shard.Shard, first int, rows []bool) (to []int32, virtual [][]int32, ptr []int) {
 	to, virtual, ptr = make([]int32, len(s.Global)), make([][]int32, s.Owned), []int{first}
-	copy(to, every(s.Owned))
+	copy(to, mat.EveryRow(s.Owned))
 	for q := range s.Parts {
 		from, base := to[s.HaloPtr[q]:s.HaloPtr[q+1]], ptr[q]
 		if cover := c.Take[q]; cover != nil && (rows == nil || !rows[q]) {
@@ -130,11 +130,3 @@ func below(a, b graph.Features) graph.Features {
 	return graph.Features{Sparse: &x}
 }
 
-// every returns 0, 1, …, n−1.
-func every(n int) []int32 {
-	all := make([]int32, n)
-	for i := range all {
-		all[i] = int32(i)
-	}
-	return all
-}

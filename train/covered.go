@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 )
 
@@ -63,7 +64,7 @@ func (s *Sender) Sources(ctx context.Context, c *Covers, v GraphView, l *nn.Laye
 	if src, err = s.Rows(ctx, give, ptr, own, mixed, what); err != nil {
 		return src, nil, err
 	}
-	return src, shard.WithSums(edges.Relabel(every(s.shard.Owned), to, ptr[s.shard.Parts]), virtual, toDst), nil
+	return src, shard.WithSums(edges.Relabel(mat.EveryRow(s.shard.Owned), to, ptr[s.shard.Parts]), virtual, toDst), nil
 }
 
 // chooseRows keeps to rows where they take no more bytes than a cover, and tells the peers: sums of sparse rows have

@@ -87,7 +87,7 @@ func (h *Hop) through(covers *Covers, toDst []float64) {
 	}
 	to, virtual, ptr := covers.Places(own, first, nil)
 	h.ptr = ptr
-	h.edges = shard.WithSums(h.edges.Relabel(every(own.Owned), to, ptr[own.Parts]), virtual, toDst)
+	h.edges = shard.WithSums(h.edges.Relabel(mat.EveryRow(own.Owned), to, ptr[own.Parts]), virtual, toDst)
 	times := make([]float32, ptr[own.Parts])
 	for q, cover := range covers.Take {
 		if cover != nil {

@@ -47,11 +47,7 @@ func (s SnapshotShape) Final(at Position) bool { return at.Stage == s.Stages }
 func (s Snapshot) encode() (b []byte) {
 	u64 := func(x uint64) { b = binary.LittleEndian.AppendUint64(b, x) }
 	u32 := func(n int) { b = binary.LittleEndian.AppendUint32(b, uint32(n)) }
-	f32s := func(x []float32) {
-		for _, v := range x {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
-	}
+	f32s := func(x []float32) { b = append(b, comm.FloatBytes(x)...) }
 	u64(s.At.Seq())
 	u64(math.Float64bits(s.At.Best))
 	u64(math.Float64bits(s.At.BestLoss))

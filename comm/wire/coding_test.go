@@ -63,7 +63,7 @@ func TestMessages(t *testing.T) {
 			const rows, cols = 40, 30
 			d := rowsOf(3, rows, cols, share, true)
 			k := New(c)
-			b := k.Append(nil, Block{Dense: d}, everyRow(rows))
+			b := k.Append(nil, Block{Dense: d}, mat.EveryRow(rows))
 			x, err := k.Parse(b, rows, cols)
 			if err != nil {
 				t.Fatalf("%+v, share %g: %v", c, share, err)
@@ -75,7 +75,7 @@ func TestMessages(t *testing.T) {
 				x.Dense = x.Sparse.Dense()
 			}
 			c.check(t, x.Dense, d)
-			n := nonZeros(Block{Dense: d}, everyRow(rows)).NNZ()
+			n := nonZeros(Block{Dense: d}, mat.EveryRow(rows)).NNZ()
 			dense, sparse := 1+rows*4*cols, 1+4*rows+8*n
 			switch c.Values {
 			case "bf16":
@@ -102,7 +102,7 @@ func TestMessages(t *testing.T) {
 			if c.Compress != "" && share == 0.05 && len(b) >= want {
 				t.Errorf("%+v, share %g: %d bytes, no less than the %d without compression", c, share, len(b), want)
 			}
-			if again := k.Append(nil, Block{Dense: d}, everyRow(rows)); !bytes.Equal(again, b) {
+			if again := k.Append(nil, Block{Dense: d}, mat.EveryRow(rows)); !bytes.Equal(again, b) {
 				t.Errorf("%+v: the same rows have other bytes at the second time", c)
 			}
 		}
@@ -129,7 +129,7 @@ func TestNarrowBytes(t *testing.T) {
 		{Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, -2}), []byte{0x10, 2, 0, 0, 0, 2, 0, 0, 0, 8, 0, 0, 0, 0x80, 0x3f, 0x00, 0xc0}},
 		{Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, 0}), []byte{0x01, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0x80, 0x3f}},
 	} {
-		if b := New(k.c).Append(nil, Block{Dense: k.x}, everyRow(k.x.Rows)); !bytes.Equal(b, k.want) {
+		if b := New(k.c).Append(nil, Block{Dense: k.x}, mat.EveryRow(k.x.Rows)); !bytes.Equal(b, k.want) {
 			t.Errorf("%+v: % x, must be % x", k.c, b, k.want)
 		}
 	}
@@ -230,7 +230,7 @@ func TestNotFinite(t *testing.T) {
 		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			d := rowsOf(3, 5, 7, 1, true)
 			d.Row(3)[2] = float32(bad)
-			if _, err := New(c).Parse(New(c).Append(nil, Block{Dense: d}, everyRow(5)), 5, 7); err == nil || !strings.Contains(err.Error(), "must be finite") {
+			if _, err := New(c).Parse(New(c).Append(nil, Block{Dense: d}, mat.EveryRow(5)), 5, 7); err == nil || !strings.Contains(err.Error(), "must be finite") {
 				t.Errorf("%+v: %g was taken (%v)", c, bad, err)
 			}
 		}
@@ -274,7 +274,7 @@ func TestOwnRowsStayExact(t *testing.T) {
 			d := rowsOf(5, rows, 4, 0.7, true)
 			own := Block{Dense: d}
 			if sparse {
-				own = Block{Sparse: nonZeros(own, everyRow(rows))}
+				own = Block{Sparse: nonZeros(own, mat.EveryRow(rows))}
 			}
 			var all sync.WaitGroup
 			for me := range 2 {
@@ -314,7 +314,7 @@ func TestOwnRowsStayExact(t *testing.T) {
 func FuzzCoded(f *testing.F) {
 	for i, c := range codings {
 		for _, share := range []float64{0, 0.1, 1} {
-			f.Add(New(c).Append(nil, Block{Dense: rowsOf(2, 5, 70, share, true)}, everyRow(5)), uint8(i), uint8(5), uint16(70))
+			f.Add(New(c).Append(nil, Block{Dense: rowsOf(2, 5, 70, share, true)}, mat.EveryRow(5)), uint8(i), uint8(5), uint16(70))
 		}
 	}
 	coders := make([]*Coder, len(codings))
@@ -339,7 +339,7 @@ func FuzzCoded(f *testing.F) {
 			}
 			x.Dense = x.Sparse.Dense()
 		}
-		again, err := k.Parse(k.Append(nil, x, everyRow(int(rows))), int(rows), int(cols))
+		again, err := k.Parse(k.Append(nil, x, mat.EveryRow(int(rows))), int(rows), int(cols))
 		if err != nil {
 			t.Fatal(err)
 		}

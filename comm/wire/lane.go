@@ -89,14 +89,7 @@ func (l *lane) encode(dst []byte, row []float32, at int, b *buffers) {
 		binary.LittleEndian.PutUint32(dst, math.Float32bits(l.coding.round(row, b.small)))
 		l.coding.appendSmall(dst[:4], b.small)
 	default:
-		row = row[at/4:][:len(dst)/4]
-		if raw, ok := kernels.Bytes(row); ok {
-			copy(dst, raw)
-			return
-		}
-		for i, v := range row {
-			binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
-		}
+		copy(dst, comm.FloatBytes(row[at/4:][:len(dst)/4]))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -129,9 +130,7 @@ func (k *Coder) append(b []byte, x Block, rows []int32) []byte {
 	}
 	switch {
 	case layout == oneValue || k.coding.Values == "":
-		for _, v := range values {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
+		b = append(b, comm.FloatBytes(values)...)
 	case k.coding.Values == "bf16":
 		half := make([]uint16, len(values))
 		kernels.ToBF16(values, half)
@@ -150,15 +149,7 @@ func (k *Coder) append(b []byte, x Block, rows []int32) []byte {
 }
 
 // NonZeros returns all rows sparsely.
-func (x Block) NonZeros() *mat.Sparse { return nonZeros(x, everyRow(x.Rows())) }
-
-func everyRow(n int) []int32 {
-	all := make([]int32, n)
-	for i := range all {
-		all[i] = int32(i)
-	}
-	return all
-}
+func (x Block) NonZeros() *mat.Sparse { return nonZeros(x, mat.EveryRow(x.Rows())) }
 
 // nonZeros returns the given rows of x without their zeros.
 func nonZeros(x Block, rows []int32) *mat.Sparse {
@@ -225,7 +216,7 @@ func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
 	if k.coding != (Coding{}) { // rounded and compressed rows have more than one coding
 		return x, nil
 	}
-	if !bytes.Equal(b, k.append(make([]byte, 0, len(b)), x, everyRow(rows))) {
+	if !bytes.Equal(b, k.append(make([]byte, 0, len(b)), x, mat.EveryRow(rows))) {
 		return Block{}, fmt.Errorf("rows must be in their shortest layout, without zeros (got code %d)", b[0])
 	}
 	return x, nil

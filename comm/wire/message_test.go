@@ -44,7 +44,7 @@ func TestRowsTravelWhole(t *testing.T) {
 		if b[0] != test.code {
 			t.Errorf("share %g, many values %t: code %d, must be %d", test.share, test.many, b[0], test.code)
 		}
-		s := nonZeros(Block{Dense: d}, everyRow(d.Rows))
+		s := nonZeros(Block{Dense: d}, mat.EveryRow(d.Rows))
 		if !bytes.Equal(b, new(Coder).Append(nil, Block{Sparse: s}, rows)) {
 			t.Errorf("share %g: sparse and dense rows have unlike bytes", test.share)
 		}
@@ -136,7 +136,7 @@ func TestParseRowsRefuses(t *testing.T) {
 func FuzzRows(f *testing.F) {
 	for _, share := range []float64{0, 0.1, 0.5, 1} {
 		for _, many := range []bool{false, true} {
-			f.Add(new(Coder).Append(nil, Block{Dense: rowsOf(2, 5, 7, share, many)}, everyRow(5)), uint8(5), uint16(7))
+			f.Add(new(Coder).Append(nil, Block{Dense: rowsOf(2, 5, 7, share, many)}, mat.EveryRow(5)), uint8(5), uint16(7))
 		}
 	}
 	f.Add(message(oneValue, 1, 1, 3, 3, 1.0), uint8(2), uint16(20))
@@ -156,7 +156,7 @@ func FuzzRows(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if again := new(Coder).Append(nil, x, everyRow(int(rows))); !bytes.Equal(again, b) {
+		if again := new(Coder).Append(nil, x, mat.EveryRow(int(rows))); !bytes.Equal(again, b) {
 			t.Fatalf("% x encodes to % x", b, again)
 		}
 	})

@@ -94,7 +94,7 @@ func (k *Coder) appendColumns(b []byte, x Block, rows []int32) []byte {
 		return b
 	}
 	if x.Sparse != nil {
-		x, rows = Block{Dense: nonZeros(x, rows).Dense()}, everyRow(len(rows))
+		x, rows = Block{Dense: nonZeros(x, rows).Dense()}, mat.EveryRow(len(rows))
 	}
 	scales := make([]float32, x.Cols())
 	for _, i := range rows {

@@ -134,7 +134,7 @@ func runParts(agg aggregate.Aggregator, parts []part, edges, z, weight mat.Dense
 
 // split deals the sources of g into blocks at random.
 func split(g *graph.CSR, z mat.Dense, blocks int) []part {
-	parts, place, all := make([]part, blocks), make([][]int32, blocks), make([]int32, g.NumDst)
+	parts, place := make([]part, blocks), make([][]int32, blocks)
 	for b := range place {
 		place[b] = slices.Repeat([]int32{-1}, g.NumSrc)
 	}
@@ -143,12 +143,9 @@ func split(g *graph.CSR, z mat.Dense, blocks int) []part {
 		place[b][j] = int32(len(parts[b].src))
 		parts[b].src = append(parts[b].src, j)
 	}
-	for i := range all {
-		all[i] = int32(i)
-	}
 	for b := range parts {
 		p := &parts[b]
-		p.z, p.g = z.Select(p.src), g.Relabel(all, place[b], len(p.src))
+		p.z, p.g = z.Select(p.src), g.Relabel(mat.EveryRow(g.NumDst), place[b], len(p.src))
 	}
 	return parts
 }

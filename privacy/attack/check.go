@@ -180,11 +180,8 @@ func asReceived(rows mat.Dense, coding wire.Coding) (mat.Dense, error) {
 		return rows, nil
 	}
 	coder := wire.New(coding)
-	every := make([]int32, rows.Rows)
-	for i := range every {
-		every[i] = int32(i)
-	}
-	x, err := coder.Parse(coder.Append(nil, wire.Block{Dense: rows}, every), rows.Rows, rows.Cols)
+	message := coder.Append(nil, wire.Block{Dense: rows}, mat.EveryRow(rows.Rows))
+	x, err := coder.Parse(message, rows.Rows, rows.Cols)
 	if x.Sparse != nil {
 		x.Dense = x.Sparse.Dense()
 	}
