@@ -10,6 +10,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // ends are the edges between this site and another: node by node in each site's own numbering.
@@ -108,10 +109,7 @@ func (e *ends) settle(by *dataset.Encoding, wide int, lower bool) {
 		}
 		return [4]int32{kind % count, a, b, kind / count}
 	}
-	order := make([]int32, len(e.here))
-	for k := range order {
-		order[k] = int32(k)
-	}
+	order := mat.EveryRow(len(e.here))
 	slices.SortStableFunc(order, func(a, b int32) int { x, y := key(a), key(b); return slices.Compare(x[:], y[:]) })
 	out := ends{}
 	for n, k := range order {

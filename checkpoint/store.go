@@ -235,3 +235,47 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("checkpoint: %s was saved with another %s; use the same, the version of Heddle that saved it, or another directory of states",
 		e.Path, strings.Join(e.Which, ", another "))
 }
+
+// Find returns the stores in dir and below it that hold states, by path. A directory that does not
+// exist has none.
+func Find(dir string) (all []*Store, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		s := &Store{Dir: path}
+		seqs, err := s.List()
+		if len(seqs) > 0 {
+			all = append(all, s)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return all, err
+}
+
+// Lock makes a directory of states, and refuses one that another process uses, until release or the end of the process.
+// It removes temporary files, which a killed process left there. If the file system has no locks, it refuses nothing
+// and removes nothing. An empty dir needs no lock.
+func Lock(dir string) (release func(), err error) {
+	if dir == "" {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	release, err = disk.Lock(filepath.Join(dir, ".lock"), false)
+	if errors.Is(err, disk.ErrLocked) {
+		return nil, fmt.Errorf("checkpoint: %s must be the directory of one peer alone (got one %w)", dir, err)
+	}
+	if err != nil {
+		return func() {}, nil
+	}
+	if err := (&Store{Dir: dir}).removeLeftovers(); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}

@@ -58,9 +58,6 @@ func (a *assembly) giveUp(but int) (drop []int) {
 	return drop
 }
 
-// hear notes the roll of the member of rank q.
-func (a *assembly) hear(q int, roll []uint64) { a.rolls[q] = roll }
-
 // met is how many members this one has met, itself included.
 func (a *assembly) met() int {
 	n := 0

@@ -184,7 +184,7 @@ func (w *simWorld) stepsOf(m *simMember, e *simEnd) (can []func()) {
 		can = append(can, func() { e.agreed = true; w.drop(m, m.assembly.link(e.from, e.theirs)) })
 	case len(e.inbox) > 0 && e.agreed:
 		if roll := e.inbox[0]; roll != nil && !m.session {
-			can = append(can, func() { e.inbox = e.inbox[1:]; m.assembly.hear(e.from, roll) })
+			can = append(can, func() { e.inbox = e.inbox[1:]; m.assembly.rolls[e.from] = roll })
 		} else if roll == nil && m.session {
 			can = append(can, func() { e.inbox = e.inbox[1:]; m.came[e.from]++ })
 		}

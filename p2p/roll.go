@@ -115,7 +115,7 @@ func (r *rendezvous) listen(p *pair, l *link) {
 	}
 	r.mu.Lock()
 	if p.link == l {
-		r.assembly.hear(p.rank, roll)
+		r.assembly.rolls[p.rank] = roll
 	}
 	r.mu.Unlock()
 	r.leave(nil)

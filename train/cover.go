@@ -129,4 +129,3 @@ func below(a, b graph.Features) graph.Features {
 	x.Col, x.Val = slices.Concat(x.Col, under.Col), slices.Concat(x.Val, under.Val)
 	return graph.Features{Sparse: &x}
 }
-

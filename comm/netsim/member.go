@@ -24,8 +24,6 @@ type member struct {
 	closed, lost        chan struct{}
 }
 
-func (m *member) lose() { m.loseOnce.Do(func() { close(m.lost) }) }
-
 // Close ends the member's own calls. Peers still receive what it had sent.
 func (m *member) Close() error {
 	m.closeOnce.Do(func() { close(m.closed) })

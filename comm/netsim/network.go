@@ -114,7 +114,10 @@ func (n *Network) Transports() []comm.Transport {
 // Lose ends a member as a crash does: what it sent and nobody received is gone, and every call that
 // deals with it, waiting or to come, fails with a *comm.PeerError of its rank. Its own calls fail
 // as well.
-func (n *Network) Lose(rank int) { n.members[rank].lose() }
+func (n *Network) Lose(rank int) {
+	m := n.members[rank]
+	m.loseOnce.Do(func() { close(m.lost) })
+}
 
 // Stats returns the frames and bytes that Send has accepted on one link.
 func (n *Network) Stats(from, to int) (frames, bytes int64) {

@@ -259,10 +259,7 @@ func (l *TableEdges) Graph(g *graph.Graph, n int) (err error) {
 	src, dst, kind, weight, first := edgelist.Merge(e.Merge, src, dst, merged, weight)
 	if cols > 0 {
 		if rows = first; rows == nil {
-			rows = make([]int32, len(src))
-			for k := range rows {
-				rows[k] = int32(k)
-			}
+			rows = mat.EveryRow(len(src))
 		}
 	}
 	if e.Directed == OutOf {

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // bisect returns a partition of l by recursive bisection: one side grows from a random node by the best gain (Karypis
@@ -28,7 +29,7 @@ func bisect(l *level, c *caps, e effort, key rng.Key) []int32 {
 		split(sides[0], lo, mid, key.Fold(0))
 		split(sides[1], mid, hi, key.Fold(1))
 	}
-	split(count(l.n()), 0, len(c.share), key)
+	split(mat.EveryRow(l.n()), 0, len(c.share), key)
 	return owner
 }
 

@@ -6,15 +6,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 )
-
-func count(n int) []int32 {
-	list := make([]int32, n)
-	for i := range list {
-		list[i] = int32(i)
-	}
-	return list
-}
 
 // rcm is the reverse of Cuthill and McKee's order (ACM National Conference 1969; George, 1971): breadth first from a
 // node at the rim, neighbours by degree, so that neighbours are at most two fronts apart.
@@ -22,7 +15,7 @@ func rcm(adj *graph.CSR) []int32 {
 	l := symmetric(adj)
 	degree := func(v int32) int64 { return l.ptr[v+1] - l.ptr[v] }
 	order, depth := make([]int32, 0, l.n()), make([]int32, l.n())
-	first := count(l.n())
+	first := mat.EveryRow(l.n())
 	slices.SortStableFunc(first, func(a, b int32) int { return cmp.Compare(degree(a), degree(b)) })
 	for _, v := range first {
 		if depth[v] > 0 {
@@ -103,7 +96,7 @@ func ClusterOrder(adj *graph.CSR) []int32 {
 		for k, at := range order {
 			place[at] = int32(k)
 		}
-		order = count(len(to))
+		order = mat.EveryRow(len(to))
 		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(place[to[a]], place[to[b]]) })
 	}
 	return order

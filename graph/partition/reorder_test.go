@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // bandwidth is the longest way from a row to one that it reads.
@@ -37,7 +38,7 @@ func shuffled(g *graph.Graph) *graph.CSR {
 
 func TestOrders(t *testing.T) {
 	adj := shuffled(graphtest.Path(200))
-	if b := bandwidth(adj, count(200)); b < 50 {
+	if b := bandwidth(adj, mat.EveryRow(200)); b < 50 {
 		t.Fatalf("bandwidth %d of a shuffled path", b)
 	}
 	if b := bandwidth(adj, rcm(adj)); b != 1 {
@@ -66,12 +67,12 @@ func TestOrders(t *testing.T) {
 		}
 		return n
 	}
-	if before, after := near(count(3200)), near(ClusterOrder(c)); after < 3*before || after < c.NumEdges()*3/4 {
+	if before, after := near(mat.EveryRow(3200)), near(ClusterOrder(c)); after < 3*before || after < c.NumEdges()*3/4 {
 		t.Errorf("%d of %d edges are near by cluster, %d before", after, c.NumEdges(), before)
 	}
 	for name, by := range map[string]func(*graph.CSR) []int32{"rcm": rcm, "cluster": ClusterOrder} {
 		for _, g := range []*graph.CSR{{RowPtr: []int64{0}}, {NumDst: 3, NumSrc: 3, RowPtr: []int64{0, 0, 0, 0}}, c} {
-			if order := by(g); !slices.Equal(slices.Sorted(slices.Values(order)), count(g.NumDst)) {
+			if order := by(g); !slices.Equal(slices.Sorted(slices.Values(order)), mat.EveryRow(g.NumDst)) {
 				t.Errorf("%s: %v is no order of %d nodes", name, order, g.NumDst)
 			}
 		}

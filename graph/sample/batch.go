@@ -213,11 +213,7 @@ func byRelation(g *graph.CSR, kinds int) *graph.CSR {
 			rows = append(rows, int32(row))
 		}
 	}
-	same := make([]int32, g.NumSrc)
-	for j := range same {
-		same[j] = int32(j)
-	}
-	return g.Relabel(rows, same, g.NumSrc)
+	return g.Relabel(rows, mat.EveryRow(g.NumSrc), g.NumSrc)
 }
 
 // sortRow sorts edges [lo, hi) of g by source. Rows are short but for those of hubs that are taken whole.

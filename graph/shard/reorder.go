@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/section"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Reorder returns the shards of the same partition, all of them in order, with each one's owned
@@ -47,10 +48,7 @@ func (s *Shard) reordered(shards []*Shard, order []int32, place [][]int32) *Shar
 	for q, of := range shards {
 		lo := s.HaloPtr[q]
 		from := of.Boundary[s.Rank] // owned by q, in the order of s's halo rows
-		halo := make([]int32, len(from))
-		for k := range halo {
-			halo[k] = int32(k)
-		}
+		halo := mat.EveryRow(len(from))
 		slices.SortFunc(halo, func(a, b int32) int { return cmp.Compare(place[q][from[a]], place[q][from[b]]) })
 		for _, k := range halo {
 			source = append(source, int32(lo)+k)

@@ -46,7 +46,7 @@ func (p *Hop) Begin(t *tape.Tape) {
 // Near takes in the near block.
 func (p *Hop) Near() {
 	if p.acc == nil {
-		p.sum(p.G, p.Rows, p.Onto)
+		sumInto(p.H, p.G, p.Rows, p.Onto)
 		return
 	}
 	p.Agg.Add(p.acc, p.G, p.Rows)
@@ -55,15 +55,11 @@ func (p *Hop) Near() {
 // Add takes in a block of remote rows z, nodes being the global IDs of its sources.
 func (p *Hop) Add(g *graph.CSR, nodes []int64, z mat.Dense) {
 	if p.acc == nil {
-		p.sum(g, z, true)
+		sumInto(p.H, g, z, true)
 		return
 	}
 	p.acc.Src = nodes
 	p.Agg.Add(p.acc, g, z)
-}
-
-func (p *Hop) sum(g *graph.CSR, z mat.Dense, add bool) {
-	sumInto(p.H, g, z, add)
 }
 
 // End writes the aggregate.

@@ -1,7 +1,10 @@
 package tape
 
 import (
+	"fmt"
+
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -137,4 +140,31 @@ func AddTo(y, x mat.Dense) {
 	for i := range x.Rows {
 		kernels.Add(x.Row(i), y.Row(i))
 	}
+}
+
+// Operator is an operator that acts on each row by itself: Linear, LayerNorm, ReLU, Dropout, or a Stack
+// of them. BatchNorm alone, while it trains, sees all rows together.
+type Operator interface {
+	Params() []*Param
+	Dims() (in, out int) // 0, 0: keeps any width
+	// Forward writes y (R×out) from x (R×in). t is nil in inference: no dropout, nothing kept.
+	Forward(y, x mat.Dense, t *Tape)
+	// Backward takes what Forward kept, last in first out, and adds to dx (R×in; empty: not
+	// computed) and to each Param's Grad.
+	Backward(dx, dy mat.Dense, t *Tape)
+}
+
+// NewHead returns Linear, then ReLU, dropout of probability p and Linear for each further width: a
+// classifier of rows of width in.
+func NewHead(name string, in int, widths []int, p float32, key rng.Key) Operator {
+	var s Stack
+	for k, out := range widths {
+		at := fmt.Sprintf("%s.%d", name, k)
+		if k > 0 {
+			s = append(s, NewActivation("relu"), &Dropout{at + ".dropout", p})
+		}
+		s = append(s, NewLinear(at, in, out, true, key))
+		in = out
+	}
+	return s
 }

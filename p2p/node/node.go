@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"syscall"
@@ -24,6 +25,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/gologshim"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
@@ -323,3 +325,27 @@ func (n *Node) onStream(s network.Stream) {
 	}
 	serve(proto, s)
 }
+
+// libp2p logs to stderr what it takes for errors, such as a listener closed on purpose. Callers get
+// errors that matter, so libp2p's lines go to slog's default logger as details.
+var quietLibp2p = sync.OnceFunc(func() { gologshim.SetDefaultHandler(detail{}) })
+
+// detail hands records to the default logger's handler at level Debug.
+type detail struct{ attrs []slog.Attr }
+
+func (d detail) Enabled(ctx context.Context, _ slog.Level) bool {
+	return slog.Default().Enabled(ctx, slog.LevelDebug)
+}
+
+func (d detail) Handle(ctx context.Context, r slog.Record) error {
+	out := slog.NewRecord(r.Time, slog.LevelDebug, r.Message, r.PC)
+	out.AddAttrs(d.attrs...)
+	r.Attrs(func(a slog.Attr) bool { out.AddAttrs(a); return true })
+	return slog.Default().Handler().Handle(ctx, out)
+}
+
+func (d detail) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return detail{append(d.attrs[:len(d.attrs):len(d.attrs)], attrs...)}
+}
+
+func (d detail) WithGroup(string) slog.Handler { return d }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Edge is an edge of a list. Weight is 1 where none is read.
@@ -306,10 +307,7 @@ func (c Config) nodes(list *List, top, edges int64) (int, error) {
 
 // repeated returns the place of the first edge that an edge before it is equal to, or −1.
 func repeated(src, dst []int32) int {
-	order := make([]int32, len(src))
-	for k := range order {
-		order[k] = int32(k)
-	}
+	order := mat.EveryRow(len(src))
 	slices.SortFunc(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(src[a], src[b]), cmp.Compare(dst[a], dst[b]), cmp.Compare(a, b))
 	})

@@ -250,10 +250,7 @@ func (o *set) adjacency(n int, src, dst, of []int32, x mat.Dense) (err error) {
 	var rows []int32
 	if x.Cols > 0 {
 		edgelist.MergeColumns("max", src, dst, of, x)
-		rows = make([]int32, len(src))
-		for k := range rows {
-			rows[k] = int32(k)
-		}
+		rows = mat.EveryRow(len(src))
 	}
 	if o.g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{Edge: rows}); err != nil {
 		return err

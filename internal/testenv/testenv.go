@@ -1,0 +1,99 @@
+// Package testenv has what tests of several packages need of the machine: long tests only if they are wanted, free
+// ports, the public graphs, and no goroutine left behind.
+package testenv
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// MainWithoutLeaks is the whole TestMain of a package that owns goroutines: it runs the tests and fails if any
+// goroutine is left.
+func MainWithoutLeaks(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// DataDir returns the folder of a public graph, which is no part of the repository: in $HEDDLE_DATA, or in shared/data
+// beside a folder above the working directory. If there is none, the test is skipped, loudly.
+func DataDir(t testing.TB, name string) string {
+	t.Helper()
+	if root := os.Getenv("HEDDLE_DATA"); root != "" {
+		return filepath.Join(root, name)
+	}
+	at, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		dir := filepath.Join(at, "shared", "data", name)
+		if _, err := os.Stat(dir); err == nil {
+			return dir
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			t.Skipf("SKIPPED: data set %s not found; set HEDDLE_DATA to the folder that holds it", name)
+		}
+		at = up
+	}
+}
+
+// OnlyLong skips a test that takes long, unless HEDDLE_LONG=1 asks for it.
+func OnlyLong(t *testing.T) {
+	t.Helper()
+	if !longWanted() {
+		t.Skip("SKIPPED: takes long; HEDDLE_LONG=1 runs it")
+	}
+}
+
+// LongForm reports whether a test takes its long form. If not, a subtest that is skipped tells so.
+func LongForm(t *testing.T) bool {
+	t.Helper()
+	if !longWanted() {
+		t.Run("long form", OnlyLong)
+	}
+	return longWanted()
+}
+
+func longWanted() bool { return !testing.Short() && os.Getenv("HEDDLE_LONG") != "" }
+
+var portsGiven struct { // to the tests of this process, which may run side by side
+	sync.Mutex
+	next int
+}
+
+// FreePorts returns the first of n ports in a row that nobody has, for UDP and TCP. They are below those that the system
+// gives away itself (from 32768 on Linux), as to what another test dials, and begin elsewhere in another process.
+func FreePorts(t testing.TB, n int) int {
+	t.Helper()
+	portsGiven.Lock()
+	defer portsGiven.Unlock()
+	for port := max(portsGiven.next, 13000+os.Getpid()%2400*8); port+n <= 65000; port += n {
+		if unusedPorts(port, n) {
+			portsGiven.next = port + n
+			return port
+		}
+	}
+	t.Fatal("no free ports")
+	return 0
+}
+
+func unusedPorts(port, n int) bool {
+	for k := range n {
+		at := fmt.Sprintf("127.0.0.1:%d", port+k)
+		packets, err := net.ListenPacket("udp4", at)
+		if err != nil {
+			return false
+		}
+		packets.Close()
+		streams, err := net.Listen("tcp4", at)
+		if err != nil {
+			return false
+		}
+		streams.Close()
+	}
+	return true
+}
