@@ -27,14 +27,14 @@ func Random(key rng.Key, rows, cols int) mat.Dense {
 // RandomGraph returns a symmetric graph of n nodes without self-loops in which the last node is
 // isolated.
 func RandomGraph(key rng.Key, n int) *graph.CSR {
-	return edgesWhere(n, func(i, j int) bool {
+	return edgesOf(n, func(i, j int) bool {
 		a, b := min(i, j), max(i, j)
 		return i != j && b != n-1 && key.Float64(uint64(a*n+b)) < 0.3
 	})
 }
 
-// edgesWhere returns the graph of n nodes that has the edges for which has says so.
-func edgesWhere(n int, has func(i, j int) bool) *graph.CSR {
+// edgesOf returns the graph of n nodes with an edge from j to i if has(i, j).
+func edgesOf(n int, has func(i, j int) bool) *graph.CSR {
 	g := &graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}
 	for i := range n {
 		for j := range n {
@@ -52,7 +52,7 @@ func edgesWhere(n int, has func(i, j int) bool) *graph.CSR {
 func RandomRelations(key rng.Key, n, relations int) *graph.CSR {
 	list := make([]*graph.CSR, relations)
 	for r := range list {
-		list[r] = edgesWhere(n, func(i, j int) bool {
+		list[r] = edgesOf(n, func(i, j int) bool {
 			return max(i, j) < n-1 && r != 1 && key.Fold(uint64(r)).Float64(uint64(i*n+j)) < 0.15
 		})
 	}
