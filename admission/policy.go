@@ -20,8 +20,9 @@ type Policy struct {
 	Federation string   `yaml:"federation"` // whose rosters and plans this site takes
 	Methods    []string `yaml:"methods"`    // class-means, layer-wise, full-batch, mini-batch
 
-	// What the methods other than class-means may send of a node.
-	Encoders     []string `yaml:"encoders"`      // raw, mlp, classes (columns of classes), embedding (of any width), pca (any number of components), pca:K (at most K)
+	// What the methods other than class-means may send of a node. Encoders are raw, mlp, classes (columns of classes),
+	// embedding (of any width), pca (any number of components) and pca:K (at most K).
+	Encoders     []string `yaml:"encoders"`
 	LayerOutputs []string `yaml:"layer_outputs"` // hidden, logits
 
 	Rows        []string `yaml:"rows"`           // float32, bf16, int8, int4; none: all of them

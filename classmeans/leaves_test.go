@@ -129,7 +129,9 @@ func federate(
 				}
 				ready.Done()
 				for p := sites; p < len(parts); p++ {
-					served.Go(func() { collectors[r].Serve(t.Context(), net.Transport(r), p) }) //nolint:errcheck // ends as leaves leave
+					served.Go(func() {
+						collectors[r].Serve(t.Context(), net.Transport(r), p) //nolint:errcheck // ends as leaves leave
+					})
 				}
 			}
 			if err := trainer.Run(t.Context(), g, &exchanges[r]); err != nil {

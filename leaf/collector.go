@@ -255,8 +255,8 @@ func (s *Collector) took(t Token, exchange int) {
 //	byte 3       0
 //	bytes 4–7    exchange, little endian as all that follows
 //	bytes 8–11   the exchange that is open or opens next: shares of earlier ones are late
-//	bytes 12–15  over neighbours the leaves in the sums, hashed: what sites have of the same sums goes together; else 0
-//	bytes 16–    numbers of 8 bytes: the sums; over neighbours what this site has of them, a row for each node of the leaf
+//	bytes 12–15  over neighbours a hash of the leaves in the sums: sites' parts of the same sums go together; else 0
+//	bytes 16–    numbers of 8 bytes: the sums; over neighbours this site's part of them, one row for each leaf node
 const sumsHeader = 16
 
 // Sums waits for an exchange and returns what leaf t fetches of it.

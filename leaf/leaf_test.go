@@ -86,7 +86,8 @@ func meetOver(t *testing.T, sites, leaves, quorum int, secure bool, edges *leaf.
 			}
 			for p := range leaves {
 				f.wait.Go(func() {
-					f.collectors[q].Serve(t.Context(), f.net.Transport(q), sites+p) //nolint:errcheck // it ends as leaves leave
+					//nolint:errcheck // it ends as leaves leave
+					f.collectors[q].Serve(t.Context(), f.net.Transport(q), sites+p)
 				})
 			}
 		})

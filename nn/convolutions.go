@@ -82,7 +82,7 @@ var table = []Convolution{
 // A Convolution is one row of the table of convolutions. Whoever composes a model asks it for what
 // the convolution can do, and never compares its name:
 //
-//	c, ok := nn.ConvolutionNamed(plan.Model)                      // !ok: there is none; nn.Convolutions lists their names
+//	c, ok := nn.ConvolutionNamed(plan.Model)                      // !ok: there is none; nn.Convolutions has all names
 //	if !c.LayerWise { ... }                                       // refuse layer-wise training
 //	if plan.Heads > 0 && !c.Heads { ... }                         // refuse a setting that the model does not read
 //	defaults := c.Recipe                                          // where end-to-end training starts from

@@ -14,9 +14,9 @@ import (
 // DecoderSpec describes what makes a score of a pair of nodes under a relation, from the rows of both ends. Letters: N
 // rows, D columns, R relations, P pairs. Kind is one of
 //
-//	dot       Σ u∘v, the inner product (Kipf and Welling, Variational Graph Auto-Encoders, 2016), of all relations alike
+//	dot       Σ u∘v, the same for all relations (Kipf and Welling, Variational Graph Auto-Encoders, 2016)
 //	distmult  Σ u∘w_r∘v, with a vector for each relation (Yang et al., ICLR 2015)
-//	mlp       a hidden layer and one output over u∘w_r∘v (He et al., Neural Collaborative Filtering, WWW 2017, with GMF's input)
+//	mlp       a hidden layer and an output over u∘w_r∘v (He et al., Neural Collaborative Filtering, 2017, of GMF)
 //
 // All of them score (u, v) as they do (v, u).
 type DecoderSpec struct {

@@ -59,7 +59,7 @@ const (
 //	sign       the features and their aggregates of 1 to Hops hops, side by side
 //	pca        a projection of the features, rows of unit length
 //	mlp        a hidden layer, trained
-//	embedding  a linear layer, trained; a node without features has a learned row beside it, which its owner alone holds
+//	embedding  a linear layer, trained; a node without features has a learned row instead, which only its owner has
 //	closed     the first part of a model in closed form, which Spec.Closed describes
 type EncoderSpec struct {
 	L1Norm  bool    `json:"unit_sum,omitempty"` // divide each row of the features by its l1 norm

@@ -172,11 +172,8 @@ func dealTo[T section.Element](r *runner, name, ptr string, width int, check fun
 	for v, p := range r.owner {
 		n := width
 		if ptr != "" {
-			if err := section.ReadArray(ends, end[:]); err != nil {
-				return r.file.Errorf(ptr, "node %d: %w", v, err)
-			}
-			if end[0] < at || end[0] > size || v == r.nodes-1 && end[0] != size {
-				return r.file.Errorf(ptr, "node %d ends at %d, before its start %d or not within the %d elements", v, end[0], at, size)
+			if err := r.readEnd(ptr, ends, end[:], v, at, size); err != nil {
+				return err
 			}
 			n = int(end[0] - at)
 		}
@@ -206,6 +203,17 @@ func dealTo[T section.Element](r *runner, name, ptr string, width int, check fun
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// readEnd reads the pointer behind node v, whose elements begin at at, of size in all.
+func (r *runner) readEnd(ptr string, ends io.Reader, end []int64, v int, at, size int64) error {
+	if err := section.ReadArray(ends, end); err != nil {
+		return r.file.Errorf(ptr, "node %d: %w", v, err)
+	}
+	if end[0] < at || end[0] > size || v == r.nodes-1 && end[0] != size {
+		return r.file.Errorf(ptr, "node %d ends at %d, before its start %d or not within the %d elements", v, end[0], at, size)
 	}
 	return nil
 }

@@ -114,10 +114,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	}
 	defer of.done()
 	g := of.Graph
-	if err := q.alike(m, card, g); err != nil {
-		return err
-	}
-	if err := q.check(m); err != nil {
+	if err := cmp.Or(q.alike(m, card, g), q.check(m)); err != nil {
 		return err
 	}
 	if err := graphs.WriteSkipped(filepath.Dir(cmp.Or(q.out, q.embeddings)), q.cells.Faults); err != nil {

@@ -157,7 +157,9 @@ func real(t *testing.T, c classmeans.Config, m members, link netsim.Model) time.
 				reducer = collectors[r]
 				ready.Done()
 				for p := sites; p < sites+phones; p++ {
-					served.Go(func() { collectors[r].Serve(t.Context(), net.Transport(r), p) }) //nolint:errcheck // ends as leaves leave
+					served.Go(func() {
+						collectors[r].Serve(t.Context(), net.Transport(r), p) //nolint:errcheck // ends as leaves leave
+					})
 				}
 			} else {
 				ready.Wait()
