@@ -5,6 +5,7 @@ package eval
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -133,18 +134,24 @@ func (c *MetricCounts) curve(k int) []int64 { return c.n[perRow+3*c.classes+2*k*
 // eachRow calls f for every labelled row among rows, with its class or, where it may have several,
 // their bits.
 func eachRow(scores mat.Dense, labels graph.Labels, rows []int32, f func(row []float32, class int, bits []uint8)) {
-	n := len(rows)
-	if rows == nil {
-		n = scores.Rows
-	}
-	for i := range n {
-		if rows != nil {
-			i = int(rows[i])
-		}
+	for i := range numbersOf(rows, scores.Rows) {
 		if labels.Multi() {
 			f(scores.Row(i), -1, labels.Bits[i*labels.Classes:(i+1)*labels.Classes])
 		} else if class := labels.Class[i]; class >= 0 {
 			f(scores.Row(i), int(class), nil)
+		}
+	}
+}
+
+// numbersOf yields the given rows, or all n if rows is nil.
+func numbersOf(rows []int32, n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, i := range rows {
+			if !yield(int(i)) {
+				return
+			}
+		}
+		for i := 0; rows == nil && i < n && yield(i); i++ {
 		}
 	}
 }

@@ -160,25 +160,13 @@ func (n *numbers) interval(m Metric) (low, high float64) {
 	return low, high
 }
 
-// eachNumbers calls f for every row that has a label.
-func eachNumbers(scores mat.Dense, labels graph.Labels, rows []int32, f func(row, values []float32)) {
-	n := len(rows)
-	if rows == nil {
-		n = scores.Rows
-	}
-	for i := range n {
-		if rows != nil {
-			i = int(rows[i])
-		}
-		if labels.Has(i) {
-			f(scores.Row(i), labels.Values[i*labels.Classes:(i+1)*labels.Classes])
-		}
-	}
-}
-
 // countNumbers returns the sums of some rows.
 func countNumbers(scores mat.Dense, labels graph.Labels, rows []int32) numbers {
 	n := numbers{sums: make([][sumsOf]float64, labels.Classes), unit: unitsOf(labels)}
-	eachNumbers(scores, labels, rows, n.add)
+	for i := range numbersOf(rows, scores.Rows) {
+		if labels.Has(i) {
+			n.add(scores.Row(i), labels.Values[i*labels.Classes:(i+1)*labels.Classes])
+		}
+	}
 	return n
 }
