@@ -132,17 +132,20 @@ func recvAll(ctx context.Context, ts []comm.Transport, from, to, count, maxLen i
 	return nil
 }
 
+// oneWay returns the tasks of both ends.
+func oneWay(ctx context.Context, ts []comm.Transport, from, to, count, maxLen int) []func() error {
+	return []func() error{
+		func() error { return sendAll(ctx, ts, from, to, count, maxLen) },
+		func() error { return recvAll(ctx, ts, from, to, count, maxLen) },
+	}
+}
+
 // Many small frames, empty ones among them, in both directions at once: each arrives once and in
 // order.
 func (n network) order(t *testing.T) {
 	const count, maxLen = 3000, 40
 	ctx, ts := n.start(t, 2)
-	together(t,
-		func() error { return sendAll(ctx, ts, 0, 1, count, maxLen) },
-		func() error { return sendAll(ctx, ts, 1, 0, count, maxLen) },
-		func() error { return recvAll(ctx, ts, 0, 1, count, maxLen) },
-		func() error { return recvAll(ctx, ts, 1, 0, count, maxLen) },
-	)
+	together(t, append(oneWay(ctx, ts, 0, 1, count, maxLen), oneWay(ctx, ts, 1, 0, count, maxLen)...)...)
 }
 
 // Links do not mix and do not wait for each other.
@@ -153,9 +156,7 @@ func (n network) everyPair(t *testing.T) {
 	for from := range size {
 		for to := range size {
 			if from != to {
-				tasks = append(tasks,
-					func() error { return sendAll(ctx, ts, from, to, count, maxLen) },
-					func() error { return recvAll(ctx, ts, from, to, count, maxLen) })
+				tasks = append(tasks, oneWay(ctx, ts, from, to, count, maxLen)...)
 			}
 		}
 	}

@@ -52,12 +52,7 @@ func (n network) backPressure(t *testing.T) {
 	defer cancel()
 	taken, waits, result := stuff(sending, ts[0], 1, count, length)
 	<-waits
-	together(t,
-		func() error { return sendAll(ctx, ts, 0, 2, 50, 1000) },
-		func() error { return recvAll(ctx, ts, 0, 2, 50, 1000) },
-		func() error { return sendAll(ctx, ts, 1, 0, 50, 1000) },
-		func() error { return recvAll(ctx, ts, 1, 0, 50, 1000) },
-	)
+	together(t, append(oneWay(ctx, ts, 0, 2, 50, 1000), oneWay(ctx, ts, 1, 0, 50, 1000)...)...)
 	cancel()
 	err := <-result
 	switch {
@@ -191,7 +186,8 @@ func (n network) lostPeer(t *testing.T) {
 	if err := ts[2].Close(); err != nil {
 		t.Logf("close of the peer: %v", err)
 	}
-	together(t, func() error {
+	others := append(oneWay(ctx, ts, 0, 1, 200, 1000), oneWay(ctx, ts, 1, 0, 200, 1000)...)
+	together(t, append(others, func() error {
 		if err := wantPeer(<-waiting, 2, "Recv while the peer goes"); err != nil {
 			return err
 		}
@@ -203,8 +199,5 @@ func (n network) lostPeer(t *testing.T) {
 			err = ts[1].Send(ctx, 2, nil, frame)
 		}
 		return wantPeer(err, 2, "Send")
-	}, func() error { return sendAll(ctx, ts, 0, 1, 200, 1000) },
-		func() error { return recvAll(ctx, ts, 0, 1, 200, 1000) },
-		func() error { return sendAll(ctx, ts, 1, 0, 200, 1000) },
-		func() error { return recvAll(ctx, ts, 1, 0, 200, 1000) })
+	})...)
 }
