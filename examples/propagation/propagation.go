@@ -18,7 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/figures"
 )
 
-// Method is label propagation: Z ← (1−Alpha)·Z₀ + Alpha·S·Z, Steps times, S the adjacency divided by the roots of both degrees
+// Method is label propagation: Z ← min((1−Alpha)·Z₀ + Alpha·S·Z, 1), Steps times, S the adjacency divided by the roots of both degrees
 // (graph.Symmetric) and Z₀ the labels, or for nodes without one the classes' shares.
 type Method struct {
 	Steps    int     `json:"steps"` // at least 1
@@ -152,7 +152,7 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, sums comm.Reducer) err
 			return err
 		}
 		for i, v := range t.z.Data {
-			t.z.Data[i] = (1-t.method.Alpha)*first.Data[i] + t.method.Alpha*v
+			t.z.Data[i] = min((1-t.method.Alpha)*first.Data[i]+t.method.Alpha*v, 1)
 		}
 	}
 	for i, v := range t.z.Data { // of shares to logits

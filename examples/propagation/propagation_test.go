@@ -23,7 +23,7 @@ import (
 // TestPropagation: three sites train by a method of which Heddle knows nothing, with one of them killed in the midst; what
 // they send is on the method's list, and a list of one step less refuses it. The model gives any program the same classes.
 func TestPropagation(t *testing.T) {
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Homophily: 0.8, Train: 0.2}, rng.New(1))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 900, Sites: 3, Classes: 3, Degree: 30, Train: 0.5}, rng.New(1))
 	shards, err := partition.Partition(g, partition.ByColumn{}, 3, 1)
 	if err != nil {
 		t.Fatal(err)
