@@ -22,8 +22,8 @@ func (i *Initial) Fingerprint() (string, error) {
 	return hex.EncodeToString(print[:]), err
 }
 
-// check returns why training by p over own cannot start from i, which may be nil; nil: it can, or p does not ask for it.
-func (i *Initial) check(p Plan, own *shard.Shard) error {
+// checkPlan returns why training by p over own cannot start from i, which may be nil; nil: it can, or p does not ask for it.
+func (i *Initial) checkPlan(p Plan, own *shard.Shard) error {
 	switch {
 	case p.Gradient().Init == "" && i != nil:
 		return errors.New("the plan must name the model file that training starts from (init)")
@@ -56,8 +56,8 @@ func (i *Initial) rowNorm() string {
 	return "none"
 }
 
-// begin copies the parameters of i to a model that is to be trained, unless i is nil.
-func (i *Initial) begin(m *nn.Model) error {
+// copyParams copies the parameters of i to a model that is to be trained, unless i is nil.
+func (i *Initial) copyParams(m *nn.Model) error {
 	if i == nil {
 		return nil
 	}

@@ -42,7 +42,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	if err := errors.Join(CheckSite(p, s.Shard, rank), input(s.Init.check(p, s.Shard))); err != nil {
+	if err := errors.Join(CheckSite(p, s.Shard, rank), input(s.Init.checkPlan(p, s.Shard))); err != nil {
 		return nil, err
 	}
 	t, err := training(p, rank, s.Shard)

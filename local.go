@@ -143,7 +143,7 @@ func (l Local) fault() error {
 	if err := sound(l.Shards...); err != nil {
 		return err
 	}
-	return errors.Join(l.Plan.Check(l.Shards), l.Plan.Only("train"), l.Init.check(l.Plan, l.Shards[0]))
+	return errors.Join(l.Plan.Check(l.Shards), l.Plan.Only("train"), l.Init.checkPlan(l.Plan, l.Shards[0]))
 }
 
 // train is Train, without faults.

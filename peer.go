@@ -46,7 +46,7 @@ func (p *peer) train(ctx context.Context, at *session.Session, state string, fin
 	if p.at = at; state != "" {
 		at.Checkpoints = &checkpoint.Store{Dir: state}
 	}
-	at.KeepHidden, at.Init = p.embed, p.init.begin
+	at.KeepHidden, at.Init = p.embed, p.init.copyParams
 	if final != nil {
 		at.Final = func(t *train.Trained, u session.Usage) error {
 			r, err := p.result(t, u)

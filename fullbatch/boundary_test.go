@@ -46,7 +46,7 @@ func TestSampleIsUnbiased(t *testing.T) {
 	var sent, halo int64
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1, key: rng.New(2)}
+		tr.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1, key: rng.New(2)}
 		if err := errors.Join(tr.Begin(ctx, g, g), tr.prepare(ctx, g)); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func TestSampleOfHopsIsUnbiased(t *testing.T) {
 	c.Boundary = 0.3
 	workers(t, c, cut(t, g, "uneven", 3), func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1, key: rng.New(2)}
+		tr.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1, key: rng.New(2)}
 		if err := errors.Join(tr.Begin(ctx, g, g), tr.prepare(ctx, g)); err != nil {
 			return err
 		}

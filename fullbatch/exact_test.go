@@ -137,7 +137,7 @@ func onePass(t testing.TB, c Config, shards []*shard.Shard) *computed {
 	n := int(shards[0].Nodes)
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, c.Rows), fixed: c.Order == "fixed", ahead: c.Prefetch}
+		tr.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, c.Rows), fixed: c.Order == "fixed", ahead: c.Prefetch}
 		if err := errors.Join(tr.Begin(ctx, g, g), tr.prepare(ctx, g)); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// line is this worker's way to the others while a run lasts.
-type line struct {
+// haloLine is this worker's way to the others while a run lasts.
+type haloLine struct {
 	ctx    context.Context
 	group  *comm.Group
 	sender *train.Sender
@@ -29,7 +29,7 @@ type line struct {
 }
 
 // take returns memory for n values.
-func (l *line) take(n int) []float32 {
+func (l *haloLine) take(n int) []float32 {
 	l.now += n
 	l.peak = max(l.peak, l.now)
 	for k, b := range l.spare {
@@ -45,14 +45,14 @@ func (l *line) take(n int) []float32 {
 	return make([]float32, n)
 }
 
-func (l *line) drop(b []float32) {
+func (l *haloLine) drop(b []float32) {
 	l.now -= len(b)
 	l.spare = append(l.spare, b)
 }
 
 // halo is the sources of one layer that other workers hold.
 type halo struct {
-	*line
+	*haloLine
 	what   string       // for errors
 	give   [][]int32    // give[q]: near rows that peer q fetches
 	sums   []*graph.CSR // sums[q]: over near rows, that peer q fetches after them; nil: none
@@ -96,7 +96,7 @@ func (h *halo) sum(hop *aggregate.Hop) error {
 		return err
 	}
 	giveAll(f.stream, lane)
-	f.begin()
+	f.beginFetch()
 	hop.Near()
 	for b, rows, ok := f.next(); ok; b, rows, ok = f.next() {
 		hop.Add(b.g, b.nodes, rows)
@@ -153,7 +153,7 @@ func (h *halo) grad(hop *aggregate.HopGrad) error {
 	}
 	f.stream, out.stream = s, s
 	giveAll(s, rows)
-	f.begin()
+	f.beginFetch()
 	hop.Near()
 	_, take := turns(h.group.Rank(), h.group.Size())
 	if h.fixed {
@@ -298,8 +298,8 @@ func (f *fetching) lane(z mat.Dense, sends func(q int) bool) comm.Lane {
 		})
 }
 
-// begin asks for the first blocks.
-func (f *fetching) begin() {
+// beginFetch asks for the first blocks.
+func (f *fetching) beginFetch() {
 	for range 1 + f.ahead {
 		f.ask()
 	}
@@ -314,7 +314,7 @@ func (f *fetching) ask() {
 		if !f.wanted(b) {
 			continue
 		}
-		f.bufs[i] = f.line.take(len(b.nodes) * f.cols)
+		f.bufs[i] = f.haloLine.take(len(b.nodes) * f.cols)
 		if f.picked != nil {
 			clear(f.bufs[i]) // rows that are not drawn
 		}
@@ -363,7 +363,7 @@ func (f *fetching) next() (b *block, rows mat.Dense, ok bool) {
 
 // done gives a block's memory back and asks for another block.
 func (f *fetching) done(rows mat.Dense) {
-	f.line.drop(rows.Data)
+	f.haloLine.drop(rows.Data)
 	f.ask()
 }
 

@@ -96,14 +96,14 @@ func (o *ownRows) learn(d mat.Dense, nodes []int32) {
 	}
 }
 
-// begin forgets the last step's gradient.
-func (o *ownRows) begin() {
+// zeroGrad forgets the last step's gradient.
+func (o *ownRows) zeroGrad() {
 	if o != nil {
 		clear(o.grad.Data)
 	}
 }
 
-func (o *ownRows) step(scale, lr float32) {
+func (o *ownRows) stepRows(scale, lr float32) {
 	if o != nil {
 		o.opt.Step(o.table, o.grad, scale, lr)
 	}

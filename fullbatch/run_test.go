@@ -142,7 +142,7 @@ func TestLabelsThatAreGivenAreNotLearned(t *testing.T) {
 			var mu sync.Mutex
 			learned, given, inputs := make(map[int64]bool), make(map[int64]bool), 0
 			workers(t, c, shards, func(tr *Trainer, group *comm.Group) error {
-				tr.line = &line{ctx: context.Background(), group: group, sender: train.NewSender(group, tr.shard, wire.Coding{})}
+				tr.line = &haloLine{ctx: context.Background(), group: group, sender: train.NewSender(group, tr.shard, wire.Coding{})}
 				if err := errors.Join(tr.Begin(context.Background(), group, group), tr.prepare(context.Background(), group)); err != nil {
 					return err
 				}

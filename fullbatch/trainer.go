@@ -27,7 +27,7 @@ type Trainer struct {
 	input  graph.Features // of the owned nodes, what the first unit sees
 	rows   graph.Features // the same and, where first says so, of the halo
 	first  first
-	line   *line
+	line   *haloLine
 	begins []int                   // [unit] of the gradients: what is whole when its backward pass is done
 	beside bool                    // sums are taken while rows travel
 	bucket int                     // the least of gradients that are summed at once
@@ -126,7 +126,7 @@ func (t *Trainer) chain() {
 // Run trains until the epochs or the patience are used up, ctx ends or a worker is lost; then a checkpoint is left and
 // the error says why. Rows and their gradients travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	t.line = &line{ctx: ctx, group: g, sender: train.NewSender(g, t.shard, t.config.Rows), fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
+	t.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, t.shard, t.config.Rows), fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	if t.At.Stage == 0 {
 		err := t.Rounds(ctx, t.config.Config, 0, t.config.Rounds,
 			func(bool) (val, loss float64, err error) { return t.validate(ctx, r) },
-			func() (float64, error) { return t.step(ctx, r) })
+			func() (float64, error) { return t.stepOnce(ctx, r) })
 		if err != nil {
 			return err
 		}
@@ -153,10 +153,10 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	return t.End(ctx)
 }
 
-// step makes one step of the optimiser and returns the mean loss over the training labels before it.
-func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
+// stepOnce makes one step of the optimiser and returns the mean loss over the training labels before it.
+func (t *Trainer) stepOnce(ctx context.Context, r comm.Reducer) (float64, error) {
 	t.Params.ZeroGrad()
-	t.own.begin()
+	t.own.zeroGrad()
 	t.tape.Reset()
 	t.merged = 0
 	t.line.epoch = uint64(t.At.Round)
@@ -184,7 +184,7 @@ func (t *Trainer) step(ctx context.Context, r comm.Reducer) (float64, error) {
 	n := t.Params.Trained
 	scale, lr := float32(1/t.count), t.config.Optimizer.LR*t.config.Schedule.At(t.At.Round)
 	t.Opt.StepScaled(t.Params.Value[:n], t.Params.Grad[:n], scale, lr)
-	t.own.step(scale, lr)
+	t.own.stepRows(scale, lr)
 	for _, u := range t.units {
 		u.layer.Settle()
 	}

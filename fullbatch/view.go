@@ -258,7 +258,7 @@ func (t *Trainer) part(k int, a *graphView, r receptiveField) (part, error) {
 	if a.alone {
 		return p, nil
 	}
-	p.far = &halo{line: t.line, give: r.give, of: make([]int, s.Parts), again: make([]bool, s.Parts), nodes: p.nodes, share: a.share}
+	p.far = &halo{haloLine: t.line, give: r.give, of: make([]int, s.Parts), again: make([]bool, s.Parts), nodes: p.nodes, share: a.share}
 	fetch, _ := turns(s.Rank, s.Parts)
 	var groups [][]int
 	for _, q := range fetch {

@@ -179,7 +179,7 @@ func (r *relay) ask(ctx context.Context, keys []rng.Key, hop int, f frontier, dr
 			continue
 		}
 		for b := range keys {
-			if drawn[b][q], message, err = r.read(message, len(f.of[b][q])); err != nil {
+			if drawn[b][q], message, err = r.readDrawn(message, len(f.of[b][q])); err != nil {
 				return &comm.PeerError{Rank: q, Op: what, Err: err}
 			}
 		}
@@ -255,8 +255,8 @@ func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, e
 	return answer, nil
 }
 
-// read takes what was drawn for so many nodes off an answer.
-func (r *relay) read(b []byte, nodes int) (d sample.Drawn, rest []byte, err error) {
+// readDrawn takes what was drawn for so many nodes off an answer.
+func (r *relay) readDrawn(b []byte, nodes int) (d sample.Drawn, rest []byte, err error) {
 	d.End = make([]int32, nodes*max(1, r.edges.Relations))
 	edges := uint64(0)
 	for i := range d.End {

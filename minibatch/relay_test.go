@@ -43,7 +43,7 @@ func TestMessagesAreNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, rest, err := r.read(answer, 1)
+	d, rest, err := r.readDrawn(answer, 1)
 	if err != nil || len(rest) != 0 || len(d.Src) == 0 || len(d.Weight) != len(d.Src) || len(d.Loop) != 1 {
 		t.Fatalf("%+v, %d bytes, %v", d, len(rest), err)
 	}
@@ -68,16 +68,16 @@ func TestMessagesAreNotBelieved(t *testing.T) {
 	_, err = r.serve(keys, 1, appendIDs(appendIDs(nil, []int32{-1}), nil))
 	refused("no node", err)
 	for n := range answer {
-		_, _, err := r.read(answer[:n], 1)
+		_, _, err := r.readDrawn(answer[:n], 1)
 		refused("answer", err)
 	}
 	for at, b := range map[int][]byte{1: {49, 0, 0, 0}, len(answer) - 4: {0, 0, 0x80, 0x7f}, len(answer) - 8: {0, 0, 0xc0, 0x7f}} {
 		bad := append([]byte{}, answer...)
 		copy(bad[at:], b)
-		_, _, err := r.read(bad, 1)
+		_, _, err := r.readDrawn(bad, 1)
 		refused("a value", err)
 	}
-	_, _, err = r.read([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 1)
+	_, _, err = r.readDrawn([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 1)
 	refused("many edges", err)
 }
 

@@ -272,7 +272,7 @@ func (t *Trainer) aRound(ctx context.Context) (mean float64, err error) {
 			if err := ctx.Err(); err != nil {
 				return 0, err
 			}
-			l, w, err := t.step(ctx, now, b)
+			l, w, err := t.stepBatch(ctx, now, b)
 			if err != nil {
 				return 0, err
 			}
@@ -289,8 +289,8 @@ func (t *Trainer) aRound(ctx context.Context) (mean float64, err error) {
 	return loss / weight, nil
 }
 
-// step makes one step of the optimiser and returns the loss of its labels before it, summed, and their weight.
-func (t *Trainer) step(ctx context.Context, g *group, b int) (loss, weight float64, err error) {
+// stepBatch makes one step of the optimiser and returns the loss of its labels before it, summed, and their weight.
+func (t *Trainer) stepBatch(ctx context.Context, g *group, b int) (loss, weight float64, err error) {
 	t.Params.ZeroGrad()
 	t.tape.Reset()
 	step := g.first + b

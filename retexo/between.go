@@ -207,7 +207,7 @@ func (t *Trainer) sumMetrics(ctx context.Context, id comm.ReduceID, e *train.Eve
 	if err := t.reduce(ctx, &comm.Contribution{ID: id, Counts: v, CountBits: t.countBits, Wide: final.Wide}); err != nil {
 		return err
 	}
-	if e.Val, e.ValLoss, _, err = t.read(final, v[:size]); err == nil {
+	if e.Val, e.ValLoss, _, err = t.readMetric(final, v[:size]); err == nil {
 		e.Test, e.TestLoss, _, err = final.Read(v[size:])
 		e.ValBound, e.TestBound = final.Bound(v[:size]), final.Bound(v[size:])
 	}

@@ -22,8 +22,8 @@ type header struct {
 	SiteShares *eval.Shares `json:"site_shares,omitempty"` // nn.Spec.SiteShares
 }
 
-// save writes a checkpoint of the machine's position.
-func (t *Trainer) save() error {
+// savePosition writes a checkpoint of the machine's position.
+func (t *Trainer) savePosition() error {
 	t.At = t.machine.Position()
 	return t.Save(t)
 }
@@ -146,7 +146,7 @@ func (t *Trainer) restoreRows(c *train.Checkpoint, h header, k int) error {
 	if r.err != nil {
 		return r.err
 	}
-	if err := t.begin(k); err != nil {
+	if err := t.beginStage(k); err != nil {
 		return err
 	}
 	if got, want := len(c.F32["residual"]), len(t.stage.residual); got != want {

@@ -202,7 +202,7 @@ func (t *LinkTrainer) train(ctx context.Context) error {
 	}
 	err := t.Rounds(ctx, t.config.Config, k*t.config.Rounds, t.config.total(),
 		func(last bool) (val, loss float64, err error) { return t.validate(ctx, k, last) },
-		func() (float64, error) { return t.step(ctx, k) })
+		func() (float64, error) { return t.stepLayer(ctx, k) })
 	if err != nil {
 		return err
 	}
@@ -262,8 +262,8 @@ func (t *LinkTrainer) forward(k int, by *tape.Tape) (h, z mat.Dense) {
 	return h, z
 }
 
-// step makes one step of layer k's parameters, and returns the mean loss over the links of all peers before it.
-func (t *LinkTrainer) step(ctx context.Context, k int) (float64, error) {
+// stepLayer makes one step of layer k's parameters, and returns the mean loss over the links of all peers before it.
+func (t *LinkTrainer) stepLayer(ctx context.Context, k int) (float64, error) {
 	l := t.layers[k]
 	t.Params.ZeroGrad()
 	t.tape.Reset()

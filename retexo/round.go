@@ -18,8 +18,8 @@ import (
 
 // What a trainer does in the rounds of a stage.
 
-// begin puts stage k together: its rows are in place.
-func (t *Trainer) begin(k int) error {
+// beginStage puts stage k together: its rows are in place.
+func (t *Trainer) beginStage(k int) error {
 	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1, most: 1}
 	if st.weight = nn.ClassWeights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights); st.weight != nil {
 		st.most = float64(slices.Max(st.weight))
@@ -119,7 +119,7 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 	}
 	e.Loss, st.count, e.Val = float64(loss)/float64(count), float64(count), math.NaN()
 	if w.Eval {
-		if e.Val, e.ValLoss, _, err = t.read(t.metric, c.Counts[2*eval.RealLen:]); err != nil {
+		if e.Val, e.ValLoss, _, err = t.readMetric(t.metric, c.Counts[2*eval.RealLen:]); err != nil {
 			return err
 		}
 	}
@@ -132,8 +132,8 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 	return nil
 }
 
-// read reads sums of a's accumulators over validation nodes.
-func (t *Trainer) read(a eval.Accumulator, v []int64) (metric, loss float64, labels int64, err error) {
+// readMetric reads sums of a's accumulators over validation nodes.
+func (t *Trainer) readMetric(a eval.Accumulator, v []int64) (metric, loss float64, labels int64, err error) {
 	if rows, most := a.Rows(v), int64(t.Labels.Validating()); rows > most {
 		return 0, 0, 0, comm.Refused("the labelled validation nodes must be at most %d (got %d)", most, rows)
 	}
@@ -145,7 +145,7 @@ func (t *Trainer) enter(k int) error {
 	if t.stage != nil {
 		return nil
 	}
-	if err := t.begin(k); err != nil {
+	if err := t.beginStage(k); err != nil {
 		return err
 	}
 	return t.goOn()
@@ -233,6 +233,6 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 		return err
 	}
 	e.Digests = t.digests
-	e.Val, e.ValLoss, _, err = t.read(t.metric, v)
+	e.Val, e.ValLoss, _, err = t.readMetric(t.metric, v)
 	return err
 }

@@ -100,7 +100,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			return t.finish(ctx)
 		}
 		if ready.Save {
-			if err := t.save(); err != nil {
+			if err := t.savePosition(); err != nil {
 				return err
 			}
 		}
@@ -167,7 +167,7 @@ func (t *Trainer) stop(w work, cause error) error {
 	if w.Kind == doApply && w.Keep {
 		t.stage.keep() // the position says that they are the best
 	}
-	return errors.Join(cause, t.save())
+	return errors.Join(cause, t.savePosition())
 }
 
 func (t *Trainer) describe(w work) string {

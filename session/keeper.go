@@ -131,8 +131,8 @@ func (k *keeper) config(s Site) node.Config {
 		Relays: slices.Concat(k.terms.Relays, k.roster.RelayAddresses(time.Now()))}
 }
 
-// open opens the site's host, and lets it follow the roster until ctx ends.
-func (k *keeper) open(ctx context.Context, s Site) (err error) {
+// openHost opens the site's host, and lets it follow the roster until ctx ends.
+func (k *keeper) openHost(ctx context.Context, s Site) (err error) {
 	network := k.config(s)
 	if err := network.Validate(); err != nil {
 		return train.Input(err)

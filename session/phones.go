@@ -74,7 +74,7 @@ func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 		kept := &checkpoint.Store{Dir: s.State}
 		c.journal = &leaf.Journal{Keep: kept.KeepNote, Kept: kept.Note}
 	}
-	at.Reducer = c.begin
+	at.Reducer = c.beginSums
 	if s.Phones == nil {
 		return c, nil
 	}
@@ -116,8 +116,8 @@ func (c *phoneSums) halt() error {
 	return err
 }
 
-// begin begins to collect shares, and returns the sums of the sites of g and of the phones.
-func (c *phoneSums) begin(ctx context.Context, g *comm.Group) (comm.Reducer, error) {
+// beginSums begins to collect shares, and returns the sums of the sites of g and of the phones.
+func (c *phoneSums) beginSums(ctx context.Context, g *comm.Group) (comm.Reducer, error) {
 	err := c.halt()
 	if err != nil {
 		return nil, err

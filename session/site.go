@@ -153,7 +153,7 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 	if err := k.recall(s.State); err != nil {
 		return err
 	}
-	if err := k.open(running, s); err != nil {
+	if err := k.openHost(running, s); err != nil {
 		return err
 	}
 	defer k.host.Close()
