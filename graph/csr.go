@@ -40,13 +40,18 @@ func (g *CSR) EdgeRows(i int) []int32 {
 
 // like returns an adjacency of that shape without edges but with room for so many, which has
 // weights and rows of edge columns where g has them.
-func (g *CSR) like(dst, src int, edges int64) *CSR {
+func (g *CSR) like(dst, src int, edges int64) *CSR { return roomFor(dst, src, edges, g) }
+
+// roomFor is like of several: what any of them has.
+func roomFor(dst, src int, edges int64, of ...*CSR) *CSR {
 	out := &CSR{NumDst: dst, NumSrc: src, RowPtr: make([]int64, dst+1), Col: make([]int32, 0, edges)}
-	if g.Weight != nil {
-		out.Weight = make([]float32, 0, edges)
-	}
-	if g.Edge != nil {
-		out.Edge = make([]int32, 0, edges)
+	for _, g := range of {
+		if g.Weight != nil && out.Weight == nil {
+			out.Weight = make([]float32, 0, edges)
+		}
+		if g.Edge != nil && out.Edge == nil {
+			out.Edge = make([]int32, 0, edges)
+		}
 	}
 	return out
 }

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
-	"pgregory.net/rapid"
 )
 
 // drawColumned returns a graph of n nodes in which the edge between i and j has row i·n+j of a

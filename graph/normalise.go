@@ -70,52 +70,19 @@ func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR 
 	case Mean, Symmetric:
 		return weighed(g, weigh)
 	}
-	n := len(g.Col) + g.NumDst
-	out := &CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: make([]int64, g.NumDst+1), Col: make([]int32, 0, n), Weight: make([]float32, 0, n)}
-	if g.Edge != nil {
-		out.Edge = make([]int32, 0, n)
-	}
+	keep, loops := make([]bool, 0, len(g.Col)), g.like(g.NumDst, g.NumSrc, 0)
+	loops.Col, loops.Weight, loops.Edge = make([]int32, g.NumDst), nil, nil
 	for i := range g.NumDst {
-		col, weight := g.Row(i)
-		rows := g.EdgeRows(i)
-		placed := false
-		add := func(j int32, w float32) {
-			out.Col = append(out.Col, j)
-			out.Weight = append(out.Weight, weigh(w, i, int(j)))
+		loops.RowPtr[i+1], loops.Col[i] = int64(i+1), int32(i)
+		col, _ := g.Row(i)
+		for _, j := range col { // the graph's own self-loop counts once
+			keep = append(keep, int(j) != i)
 		}
-		loopRow := func() {
-			if g.Edge != nil {
-				out.Edge = append(out.Edge, -1)
-			}
-		}
-		for k, j := range col {
-			if !placed && int(j) >= i {
-				placed = true
-				add(int32(i), 1)
-				loopRow()
-				if int(j) == i { // the graph's own self-loop counts once
-					continue
-				}
-			}
-			w := float32(1)
-			if weight != nil {
-				w = weight[k]
-			}
-			add(j, w)
-			if rows != nil {
-				out.Edge = append(out.Edge, rows[k])
-			}
-		}
-		if !placed {
-			add(int32(i), 1)
-			loopRow()
-		}
-		out.RowPtr[i+1] = int64(len(out.Col))
 	}
-	if norm == Loops && g.Weight == nil {
-		out.Weight = nil
+	if g = Union(g.Keep(keep), loops); norm == Loops {
+		return g
 	}
-	return out
+	return weighed(g, weigh)
 }
 
 // weighed returns g with the weights of weigh.

@@ -27,29 +27,22 @@ func (t *Relations) Count() int { return len(t.Names) }
 // Where some have weights those of the others are 1, and where some have edge columns those of the
 // others are zeros.
 func Stack(list []*CSR) CSR {
-	n, rows, weighted, columns := 0, 0, false, false
+	n, rows := 0, 0
 	for _, g := range list {
-		n += g.NumEdges()
-		rows += g.NumDst
-		weighted, columns = weighted || g.Weight != nil, columns || g.Edge != nil
+		n, rows = n+g.NumEdges(), rows+g.NumDst
 	}
-	out := CSR{NumDst: rows, NumSrc: list[0].NumSrc, RowPtr: make([]int64, 1, rows+1), Col: make([]int32, 0, n)}
-	if weighted {
-		out.Weight = make([]float32, 0, n)
-	}
-	if columns {
-		out.Edge = make([]int32, 0, n)
-	}
+	out, at := roomFor(rows, list[0].NumSrc, int64(n), list...), 0
 	for _, g := range list {
 		base := int64(len(out.Col))
 		for _, end := range g.RowPtr[1:] {
-			out.RowPtr = append(out.RowPtr, base+end)
+			at++
+			out.RowPtr[at] = base + end
 		}
 		for k, j := range g.Col {
 			out.take(g, int64(k), j)
 		}
 	}
-	return out
+	return *out
 }
 
 // Relation returns relation k of g, in which relations are stacked; it shares g's columns,

@@ -5,14 +5,7 @@ import "math"
 // Union returns the edges of a and of b, which have the same destinations and sources and no edge
 // in common, and whose rows are in one table.
 func Union(a, b *CSR) *CSR {
-	n := len(a.Col) + len(b.Col)
-	out := &CSR{NumDst: a.NumDst, NumSrc: a.NumSrc, RowPtr: make([]int64, a.NumDst+1), Col: make([]int32, 0, n)}
-	if a.Weight != nil || b.Weight != nil {
-		out.Weight = make([]float32, 0, n)
-	}
-	if a.Edge != nil || b.Edge != nil {
-		out.Edge = make([]int32, 0, n)
-	}
+	out := roomFor(a.NumDst, a.NumSrc, int64(len(a.Col)+len(b.Col)), a, b)
 	for i := range a.NumDst {
 		l, endL := a.RowPtr[i], a.RowPtr[i+1]
 		for r, endR := b.RowPtr[i], b.RowPtr[i+1]; l < endL || r < endR; {

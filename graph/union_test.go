@@ -5,8 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"pgregory.net/rapid"
+
+	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
 // TestUnionOfAnyTwo deals out the edges of a graph and puts them together again.
