@@ -85,7 +85,7 @@ func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 		if err := out[q].decode(b, len(m.own.IDs), m.nodes(q), m.encoded.edges); err != nil {
 			return nil, m.blame(q, err)
 		}
-		if wide := edgeWidth(m.encoded.edges); wide > 0 {
+		if wide := m.encoded.edges.EdgeWidth(); wide > 0 {
 			out[q].settle(m.encoded.edges, wide, m.g.Rank() < q)
 		}
 	}
@@ -174,7 +174,7 @@ func (e *ends) add(here, there int32, weight float32) {
 // encode writes the edges for the other site: its node, the node here, the weight, where edges
 // have types or directions the relation as it ends there, and the columns, of four bytes each.
 func (e *ends) encode(by *dataset.Encoding) (b []byte) {
-	wide := edgeWidth(by)
+	wide := by.EdgeWidth()
 	for k := range e.here {
 		b = binary.LittleEndian.AppendUint32(b, uint32(e.there[k]))
 		b = binary.LittleEndian.AppendUint32(b, uint32(e.here[k]))
@@ -191,7 +191,7 @@ func (e *ends) encode(by *dataset.Encoding) (b []byte) {
 
 // decode adds what encode wrote at a site of that many nodes.
 func (e *ends) decode(b []byte, here, there int, by *dataset.Encoding) error {
-	wide := edgeWidth(by)
+	wide := by.EdgeWidth()
 	size, relations := 12+4*wide, 0
 	if len(by.Relations) > 0 || by.Directed.OneWay() {
 		size, relations = size+4, 2*max(1, len(by.Relations))

@@ -130,7 +130,7 @@ func (t *edgeRows) of(q, n int) []int32 {
 // then those with each later site. Each site tells all how many these are, and each later one where
 // theirs begin.
 func (m *meeting) numberRows(edges *siteEdges, cross []ends) (*edgeRows, error) {
-	wide, rank := edgeWidth(m.encoded.edges), m.g.Rank()
+	wide, rank := m.encoded.edges.EdgeWidth(), m.g.Rank()
 	if wide == 0 {
 		return nil, nil
 	}

@@ -367,7 +367,7 @@ func (s *siteEdges) merge(e *dataset.Encoding) {
 
 // merge merges edges and their rows of columns.
 func merge(e *dataset.Encoding, src, dst, kind []int32, weight, x []float32) (srcs, dsts, kinds []int32, weights, rows []float32) {
-	wide := edgeWidth(e)
+	wide := e.EdgeWidth()
 	if wide > 0 {
 		edgelist.MergeColumns(e.Merge, src, dst, kind, mat.View(len(src), wide, x))
 	}
@@ -379,14 +379,6 @@ func merge(e *dataset.Encoding, src, dst, kind []int32, weight, x []float32) (sr
 		rows = append(rows, x[int(k)*wide:(int(k)+1)*wide]...)
 	}
 	return srcs, dsts, kinds, weights, rows
-}
-
-// edgeWidth returns the number of columns of edges.
-func edgeWidth(e *dataset.Encoding) (n int) {
-	for k := range e.EdgeColumns {
-		n += e.EdgeColumns[k].Features()
-	}
-	return n
 }
 
 // name returns the place of another site's node among the names of that site, and adds it where it
@@ -474,7 +466,7 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 	if err != nil {
 		return err
 	}
-	wide := make([]float32, edgeWidth(e))
+	wide := make([]float32, e.EdgeWidth())
 	out, place := r.edges, map[[2]string]int32{} // site and name → place in names
 	for site, x := range out.cross {
 		for k, name := range x.names {

@@ -413,7 +413,7 @@ func (t *Tables) readTypes(a *agreed, r *reading) error {
 		}
 		of := relationOf{}
 		for a.types.Edges[of.kind].Name() != c.name {
-			of.first += edgeWidth(a.types.Edges[of.kind].Of)
+			of.first += a.types.Edges[of.kind].Of.EdgeWidth()
 			of.kind++
 		}
 		of.columns = a.types.Edges[of.kind].Of

@@ -185,7 +185,7 @@ func (l *TableEdges) read(t *table.Table, source, target Ends, format table.Form
 
 // EdgeRows returns what gives the row of columns of each edge of a table, until the next.
 func (e *Encoding) EdgeRows(t *table.Table) (row func(cells []string, line int) ([]float32, error), err error) {
-	x := make([]float32, width(e.EdgeColumns))
+	x := make([]float32, e.EdgeWidth())
 	at, err := places(t, e.EdgeColumns, "edge columns")
 	return func(cells []string, line int) ([]float32, error) {
 		clear(x)
@@ -230,7 +230,7 @@ func (l *TableEdges) named(c edgelist.Config, source, target Ends) (err error) {
 
 // Append adds the edges of another table as relation kind; its columns are those from first on.
 func (l *TableEdges) Append(more *TableEdges, kind int32, first int) {
-	row, wide := make([]float32, width(l.e.EdgeColumns)), width(more.e.EdgeColumns)
+	row, wide := make([]float32, l.e.EdgeWidth()), more.e.EdgeWidth()
 	for k := range more.Source {
 		weight := float32(1)
 		if more.weight != nil {
@@ -251,7 +251,7 @@ func (l *TableEdges) Graph(g *graph.Graph, n int) (err error) {
 	if directed && kind == nil {
 		merged = make([]int32, len(src)) // an edge and its reverse are two
 	}
-	cols := width(e.EdgeColumns)
+	cols := e.EdgeWidth()
 	x := mat.View(len(src), cols, l.x)
 	if cols > 0 {
 		edgelist.MergeColumns(e.Merge, src, dst, merged, x)

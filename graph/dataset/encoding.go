@@ -43,6 +43,9 @@ type Encoding struct {
 // Width returns the number of feature columns, F.
 func (e *Encoding) Width() int { return width(e.Columns) }
 
+// EdgeWidth returns the number of feature columns of edges.
+func (e *Encoding) EdgeWidth() int { return width(e.EdgeColumns) }
+
 func width(columns []table.Column) int {
 	n := 0
 	for k := range columns {

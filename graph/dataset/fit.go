@@ -143,7 +143,7 @@ func (c *ImportConfig) scan(only map[int]*table.Stats) (*scanned, error) {
 		return nil, err
 	}
 	defer t.Close()
-	s := &scanned{names: t.Columns, id: or(c.ID, t.NameColumn()), stats: make([]*table.Stats, len(t.Columns)),
+	s := &scanned{names: t.Columns, id: cmp.Or(c.ID, t.NameColumn()), stats: make([]*table.Stats, len(t.Columns)),
 		classes: map[string]int{}}
 	if only == nil {
 		if err := c.begin(t, s); err != nil {

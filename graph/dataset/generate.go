@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -37,23 +38,15 @@ const (
 )
 
 func (c SitesConfig) withDefaults() SitesConfig {
-	c.Nodes = or(c.Nodes, 8000)
-	c.Sites = or(c.Sites, 4)
-	c.Classes = or(c.Classes, 7)
-	c.Columns = or(c.Columns, 600)
-	c.Degree = or(c.Degree, 10)
-	c.Words = or(c.Words, 20)
-	c.Train = or(c.Train, 0.03)
-	c.Val = or(c.Val, 0.05)
+	c.Nodes = cmp.Or(c.Nodes, 8000)
+	c.Sites = cmp.Or(c.Sites, 4)
+	c.Classes = cmp.Or(c.Classes, 7)
+	c.Columns = cmp.Or(c.Columns, 600)
+	c.Degree = cmp.Or(c.Degree, 10)
+	c.Words = cmp.Or(c.Words, 20)
+	c.Train = cmp.Or(c.Train, 0.03)
+	c.Val = cmp.Or(c.Val, 0.05)
 	return c
-}
-
-func or[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
 }
 
 // Validate reports every field that is out of its bounds, or nil.

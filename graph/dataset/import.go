@@ -63,7 +63,7 @@ type ImportConfig struct {
 }
 
 func (c ImportConfig) withDefaults() ImportConfig {
-	c.Source, c.Target = or(c.Source, "source"), or(c.Target, "target")
+	c.Source, c.Target = cmp.Or(c.Source, "source"), cmp.Or(c.Target, "target")
 	if c.Train == 0 && c.Val == 0 && c.Test == 0 {
 		c.Train, c.Val, c.Test = 0.6, 0.2, 0.2
 	}

@@ -77,22 +77,26 @@ func (c *Encoding) labels(types []*graph.Graph, n int) graph.Labels {
 	if target >= 0 && types[target] != nil {
 		own = types[target].Labels
 	}
+	if target < 0 {
+		return graph.Labels{}.None(graph.Single, n)
+	}
+	of, kind := c.Nodes[target].Of, graph.Single
+	l := graph.Labels{Classes: len(of.Classes)}
 	switch {
-	case target < 0:
-		return graph.Labels{Class: slices.Repeat([]int32{-1}, n)}
-	case c.Nodes[target].Of.Regression:
-		l := graph.Labels{Classes: 1, Names: []string{c.Nodes[target].Of.Label}, Values: slices.Repeat([]float32{float32(math.NaN())}, n)}
-		copy(l.Values[before:], own.Values)
-		return l
+	case of.Regression:
+		l.Classes, kind = 1, graph.Numbers
+	case of.Multi:
+		kind = graph.Several
 	}
-	names := c.Nodes[target].Of.Classes
-	l := graph.Labels{Classes: len(names), Names: names}
-	if c.Nodes[target].Of.Multi {
-		l.Bits = make([]uint8, n*len(names))
-		copy(l.Bits[before*len(names):], own.Bits)
-		return l
+	l = l.None(kind, n)
+	if l.Names = of.Classes; of.Regression {
+		l.Names = []string{of.Label}
 	}
-	l.Class = slices.Repeat([]int32{-1}, n)
-	copy(l.Class[before:], own.Class)
+	if kind == graph.Single {
+		copy(l.Class[before:], own.Class)
+	} else {
+		copy(l.Values[min(before, len(l.Values)):], own.Values)
+		copy(l.Bits[min(before*l.Classes, len(l.Bits)):], own.Bits)
+	}
 	return l
 }

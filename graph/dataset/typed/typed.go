@@ -297,9 +297,7 @@ func (r *tablesReader) readEdges(g *graph.Graph) error {
 	width := 0
 	for _, n := range r.Encoding.Edges {
 		columns = append(columns, width)
-		for k := range n.Of.EdgeColumns {
-			width += n.Of.EdgeColumns[k].Features()
-		}
+		width += n.Of.EdgeWidth()
 	}
 	edges := all.NewEdges()
 	for k, n := range r.Encoding.Edges {

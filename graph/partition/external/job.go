@@ -294,22 +294,15 @@ func (r *runner) run() (*shard.Manifest, error) {
 			return nil, err
 		}
 	}
-	for p := range r.Parts {
-		if p < len(r.done.Halo) {
-			r.step.Step++
-			continue
-		}
-		if err := r.halo(p); err != nil {
-			return nil, err
-		}
-	}
-	for p := range r.Parts {
-		if p < len(r.done.Parts) {
-			r.step.Step++
-			continue
-		}
-		if err := r.part(p); err != nil {
-			return nil, err
+	for _, of := range []struct {
+		done int
+		do   func(p int) error
+	}{{len(r.done.Halo), r.halo}, {len(r.done.Parts), r.part}} {
+		r.step.Step += of.done
+		for p := of.done; p < r.Parts; p++ {
+			if err := of.do(p); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return r.manifest()
