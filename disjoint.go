@@ -19,7 +19,7 @@ import (
 )
 
 // JoinGraph takes part as Join does, with a graph of the site's own nodes that no edge connects to nodes of other sites, as on
-// phones; all members of p call it, in place of heddle meet. Before they train they exchange how many nodes each has, and a digest
+// phones; all members of p call it, in place of heddle match. Before they train they exchange how many nodes each has, and a digest
 // of its part. All graphs must have as many features and the same classes.
 //
 // dir keeps the part that the run began with and the checkpoints, or the sums with leaves, and belongs to this run alone: JoinGraph with the same dir,

@@ -21,7 +21,7 @@ const (
 
 <!-- generated: HEDDLE_WRITE=1 go test -run TestWhatLeavesPage ./disclosure -->
 
-The tables come from the lists that ~heddle check-plan~ and ~peer approve~ show. A site refuses to send a sum or row that
+The tables come from the lists that ~heddle check~ and ~peer approve~ show. A site refuses to send a sum or row that
 its list does not have, or that is wider, in another format or more frequent. With phones, and for links by
 mini-batch without ~round_steps~, the list is shown and not enforced.
 
@@ -40,7 +40,7 @@ Names are not sent in a run. Labels are sent only by ~label_inputs~ and ~correct
 
 ## Before a run
 
-~heddle partition~ shows one machine everything. With ~heddle meet~ each site makes its own part. Before it connects it
+~heddle partition~ shows one machine everything. With ~heddle match~ each site makes its own part. Before it connects it
 prints what it sends (~--dry-run~ stops there):
 
 | what | to |

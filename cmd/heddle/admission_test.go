@@ -106,7 +106,7 @@ func TestAdmissionGuide(t *testing.T) {
 		}
 	}
 	for part, site := range []string{"north", "south", "west"} { // each trained once, then predicted or was refused
-		show := fmt.Sprintf("heddle check-plan --plan $SHARE/plan.yaml --shard $SHARE/parts/part-%d > page.txt", part)
+		show := fmt.Sprintf("heddle check --plan $SHARE/plan.yaml --shard $SHARE/parts/part-%d > page.txt", part)
 		if err := runBlock(block{site: site, script: show}); err != nil {
 			t.Fatal(err)
 		}
@@ -427,7 +427,7 @@ func TestApproveAsks(t *testing.T) {
 func TestCheckPlan(t *testing.T) {
 	t.Parallel()
 	f := found(t)
-	check := []string{"check-plan", "--plan", f.at("plan.yaml"), "--shard", f.at("parts/part-1")}
+	check := []string{"check", "--plan", f.at("plan.yaml"), "--shard", f.at("parts/part-1")}
 	alone := must(t, check...)
 	for _, want := range []string{"site         south: part 1 of 3 of sites, 186 of 600 nodes", "policy       none was given",
 		"reads rows of 133 of this site's nodes", "3 times    int8     4 numbers               columns of the node", "4 times    int8     3 numbers               logits of the node in the round before",

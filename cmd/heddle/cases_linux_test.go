@@ -72,7 +72,7 @@ heddle() { "$PEER" "$@"; }
 log() { cat $1.log; echo "$1 exits $2"; }
 met() { # SITE FLAG...
   local x=$1; shift
-  timeout 30 "$PEER" meet --plan plan.yaml --identity $x.key --nodes $x-nodes.csv --edges $x-edges.csv \
+  timeout 30 "$PEER" match --plan plan.yaml --identity $x.key --nodes $x-nodes.csv --edges $x-edges.csv \
     --label-column outcome --target-site-column target_site --out $x-part "$@"
 }
 meet() { # PLAN FLAG...: tables SITE-nodes.csv and SITE-edges.csv, parts SITE-part

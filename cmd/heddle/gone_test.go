@@ -58,7 +58,7 @@ func TestGonePolicyFields(t *testing.T) {
 	plan := c.plan(t, c.members, "--port", fmt.Sprint(testenv.FreePorts(t, 2)))
 	const policy = "federation: f\nmethods: [layer-wise]\nencoders: [raw]\nlayer_outputs: [hidden]\nmin_members: 2\nmin_members_in_sum: 2\n"
 	check := func(text string) []string {
-		return []string{"check-plan", "--plan", plan, "--shard", filepath.Join(c.parts, "part-0"), "--policy", write(t, text)}
+		return []string{"check", "--plan", plan, "--shard", filepath.Join(c.parts, "part-0"), "--policy", write(t, text)}
 	}
 	must(t, check(policy)...)
 	for _, name := range []string{"modes", "solvers", "presets", "failures", "least_in_sum", "min_peers", "max_label_epsilon", "label_epsilon", "clip_means"} {
@@ -92,7 +92,7 @@ func TestSettingsOfOneSite(t *testing.T) {
 		site := write(t, strings.Replace(text, "_batch:\n", "_batch:\n  "+name+": 5\n", 1))
 		want := []string{site, name + " is a setting of one site, not of the plan: use heddle join " + flag}
 		refuse(t, 2, want, c.join(0, site)...)
-		refuse(t, 2, want, "check-plan", "--plan", site, "--shard", filepath.Join(c.parts, "part-0"))
+		refuse(t, 2, want, "check", "--plan", site, "--shard", filepath.Join(c.parts, "part-0"))
 		refuse(t, 2, []string{name + " must be at least"}, c.join(0, plans[method], flag, "-7")...)
 		refuse(t, 1, []string{"site-1"}, c.join(0, plans[method], flag, "5", "--wait", "1ms")...) // it is taken, and nobody else is there
 	}

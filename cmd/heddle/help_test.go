@@ -35,6 +35,28 @@ func TestHelpIsShort(t *testing.T) {
 	visit(root)
 }
 
+// TestGroups: help lists every command that is not hidden in one group, and at most 26.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	help, visible := must(t, "--help"), 0
+	root, _ := program.Root(nil)
+	for _, c := range root.Commands() {
+		line := "\n  " + c.Name() + " "
+		if c.IsAvailableCommand() {
+			visible++
+		}
+		if n := strings.Count(help, line); c.IsAvailableCommand() != (n == 1) {
+			t.Errorf("%s is listed %d times, and available: %t", c.Name(), n, c.IsAvailableCommand())
+		}
+	}
+	if visible > 26 || strings.Contains(help, "Available Commands") {
+		t.Errorf("%d commands must be at most 26, in groups:\n%s", visible, help)
+	}
+	if text := must(t, "import", "--help") + must(t, "partition", "--help"); strings.Contains(text, "string") {
+		t.Errorf("help must not name types of Go:\n%s", text)
+	}
+}
+
 // TestHelpFits: help is at most 80 columns wide, but for the default path of a key, and examples stay commands.
 func TestHelpFits(t *testing.T) {
 	t.Parallel()

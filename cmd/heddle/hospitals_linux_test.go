@@ -107,7 +107,7 @@ func TestHospitals(t *testing.T) {
 			[cologne]='--decimal-comma --date aufnahme:mdy')
 		pids=()
 		for x in munich cologne ulm; do
-			timeout 60 "$PEER" meet --plan plan.yaml --identity $x.key --nodes $x-nodes.csv --edges $x-edges.csv \
+			timeout 60 "$PEER" match --plan plan.yaml --identity $x.key --nodes $x-nodes.csv --edges $x-edges.csv \
 				--id-column patient --source-column von --target-column nach \
 				--target-site-column haus --label-column sepsis --wait 30s ${own[$x]} --out $x-part > $x.log 2>&1 &
 			pids+=($!)

@@ -73,10 +73,10 @@ func TestJoinSeeds(t *testing.T) {
 	if !bytes.Equal(model, contents(t, filepath.Join(c.dir, "out-0", "model.safetensors"))) {
 		t.Error("the model must be that of a plan with the chosen seed")
 	}
-	page := must(t, "check-plan", "--plan", plan, "--shard", filepath.Join(c.parts, "part-0"))
+	page := must(t, "check", "--plan", plan, "--shard", filepath.Join(c.parts, "part-0"))
 	for _, text := range []string{"2, one after the other, by seeds 4 to 5", "runs: 2"} {
 		if !strings.Contains(page, text) {
-			t.Errorf("check-plan must say %q:\n%s", text, page)
+			t.Errorf("check must say %q:\n%s", text, page)
 		}
 	}
 }

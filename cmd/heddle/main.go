@@ -15,9 +15,14 @@ import (
 )
 
 var program = cli.Program{Name: "heddle", Short: "Train graph neural networks across sites without pooling",
-	Long: `Heddle trains one graph neural network across sites that cannot share their data: hospitals, banks, servers, phones.
+	Long: `Heddle trains one graph neural network across sites that cannot share their data: hospitals, banks,
+servers, phones.
 
-Start with:  heddle demo`,
+Start with: heddle demo`,
+	Groups: [][]string{{"Start", "demo", "import", "train", "compare", "predict", "inspect"},
+		{"Several sites", "init", "plan", "match", "join", "status", "doctor"},
+		{"Agree and audit", "approve", "check", "roster", "audit"},
+		{"More", "partition", "recommend", "export", "simulate", "relay"}},
 	Commands: func() []*cobra.Command {
 		pages := report.Pages{}
 		return slices.Concat(runs.Commands(), federation.Commands(pages), graphs.Commands(),

@@ -79,7 +79,7 @@ func TestMeetTypes(t *testing.T) {
 		}
 	}
 	run := func(name string) (int, string, string) {
-		args := []string{"meet", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--wait", "30s", "--out", at("%s", name)}
+		args := []string{"match", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--wait", "30s", "--out", at("%s", name)}
 		if name == "west" {
 			return call(t.Context(), append(args, "--nodes", "drug="+at("west-drug.csv"))...)
 		}
@@ -118,7 +118,7 @@ func TestMeet(t *testing.T) {
 	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
 	names := threeSites(t, dir)
 	meet := func(name string, more ...string) (int, string, string) {
-		args := []string{"meet", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--source-column", "patient", "--target-column", "contact",
+		args := []string{"match", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--source-column", "patient", "--target-column", "contact",
 			"--target-site-column", "hospital", "--label-column", "readmitted", "--wait", "30s"}
 		for flag, file := range map[string]string{"--nodes": "-patients.csv", "--edges": "-contacts.csv"} {
 			if !slices.Contains(more, flag) { // each is given once
@@ -246,7 +246,7 @@ func TestPlantedText(t *testing.T) {
 			own := args(name)
 			all := slices.Concat(own[:1], []string{"--plan", at("plan.yaml"), "--identity", at("%s.key", name),
 				"--wait", "30s"}, own[1:])
-			if all[0] == "meet" {
+			if all[0] == "match" {
 				file := nodes
 				if name != "south" {
 					file = filepath.Join(hospitalTables, name+"-patients.csv")
@@ -274,7 +274,7 @@ func TestPlantedText(t *testing.T) {
 	}
 	meet := func(out string) func(name string) []string {
 		return func(name string) []string {
-			return []string{"meet", "--source-column", "patient", "--target-column", "contact",
+			return []string{"match", "--source-column", "patient", "--target-column", "contact",
 				"--label-column", "readmitted", "--out", at("%s/%s", name, out)}
 		}
 	}
@@ -291,7 +291,7 @@ func TestPlantedText(t *testing.T) {
 	}
 	like := func(out string) func(name string) []string {
 		return func(name string) []string {
-			return []string{"meet", "--like", model, "--out", at("%s/%s", name, out), "--wait", "30s"}
+			return []string{"match", "--like", model, "--out", at("%s/%s", name, out), "--wait", "30s"}
 		}
 	}
 	step(ward, 0, like("again"))
@@ -319,7 +319,7 @@ func TestPlantedText(t *testing.T) {
 	}
 	step(class, 0, like("rare")) // a class that the model lacks is no label
 
-	text := must(t, "meet", "--plan", at("plan.yaml"), "--identity", at("south.key"), "--nodes", ward,
+	text := must(t, "match", "--plan", at("plan.yaml"), "--identity", at("south.key"), "--nodes", ward,
 		"--label-column", "readmitted", "--out", at("dry"), "--dry-run")
 	if !strings.Contains(text, `texts of ward: ["medicine" "outpatient" "surgery"]; `+
 		"not sent: 1 that fewer than 10 nodes have") {

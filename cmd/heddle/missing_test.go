@@ -19,7 +19,7 @@ func TestMissingFiles(t *testing.T) {
 	for _, test := range []struct{ args, must string }{
 		{"recommend --model GONE --data GONE", "--data must be a data set: a directory that heddle import wrote, or its .npz file"},
 		{"recommend --model GONE --data GONE", "--model must be a model file, such as model.safetensors of a run"},
-		{"check-plan --plan GONE --shard GONE", "--shard must be a part, such as parts/part-0"},
+		{"check --plan GONE --shard GONE", "--shard must be a part, such as parts/part-0"},
 		{"compare --plan GONE --shard GONE", "--plan must be a plan, as heddle plan writes it"},
 		{"import --nodes patient=GONE --out o", "--nodes must be a table of nodes"},
 		{"train --config GONE", "--config must be a YAML file of settings"},

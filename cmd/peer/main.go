@@ -1,4 +1,5 @@
-// Command peer takes part in runs of a federation, as a site's server: those commands of heddle that such a server needs.
+// Command peer takes part in runs of a federation, as a site's server: those commands of heddle that such a server
+// needs.
 package main
 
 import (
@@ -9,8 +10,8 @@ import (
 )
 
 var program = cli.Program{Name: "peer", Short: "Take part in runs of a federation", Full: "heddle",
-	Long: `Take part in runs of a federation, as a site's server. Plans are written, tables imported and pages drawn by the program
-heddle, which has these commands, too.`,
+	Long: `Take part in runs of a federation, as a site's server. Plans are written, tables imported and pages drawn
+by the program heddle, which has these commands, too.`,
 	Commands: func() []*cobra.Command { return federation.Site(nil) }}
 
 func main() { program.Main() }

@@ -20,8 +20,8 @@ type HiddenRows struct {
 // EmbeddingsHelp is that of --embeddings.
 const EmbeddingsHelp = ".npz or .parquet file for the nodes' last hidden rows"
 
-// CheckEmbeddings returns an error unless WriteEmbeddings can write to path: the name must end in .npz, or with pages in
-// .parquet. An empty path is no file.
+// CheckEmbeddings returns an error unless WriteEmbeddings can write to path: the name must end in .npz, or with pages
+// in .parquet. An empty path is no file.
 func CheckEmbeddings(path string, pages Pages) error {
 	switch ext := filepath.Ext(path); {
 	case path == "" || ext == ".npz" || ext == ".parquet" && pages != nil:
@@ -41,7 +41,8 @@ func WriteEmbeddings(path string, all []NodePredictions, pages Pages) error {
 	var rows []HiddenRows
 	for _, g := range all {
 		if g.Hidden.Empty() && g.Predictions.Logits.Rows > 0 {
-			return fmt.Errorf("%s: there are no hidden rows: the model has one layer and no head, or this process resumed a "+
+			return fmt.Errorf("%s: there are no hidden rows: the model has one layer and no head, or this process "+
+				"resumed a "+
 				"finished run; heddle predict --embeddings may have them", path)
 		}
 		ids := make([]string, g.Hidden.Rows)
@@ -49,7 +50,8 @@ func WriteEmbeddings(path string, all []NodePredictions, pages Pages) error {
 			ids[i] = g.Name(i)
 		}
 		if g.Hidden.Cols != all[0].Hidden.Cols {
-			return fmt.Errorf("%s: all hidden rows must have %d numbers (got %d)", path, all[0].Hidden.Cols, g.Hidden.Cols)
+			return fmt.Errorf("%s: all hidden rows must have %d numbers (got %d)", path, all[0].Hidden.Cols,
+				g.Hidden.Cols)
 		}
 		rows = append(rows, HiddenRows{IDs: ids, X: g.Hidden})
 	}

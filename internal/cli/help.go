@@ -7,13 +7,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // helpColumns is how wide help is at most, where its words allow.
 const helpColumns = 80
 
-// fitHelp makes the help of root and of the commands below it fit 80 columns.
-func fitHelp(root *cobra.Command) {
+// fitHelp makes the help of root and of the commands below it fit 80 columns, and lists root's commands in these
+// groups.
+func fitHelp(root *cobra.Command, groups [][]string) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		text := c.Long
 		if text == "" {
@@ -24,22 +26,59 @@ func fitHelp(root *cobra.Command) {
 	root.SetUsageFunc(func(c *cobra.Command) error {
 		w := c.OutOrStderr()
 		writeUsage(w, c)
-		if c.HasAvailableSubCommands() {
-			fmt.Fprint(w, "\nAvailable Commands:\n")
+		of := groups
+		if c.HasParent() || groups == nil {
+			of = [][]string{{"Commands"}}
 			for _, one := range c.Commands() {
-				if one.IsAvailableCommand() || one.Name() == "help" {
-					fmt.Fprintf(w, "  %-*s %s\n", one.NamePadding(), one.Name(), one.Short)
+				of[0] = append(of[0], one.Name())
+			}
+		}
+		for _, group := range of {
+			if c.HasAvailableSubCommands() {
+				fmt.Fprintf(w, "\n%s:\n", group[0])
+			}
+			for _, name := range group[1:] {
+				if one, _, err := c.Find([]string{name}); err == nil && one.IsAvailableCommand() {
+					fmt.Fprintf(w, "  %-*s %s\n", one.NamePadding(), name, one.Short)
 				}
 			}
 		}
 		if f := c.LocalFlags(); f.HasAvailableFlags() {
-			fmt.Fprintf(w, "\nFlags:\n%s", f.FlagUsagesWrapped(helpColumns))
+			fmt.Fprintf(w, "\nFlags:\n%s", flagUsages(f))
 		}
 		if c.HasAvailableSubCommands() {
 			fmt.Fprintf(w, "\nUse \"%s [command] --help\" for more information about a command.\n", c.CommandPath())
 		}
 		return nil
 	})
+}
+
+// shownValue is a flag's value with a kind in plain words.
+type shownValue struct {
+	pflag.Value
+	kind string
+}
+
+// Type implements pflag.Value.
+func (v shownValue) Type() string { return v.kind }
+
+// flagUsages is the help of flags, without the names of types of Go.
+func flagUsages(set *pflag.FlagSet) string {
+	kinds := map[string]string{"string": "text", "stringArray": "text", "stringSlice": "list", "stringToString": "list",
+		"float64Slice": "list", "float64": "number", "int": "number", "int64": "number", "uint64": "number"}
+	shown := pflag.NewFlagSet("", pflag.ContinueOnError)
+	shown.SortFlags = set.SortFlags
+	set.VisitAll(func(f *pflag.Flag) {
+		one := *f
+		if kind := kinds[f.Value.Type()]; kind != "" {
+			one.Value = shownValue{f.Value, kind}
+		}
+		if f.DefValue == "[]" || f.DefValue == "0s" {
+			one.DefValue = ""
+		}
+		shown.AddFlag(&one)
+	})
+	return shown.FlagUsagesWrapped(helpColumns)
 }
 
 // writeUsage writes how a command is called, with its examples.

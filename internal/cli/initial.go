@@ -17,8 +17,8 @@ func ReadInitial(path string) (*heddle.Initial, error) {
 	return &heddle.Initial{Model: m, Card: card}, nil
 }
 
-// TakeInitial reads the model file that the setting init of given names on a command line, and puts the file's SHA-256 in
-// its place, as a plan has it.
+// TakeInitial reads the model file that the setting init of given names on a command line, and puts the file's SHA-256
+// in its place, as a plan has it.
 func TakeInitial(given map[string]string) (*heddle.Initial, error) {
 	i, err := ReadInitial(given["init"])
 	if i == nil || err != nil {

@@ -84,7 +84,8 @@ func readPassphrase(prompt string) (string, error) {
 	}
 	in := int(os.Stdin.Fd())
 	if !term.IsTerminal(in) {
-		return "", fmt.Errorf("the key needs a passphrase, and there is no terminal to ask for it: set %s to a file with it",
+		return "", fmt.Errorf("the key needs a passphrase, and there is no terminal to ask for it: set %s to a file "+
+			"with it",
 			PassphraseFile)
 	}
 	fmt.Fprint(os.Stderr, prompt)

@@ -44,14 +44,16 @@ func (l LaunchFlags) Identify(site *SiteFlags, p *heddle.Plan) (own identity.Ide
 		return own, rank, err
 	}
 	if l.rank >= 0 || l.ranks > 0 || l.hosts != "" {
-		return own, -1, Invalidf("--rank, --ranks and --hosts require --secret: without it the plan and this peer's key determine its rank")
+		return own, -1, Invalidf("--rank, --ranks and --hosts require --secret: without it the plan and this peer's " +
+			"key determine its rank")
 	}
 	own, err = LoadOrMakeKey(site.Identity)
 	return own, -1, err
 }
 
 // derive finds the rank of this process and adds all ranks to the plan at path.
-func (l LaunchFlags) derive(path string, p *heddle.Plan, env func(string) string) (own identity.Identity, rank int, err error) {
+func (l LaunchFlags) derive(path string, p *heddle.Plan, env func(string) string) (own identity.Identity, rank int,
+	err error) {
 	if len(p.Members) > 0 {
 		return own, 0, Invalidf("%s: with --secret the plan must not name members (got %d)", path, len(p.Members))
 	}
@@ -78,9 +80,11 @@ func (l LaunchFlags) derive(path string, p *heddle.Plan, env func(string) string
 		return own, 0, Invalidf("the number of ranks must be 1 to %d (got %d from %s): give --ranks", maxRanks,
 			t.Ranks, t.By)
 	case t.Rank >= t.Ranks:
-		return own, 0, Invalidf("the rank must be below %d, the number of ranks (got %d from %s)", t.Ranks, t.Rank, t.By)
+		return own, 0, Invalidf("the rank must be below %d, the number of ranks (got %d from %s)", t.Ranks, t.Rank,
+			t.By)
 	case t.Hosts == nil:
-		return own, 0, Invalidf("%s does not name the hosts of the ranks: give --hosts, as node-a,node-b or name-{rank}.service", t.By)
+		return own, 0, Invalidf("%s does not name the hosts of the ranks: give --hosts, as node-a,node-b or "+
+			"name-{rank}.service", t.By)
 	case len(t.Hosts) != t.Ranks:
 		return own, 0, Invalidf("there must be a host for each of the %d ranks (got %d)", t.Ranks, len(t.Hosts))
 	}
@@ -107,8 +111,8 @@ func everywhere(addresses []string) (listen []string) {
 	return listen
 }
 
-// LaunchedParts returns the parts of the rank, with commas: of a partition a contiguous run, else what is at path. rank −1: path says
-// which.
+// LaunchedParts returns the parts of the rank, with commas: of a partition a contiguous run, else what is at path. rank
+// −1: path says which.
 func LaunchedParts(path string, rank, ranks int) (string, error) {
 	if rank < 0 {
 		return path, nil

@@ -17,9 +17,9 @@ type line struct {
 	drawn int // columns of what is shown; 0: nothing is
 }
 
-// show replaces what is shown by parts: the first one always, as far as it fits, and of the others
+// showLine replaces what is shown by parts: the first one always, as far as it fits, and of the others
 // as many as fit.
-func (l *line) show(done int, parts []string) {
+func (l *line) showLine(done int, parts []string) {
 	columns := l.width() - 1 // in the last one some terminals wrap already
 	share := 0.0
 	if l.total > 0 {

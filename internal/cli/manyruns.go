@@ -51,7 +51,8 @@ func (r *ResultFile) runsOf(all []RunOfAll) {
 	if len(all) < 2 {
 		return
 	}
-	test, val := over(all, func(r RunOfAll) *float64 { return r.Test }), over(all, func(r RunOfAll) *float64 { return r.Val })
+	test, val := over(all, func(r RunOfAll) *float64 { return r.Test }), over(all,
+		func(r RunOfAll) *float64 { return r.Val })
 	r.Runs, r.TestRuns, r.ValRuns = all, &test, &val
 }
 
@@ -90,7 +91,8 @@ func RunsTable(m eval.Metric, all []RunOfAll) *Table {
 		}
 		return Measure(m, *x)
 	}
-	t := &Table{Name: "Runs", Head: []string{"seed", "split", "validation " + metric, "test " + metric, "sent by all", ""}}
+	t := &Table{Name: "Runs", Head: []string{"seed", "split", "validation " + metric, "test " + metric, "sent by all",
+		""}}
 	for _, r := range all {
 		remark := ""
 		if r.Chosen {
@@ -98,7 +100,8 @@ func RunsTable(m eval.Metric, all []RunOfAll) *Table {
 		}
 		t.Add(r.Seed, r.Split, measure(r.Val), measure(r.Test), Bytes(r.Bytes), remark)
 	}
-	val, test := over(all, func(r RunOfAll) *float64 { return r.Val }), over(all, func(r RunOfAll) *float64 { return r.Test })
+	val, test := over(all, func(r RunOfAll) *float64 { return r.Val }), over(all,
+		func(r RunOfAll) *float64 { return r.Test })
 	t.Add("mean ± deviation", "", val.text(m), test.text(m), "", "")
 	return t
 }

@@ -39,7 +39,8 @@ func (t NumberTable) columns(what string) (all []string) {
 // if there are several.
 func (t NumberTable) csv(w io.Writer) error {
 	sites := len(t.Rows) > 0 && t.Rows[0].Site != ""
-	c, head := csv.NewWriter(w), slices.Concat([]string{"id"}, t.columns("prediction"), []string{"split"}, t.columns("target"))
+	c, head := csv.NewWriter(w), slices.Concat([]string{"id"}, t.columns("prediction"), []string{"split"},
+		t.columns("target"))
 	if sites {
 		head = append(head, "site")
 	}

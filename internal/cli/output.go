@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -92,14 +93,15 @@ func Number(x float64) *float64 {
 }
 
 func resultOf(o *heddle.Result, p heddle.Plan, first *shard.Shard) ResultFile {
-	r := ResultFile{Method: p.Method, Model: o.Plan.Gradient().Model, Encoder: o.Plan.Encoder().String(), Dataset: first.Name, Peers: first.Parts,
-		Seed: p.Seed, Test: Number(o.Test), Val: Number(o.Val), Seconds: o.Seconds, Rounds: o.Rounds,
+	r := ResultFile{Method: p.Method, Model: o.Plan.Gradient().Model, Encoder: o.Plan.Encoder().String(),
+		Dataset: first.Name,
+		Peers:   first.Parts, Seed: p.Seed, Test: Number(o.Test), Val: Number(o.Val), Seconds: o.Seconds,
+		Rounds: o.Rounds,
 		Metric: string(o.Metric), Positive: o.Card.Positive, Kernels: kernels.Name(), PeakRSS: []int64{},
-		Loss: []*float64{}, Links: predictions(o)}
-	r.Sums, r.Privacy = o.Sums, o.Privacy
-	r.Ranks = o.Links
-	r.Figures, r.Warnings, r.Versions, r.Date = o.Figures, append([]string{}, o.Warnings()...), thisVersion(), time.Now().UTC().Truncate(time.Second)
-	r.Data, r.AllBytes = factsOf(o, first), allBytesOf(o)
+		Loss: []*float64{}, Links: predictions(o), Sums: o.Sums, Privacy: o.Privacy, Ranks: o.Links, Figures: o.Figures,
+		Warnings: append([]string{}, o.Warnings()...), Date: time.Now().UTC().Truncate(time.Second),
+		Versions: versions{Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, kernels.Name()},
+		Data:     factsOf(o, first), AllBytes: allBytesOf(o)}
 	sum := o.Total()
 	r.Messages, r.Trips, r.Waited = sum.Messages, o.Load.Trips, o.Waited
 	r.Bytes.Halo, r.Bytes.Reduce, r.Bytes.Control, r.Bytes.Wire = sum.Halo, sum.Reduce, sum.Control, sum.Wire
@@ -220,7 +222,8 @@ func (out Output) Write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 	}
 	err = WriteText(out.Stdout, out.Settings(), page.Settings)
 	if out.Pages != nil {
-		err = errors.Join(err, WriteFile(out.Stdout, out.report(), func(w io.Writer) error { return out.Pages.WriteRun(w, page) }))
+		err = errors.Join(err, WriteFile(out.Stdout, out.report(),
+			func(w io.Writer) error { return out.Pages.WriteRun(w, page) }))
 	}
 	if err != nil {
 		return err
@@ -295,7 +298,8 @@ func (out Output) Print(w io.Writer, o *heddle.Result, shards []*shard.Shard) er
 		return printRanks(w, o, out.model())
 	}
 	if len(guessedBy(o, shards)) == 0 {
-		_, err := fmt.Fprintln(w, "predictions: none, since this peer received the model from another peer; heddle predict --shard computes them")
+		_, err := fmt.Fprintln(w, "predictions: none, since this peer received the model from another peer; heddle "+
+			"predict --shard computes them")
 		return err
 	}
 	fmt.Fprintf(w, "predictions: %s", out.predictions("csv"))

@@ -28,8 +28,8 @@ type NodePredictions struct {
 	Only        string    // type of nodes that have labels, in a data set of several types (empty = all have)
 }
 
-// guessedBy returns the predictions of the peers of this process for their own nodes, by shard; those of a peer that has
-// none are left out.
+// guessedBy returns the predictions of the peers of this process for their own nodes, by shard; those of a peer that
+// has none are left out.
 func guessedBy(o *heddle.Result, shards []*shard.Shard) []NodePredictions {
 	return slices.DeleteFunc(nodesOf(o, shards), func(g NodePredictions) bool { return g.Predictions.Logits.Empty() })
 }
@@ -41,20 +41,22 @@ func nodesOf(o *heddle.Result, shards []*shard.Shard) (all []NodePredictions) {
 		if o.Members != nil {
 			site = o.Members[s.Rank]
 		}
-		all = append(all, NodePredictions{site, s.IDs, s.Global, s.Split, s.Labels, o.Own[k], o.Hidden[k], TargetType(s.Encoding)})
+		all = append(all, NodePredictions{site, s.IDs, s.Global, s.Split, s.Labels, o.Own[k], o.Hidden[k],
+			TargetType(s.Encoding)})
 	}
 	return all
 }
 
 // PredictionRow is the prediction of one node, as a row of predictions.parquet.
 type PredictionRow struct {
-	ID            string    `parquet:"id"`
-	Class         string    `parquet:"class"`
-	Probability   *float64  `parquet:"probability,optional"` // nil where a node may have several classes
-	Split         string    `parquet:"split"`                // train, val, test, or empty
-	Label         *string   `parquet:"label,optional"`       // nil: not known
-	Site          string    `parquet:"site"`
-	Probabilities []float64 `parquet:"probabilities,list"` // by class, whose names are the value of key classes in the file
+	ID          string   `parquet:"id"`
+	Class       string   `parquet:"class"`
+	Probability *float64 `parquet:"probability,optional"` // nil where a node may have several classes
+	Split       string   `parquet:"split"`                // train, val, test, or empty
+	Label       *string  `parquet:"label,optional"`       // nil: not known
+	Site        string   `parquet:"site"`
+	// by class, whose names are the value of key classes in the file
+	Probabilities []float64 `parquet:"probabilities,list"`
 }
 
 var splitNames = map[graph.Split]string{graph.Train: "train", graph.Val: "val", graph.Test: "test"}
@@ -122,17 +124,20 @@ func (g NodePredictions) splitName(i int) string {
 	return splitNames[g.Split[i]]
 }
 
-// PredictionRows gives every node that has a class, in the order of their numbers, and the probabilities of its classes as text.
+// PredictionRows gives every node that has a class, in the order of their numbers, and the probabilities of its classes
+// as text.
 func PredictionRows(names []string, all []NodePredictions) iter.Seq2[PredictionRow, string] {
 	return func(yield func(PredictionRow, string) bool) {
 		for g, i := range ordered(all) {
 			if !g.Predicts(i) {
 				continue
 			}
-			row := PredictionRow{ID: g.Name(i), Site: g.Site, Split: g.splitName(i), Probabilities: g.Predictions.Probabilities(i)}
+			row := PredictionRow{ID: g.Name(i), Site: g.Site, Split: g.splitName(i),
+				Probabilities: g.Predictions.Probabilities(i)}
 			var class, probability []string
 			for _, k := range g.Predictions.Classes(i) {
-				class, probability = append(class, ClassName(names, k)), append(probability, rounded(row.Probabilities[k]))
+				class, probability = append(class, ClassName(names, k)), append(probability,
+					rounded(row.Probabilities[k]))
 				if !g.Labels.Multi() {
 					row.Probability = &row.Probabilities[k]
 				}
@@ -193,9 +198,9 @@ func ClassName(names []string, k int) string { return graph.Labels{Names: names}
 
 func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
 
-// WriteCSV writes one line per node: ID, class and its probability, split and label as far as there are any, the site if
-// there are several, and the probability of every class. If a node may have several classes, its class is the list of
-// all with a probability above one half.
+// WriteCSV writes one line per node: ID, class and its probability, split and label as far as there are any, the site
+// if there are several, and the probability of every class. If a node may have several classes, its class is the list
+// of all with a probability above one half.
 func WriteCSV(w io.Writer, names []string, all []NodePredictions) error {
 	if len(all) > 0 && all[0].Predictions.Kind() == graph.Numbers {
 		return NumbersOf(names, all, false).csv(w)

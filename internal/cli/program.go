@@ -25,6 +25,7 @@ type Program struct {
 	Name, Short, Long string
 	Full              string // program with all commands (empty = this one), in whose name help and errors are written
 	Commands          func() []*cobra.Command
+	Groups            [][]string // a title and names of commands each, as help lists them (nil = no groups)
 }
 
 // Main runs the program as this process. Exit codes: 0 done, 1 failed, 2 bad usage or input, 130 and 143 interrupted by
@@ -110,11 +111,12 @@ func (p Program) Root(stdout io.Writer) (root *cobra.Command, began *bool) {
 	}
 	root.AddCommand(p.Commands()...)
 	root.SetOut(stdout)
+	root.CompletionOptions.HiddenDefaultCmd = true
 	root.InitDefaultCompletionCmd() // now, so that its arguments are checked as well
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w (see %s --help)", meant(c, err, c.Flags().Args()), c.CommandPath())
 	})
-	fitHelp(root)
+	fitHelp(root, p.Groups)
 	began = new(bool)
 	for _, c := range root.Commands() {
 		mark(c, began)

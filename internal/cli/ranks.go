@@ -21,7 +21,8 @@ func printRanks(w io.Writer, o *heddle.Result, model string) error {
 	}
 	line := func(name string, r *eval.Ranks) {
 		if r != nil {
-			fmt.Fprintf(w, "%s links: MRR %.4f, hits@1 %.4f, hits@10 %.4f, AUC %.4f (%d ends, each among 100 %s nodes or fewer)\n",
+			fmt.Fprintf(w, "%s links: MRR %.4f, hits@1 %.4f, hits@10 %.4f, AUC %.4f (%d ends, each among 100 %s "+
+				"nodes or fewer)\n",
 				name, r.MRR, r.Hits[1], r.Hits[10], r.AUC, r.Links, from)
 		}
 	}
@@ -32,14 +33,16 @@ func printRanks(w io.Writer, o *heddle.Result, model string) error {
 		hits := 0.0
 		for _, s := range o.Links.Sites {
 			if r := of(s); r != nil {
-				sum.Links, sum.MRR, hits = sum.Links+r.Links, sum.MRR+float64(r.Links)*r.MRR, hits+float64(r.Links)*r.Hits[10]
+				sum.Links, sum.MRR, hits = sum.Links+r.Links, sum.MRR+float64(r.Links)*r.MRR,
+					hits+float64(r.Links)*r.Hits[10]
 			}
 		}
 		return fmt.Sprintf("MRR %.4f, hits@10 %.4f", sum.MRR/float64(sum.Links), hits/float64(sum.Links))
 	}
 	if o.Links.Test != nil && o.Links.Sites[0].Common != nil {
 		fmt.Fprintf(w, "without learning: common neighbours %s; Adamic–Adar %s (edges that each site knows)\n",
-			by(func(s links.Ranked) *eval.Ranks { return s.Common }), by(func(s links.Ranked) *eval.Ranks { return s.AdamicAdar }))
+			by(func(s links.Ranked) *eval.Ranks { return s.Common }),
+			by(func(s links.Ranked) *eval.Ranks { return s.AdamicAdar }))
 	}
 	for _, of := range o.Links.Relations {
 		line(of.Name+": test", of.Test)

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// read annotates flags that name what is read.
-const read = "read"
+// readAnnotation annotates flags that name what is read.
+const readAnnotation = "read"
 
 // Reads marks flags, of those that there are, that name files or directories which a command reads.
 func Reads(f *pflag.FlagSet, names ...string) {
@@ -21,14 +21,14 @@ func Reads(f *pflag.FlagSet, names ...string) {
 			if one.Annotations == nil {
 				one.Annotations = map[string][]string{}
 			}
-			one.Annotations[read] = nil
+			one.Annotations[readAnnotation] = nil
 		}
 	}
 }
 
-// Missing returns err, the error of c, or where files or directories that c reads are missing or cannot be read, one that
-// says which flag or argument named them and what they must be: flags that Reads marked, and the first argument where the
-// usage calls it FILE, PATH or LOG.
+// Missing returns err, the error of c, or where files or directories that c reads are missing or cannot be read, one
+// that says which flag or argument named them and what they must be: flags that Reads marked, and the first argument
+// where the usage calls it FILE, PATH or LOG.
 func Missing(c *cobra.Command, args []string, err error) error {
 	var wrong *fs.PathError
 	if !errors.As(err, &wrong) {
@@ -43,7 +43,7 @@ func Missing(c *cobra.Command, args []string, err error) error {
 		faults = append(faults, fault)
 	}
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if _, is := f.Annotations[read]; !is {
+		if _, is := f.Annotations[readAnnotation]; !is {
 			return
 		}
 		paths := []string{f.Value.String()}
@@ -65,8 +65,8 @@ func Missing(c *cobra.Command, args []string, err error) error {
 	return cmp.Or(errors.Join(faults...), err)
 }
 
-// CheckRead refuses a file or directory that is not there. Name is that of what names it: a flag, an argument or a key of a
-// settings file.
+// CheckRead refuses a file or directory that is not there. Name is that of what names it: a flag, an argument or a key
+// of a settings file.
 func CheckRead(name, path string) error {
 	if path == "" || path == "-" {
 		return nil
@@ -103,7 +103,7 @@ func readable(name string) string {
 	case "data":
 		return "a data set: a directory that heddle import wrote, or its .npz file"
 	case "shards":
-		return "a directory that heddle partition or heddle meet wrote"
+		return "a directory that heddle partition or heddle match wrote"
 	case "shard":
 		return "a part, such as parts/part-0"
 	case "plan":

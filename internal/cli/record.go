@@ -64,7 +64,8 @@ func (r *Record) Differ(now []byte) (all []string, err error) {
 	}
 	for _, name := range append(names, more...) {
 		s, known := plan.Lookup("", name)
-		if before[name] == after[name] || known && s.Local || name == "out" || name == "init_file" { // of which init is the digest
+		// init is the digest of init_file
+		if before[name] == after[name] || known && s.Local || name == "out" || name == "init_file" {
 			continue
 		}
 		show := func(text string) string {

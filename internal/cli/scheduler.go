@@ -35,7 +35,8 @@ func scheduled(env func(string) string) (t schedule, err error) {
 		if at := number("SLURM_NODEID"); err == nil {
 			// Ranks are dealt to nodes in blocks, unless srun was told otherwise; then the list would be wrong.
 			if begin := firstOn(t.Hosts, at); begin < 0 || t.Rank-begin != number("SLURM_LOCALID") {
-				err = errors.New("environment: Slurm has not dealt the ranks out in blocks: give srun --distribution=block, or --hosts")
+				err = errors.New("environment: Slurm has not dealt the ranks out in blocks: give srun " +
+					"--distribution=block, or --hosts")
 			}
 		}
 		return t, err
@@ -48,7 +49,8 @@ func scheduled(env func(string) string) (t schedule, err error) {
 		}
 		return t, err
 	}
-	return t, errors.New("environment: neither JOB_COMPLETION_INDEX (Kubernetes), SLURM_PROCID nor OMPI_COMM_WORLD_RANK is set: give --rank, --ranks and --hosts")
+	return t, errors.New("environment: neither JOB_COMPLETION_INDEX (Kubernetes), SLURM_PROCID nor " +
+		"OMPI_COMM_WORLD_RANK is set: give --rank, --ranks and --hosts")
 }
 
 // firstOn returns the first rank on the node of that number; hosts are its ranks', in blocks.
@@ -67,7 +69,8 @@ func firstOn(hosts []string, node int) int {
 // maxRanks bounds what the environment may ask for: a session has no more members.
 const maxRanks = 4096
 
-// slurmHosts returns the host of every rank from what Slurm writes of a step: nodes as "a[01-03,7],b", tasks as "2(x3),1".
+// slurmHosts returns the host of every rank from what Slurm writes of a step: nodes as "a[01-03,7],b", tasks as
+// "2(x3),1".
 func slurmHosts(nodes, tasks string, ranks int) ([]string, error) {
 	names, err := slurmNodes(nodes)
 	if err != nil {
@@ -82,7 +85,8 @@ func slurmHosts(nodes, tasks string, ranks int) ([]string, error) {
 			k, err = strconv.Atoi(times)
 		}
 		if err != nil || n < 1 || k < 1 || n > maxRanks || k > len(names) || len(hosts)+n*k > maxRanks {
-			return nil, fmt.Errorf("environment: SLURM_STEP_TASKS_PER_NODE must be counts as 2(x3),1 for %d nodes (got %q)", len(names), tasks)
+			return nil, fmt.Errorf("environment: SLURM_STEP_TASKS_PER_NODE must be counts as 2(x3),1 for %d nodes "+
+				"(got %q)", len(names), tasks)
 		}
 		for range k {
 			for range n {
@@ -92,7 +96,8 @@ func slurmHosts(nodes, tasks string, ranks int) ([]string, error) {
 		}
 	}
 	if len(names) != 0 || len(hosts) != ranks {
-		return nil, fmt.Errorf("environment: Slurm's SLURM_STEP_NODELIST %q and SLURM_STEP_TASKS_PER_NODE %q make %d ranks, SLURM_NTASKS is %d", nodes, tasks, len(hosts), ranks)
+		return nil, fmt.Errorf("environment: Slurm's SLURM_STEP_NODELIST %q and SLURM_STEP_TASKS_PER_NODE %q make "+
+			"%d ranks, SLURM_NTASKS is %d", nodes, tasks, len(hosts), ranks)
 	}
 	return hosts, nil
 }
@@ -117,7 +122,8 @@ func slurmNodes(list string) (names []string, err error) {
 		}
 		prefix := rest[:at]
 		inside, after, closed := strings.Cut(rest[at+1:], "]")
-		if !closed || after != "" && after[0] != ',' { // a suffix, or a second bracket, is of clusters with more than one dimension
+		// a suffix, or a second bracket, is of clusters with more than one dimension
+		if !closed || after != "" && after[0] != ',' {
 			return nil, wrong
 		}
 		rest = strings.TrimPrefix(after, ",")
@@ -128,7 +134,8 @@ func slurmNodes(list string) (names []string, err error) {
 			}
 			a, fault := strconv.Atoi(low)
 			b, other := strconv.Atoi(high)
-			if fault != nil || other != nil || a < 0 || b < a || b-a >= maxRanks || len(names)+b-a >= maxRanks || len(low) > 9 {
+			if fault != nil || other != nil || a < 0 || b < a || b-a >= maxRanks || len(names)+b-a >= maxRanks ||
+				len(low) > 9 {
 				return nil, wrong
 			}
 			for n := a; n <= b; n++ {

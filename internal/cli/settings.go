@@ -32,8 +32,14 @@ func (v *settingValue) Set(text string) error {
 
 // Type implements pflag.Value.
 func (v *settingValue) Type() string {
-	return map[string]string{"text": "string", "integer": "int", "number": "float", "true or false": "bool",
-		"list": "list", "duration": "duration"}[v.setting.Type]
+	switch kind := v.setting.Type; kind {
+	case "integer":
+		return "number"
+	case "true or false":
+		return "bool"
+	default:
+		return kind
+	}
 }
 
 func (v *settingValue) String() string { return v.text }
@@ -127,7 +133,7 @@ func GroupFlags(c *cobra.Command, data ...string) {
 		slices.Sort(more)
 		for _, name := range slices.Concat(sections(method), slices.Compact(more)) {
 			if s := of[name]; s != nil && s.HasAvailableFlags() {
-				fmt.Fprintf(w, "\n%s:\n%s", strings.ToUpper(name[:1])+name[1:], s.FlagUsagesWrapped(helpColumns))
+				fmt.Fprintf(w, "\n%s:\n%s", strings.ToUpper(name[:1])+name[1:], flagUsages(s))
 			}
 		}
 		if c.Flags().Lookup("method") != nil {

@@ -21,8 +21,8 @@ import (
 
 // LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
 // the settings that flags gave, by name. Keys of the file that are not settings go to rest. All
-// faults are reported at once. Where train is to learn links, and nothing sets a method, it is full-batch. It also returns the
-// text of the file. The class_weights of a flag may be a file of them.
+// faults are reported at once. Where train is to learn links, and nothing sets a method, it is full-batch. It also
+// returns the text of the file. The class_weights of a flag may be a file of them.
 func LoadPlan(command, path string, given map[string]string, rest any) (p *heddle.Plan, text []byte, err error) {
 	if path != "" {
 		if text, err = ReadStart(path, yamltext.MaxLen); err != nil {
@@ -37,7 +37,8 @@ func LoadPlan(command, path string, given map[string]string, rest any) (p *heddl
 		given["class_weights"] = weights
 	}
 	more := given
-	if command == "train" && strings.HasPrefix(value(text, given, "task"), "links") && value(text, given, "method") == "" {
+	if command == "train" && strings.HasPrefix(value(text, given, "task"), "links") && value(text, given,
+		"method") == "" {
 		// All peers are of one machine, which may send rows in every epoch.
 		more = map[string]string{"method": plan.FullBatch}
 		maps.Copy(more, given)
@@ -164,7 +165,8 @@ func printLedger(w io.Writer, l dp.Ledger, parts ...*shard.Shard) error {
 		budget = fmt.Sprintf(" of %g", l.Budget.Epsilon)
 	}
 	if spent.Entries > 0 {
-		fmt.Fprintf(w, "ledger: %s, edges: %d runs have spent ε %.3g at δ %g%s\n", l.Path, spent.Entries, spent.Epsilon(delta), delta, budget)
+		fmt.Fprintf(w, "ledger: %s, edges: %d runs have spent ε %.3g at δ %g%s\n", l.Path, spent.Entries,
+			spent.Epsilon(delta), delta, budget)
 	}
 	return nil
 }

@@ -65,7 +65,8 @@ func (v WatchFlags) Start(c *cobra.Command) (*Watch, error) {
 	stderr := c.ErrOrStderr()
 	level := usualLevel(v.quiet)
 	if v.level != "" {
-		if err := level.UnmarshalText([]byte(v.level)); err != nil || !slices.Contains([]string{"debug", "info", "warn", "error"}, v.level) {
+		if err := level.UnmarshalText([]byte(v.level)); err != nil || !slices.Contains([]string{"debug", "info", "warn",
+			"error"}, v.level) {
 			return nil, Invalidf("--log-level must be debug, info, warn or error (got %q)", v.level)
 		}
 	}
@@ -174,7 +175,7 @@ func (w *Watch) Show(done int, parts []string, message string, attributes ...any
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.line != nil {
-		w.line.show(done, parts)
+		w.line.showLine(done, parts)
 	}
 }
 
@@ -294,7 +295,8 @@ func (w *Watch) Event(e train.Event) {
 		w.Log.Info("stage done", append(line, "halo_bytes", e.Sent.Halo, "reduce_bytes", e.Sent.Reduce)...)
 	case train.Resync:
 		w.Log.Warn("two peers rounded differently; all continue with the parameters of one", "stage", e.StageName,
-			"round", e.Round, "from_peer", e.Peer, "other_peer", e.Other, "this_peer_differed", e.Differed, "distance", e.Distance)
+			"round", e.Round, "from_peer", e.Peer, "other_peer", e.Other, "this_peer_differed", e.Differed, "distance",
+			e.Distance)
 	case train.HaloPlan:
 		if e.Rows > 0 {
 			w.Log.Info("halo", "layer", e.Layer, "rows", e.Rows, "width", e.Width, "fetched_again", e.Refetched,

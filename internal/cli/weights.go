@@ -38,7 +38,8 @@ func readClassWeights(path string) (string, error) {
 		}
 		if strings.Contains(fields[0], ",") {
 			line, _ := r.FieldPos(0)
-			return "", fmt.Errorf("%s, line %d: a class whose name has a comma must be given in a settings file (got %q)", path,
+			return "", fmt.Errorf("%s, line %d: a class whose name has a comma must be given in a settings file "+
+				"(got %q)", path,
 				line, fields[0])
 		}
 		all = append(all, fields[0]+"="+fields[1])

@@ -2,12 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"runtime"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/kernels"
 )
 
 // dataFacts are those of the data of all peers.
@@ -24,7 +22,8 @@ type dataFacts struct {
 
 func factsOf(o *heddle.Result, first *shard.Shard) dataFacts {
 	l := first.Labels
-	f := dataFacts{Nodes: first.Nodes, Features: first.X.Cols(), Task: l.Kind().String(), Classes: l.Classes, Several: l.Multi(), Sites: first.Parts}
+	f := dataFacts{Nodes: first.Nodes, Features: first.X.Cols(), Task: l.Kind().String(), Classes: l.Classes,
+		Several: l.Multi(), Sites: first.Parts}
 	if l.Kind() == graph.Numbers {
 		f.Classes, f.Targets = 0, l.Classes
 	}
@@ -57,10 +56,6 @@ type versions struct {
 	Kernels string `json:"kernels"`
 }
 
-func thisVersion() versions {
-	return versions{Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, kernels.Name()}
-}
-
 // worth is the line beneath the metric of o: what it is beside, and how sure. Empty: there are no test nodes.
 func worth(o *heddle.Result) string {
 	if o.Figures == nil || o.Figures.Test.Rows == 0 {
@@ -82,10 +77,12 @@ func worth(o *heddle.Result) string {
 		line += fmt.Sprintf(" (always %s)", set.Classes[k].Name)
 	}
 	if set.Low == set.Low {
-		line += fmt.Sprintf("; 95 %% interval %s to %s", Measure(o.Metric, float64(set.Low)), Measure(o.Metric, float64(set.High)))
+		line += fmt.Sprintf("; 95 %% interval %s to %s", Measure(o.Metric, float64(set.Low)), Measure(o.Metric,
+			float64(set.High)))
 	}
 	for _, t := range set.Targets {
-		line += fmt.Sprintf("\n%s: R² %.4f, MAE %.4g, RMSE %.4g (by the mean: MAE %.4g, RMSE %.4g)", t.Name, t.R2, t.MAE, t.RMSE, t.BaselineMAE, t.BaselineRMSE)
+		line += fmt.Sprintf("\n%s: R² %.4f, MAE %.4g, RMSE %.4g (by the mean: MAE %.4g, RMSE %.4g)", t.Name, t.R2,
+			t.MAE, t.RMSE, t.BaselineMAE, t.BaselineRMSE)
 	}
 	if t := o.Figures.Threshold; t != nil {
 		line += fmt.Sprintf("; class %s from probability %.3f on (%s)", t.Class, t.Probability, t.Goal)

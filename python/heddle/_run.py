@@ -350,7 +350,7 @@ def join(
 
     Args:
         plan: file of the plan, the same at all sites (`heddle plan`).
-        shard: this site's part (`heddle partition`, `heddle meet`).
+        shard: this site's part (`heddle partition`, `heddle match`).
         out, on_round, progress: as of `train`.
         options: further flags of `peer join`, as `identity="site-a.key"`, `state="state"`, `policy="policy.yaml"`.
     """

@@ -41,16 +41,17 @@ func newCompare() *cobra.Command {
 	one := &cobra.Command{
 		Use:   "compare (--data D [--peers K] | --shards DIR | --plan PLAN --shard S)",
 		Short: "Compare training together with training alone",
-		Long: `Simulate all peers on one machine and compare what they reach together with what each site reaches alone, with what the
-features alone give (a linear model or a hidden layer, chosen by validation, on pooled features), and with pooled data, by
-the same settings and by GraphSAGE. Settings are those of heddle train, once for each of --seeds. The result says by how
-much training together is ahead on the same test nodes, with a 95 % interval, how many bytes were sent, and who saw raw
-data.
+		Long: `Simulate all peers on one machine and compare what they reach together with what each site reaches
+alone, with what the features alone give (a linear model or a hidden layer, chosen by validation, on pooled features),
+and with pooled data, by the same settings and by GraphSAGE. Settings are those of heddle train, once for each of
+--seeds. The result says by how much training together is ahead on the same test nodes, with a 95 % interval, how many
+bytes were sent, and who saw raw data.
 
-The directory gets compare.html, compare.json, compare.csv, compare.npz and settings.yaml. heddle train writes the model.
+The directory gets compare.html, compare.json, compare.csv, compare.npz and settings.yaml. heddle train writes the
+model.
 
-With --plan each site of the plan runs it, or heddle join, with its own part. They train one model, and this site learns
-from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
+With --plan each site of the plan runs it, or heddle join, with its own part. They train one model, and this site
+learns from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
 		Example: `  heddle compare --data data/cora --seeds 5
   heddle compare --data data/cora --peers 4 --method layer-wise --model sage --rounds 50
   heddle compare --shards parts --config settings.yaml
@@ -84,10 +85,12 @@ from its own test nodes whether joining paid. Nothing of the comparison leaves t
 // comparable refuses what cannot be compared: a metric that is no share of anything, and links.
 func comparable(m eval.Metric, p heddle.Plan) error {
 	if m.Gain(1, 0) < 0 {
-		return fmt.Errorf("comparing needs a metric of which more is better, as r2 or accuracy (got %s): set --metric", m)
+		return fmt.Errorf("comparing needs a metric of which more is better, as r2 or accuracy (got %s): set --metric",
+			m)
 	}
 	if p.Task.Links() {
-		return errors.New("comparing needs task auto (got links): heddle train ranks links together, and on one part those of a " +
+		return errors.New("comparing needs task auto (got links): heddle train ranks links together, and on one " +
+			"part those of a " +
 			"site alone")
 	}
 	return nil
@@ -95,7 +98,8 @@ func comparable(m eval.Metric, p heddle.Plan) error {
 
 // compare trains over all inputs in all ways. command repeats it; empty: heddle compare with the
 // settings that are written.
-func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout io.Writer, command string) (err error) {
+func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout io.Writer,
+	command string) (err error) {
 	defer func() { err = errors.Join(err, all.closer.Close()) }()
 	in, err := all.run(0)
 	if err != nil {
@@ -105,7 +109,8 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 		return cli.Invalid(err)
 	}
 	if len(in.shards) < 2 {
-		return cli.Invalidf("peers must be at least 2 (got %d): comparing needs several sites that train together", len(in.shards))
+		return cli.Invalidf("peers must be at least 2 (got %d): comparing needs several sites that train together",
+			len(in.shards))
 	}
 	if err := in.plan.Check(in.shards); err != nil {
 		return cli.Invalid(err)
@@ -141,7 +146,7 @@ func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout
 	if err := r.sign(started.plan, c, command); err != nil {
 		return err
 	}
-	if err := r.write(c.Out); err != nil {
+	if err := r.writeFiles(c.Out); err != nil {
 		return err
 	}
 	describe(stdout, started)
@@ -164,7 +169,8 @@ func (r *results) sign(p heddle.Plan, c *comparing, command string) error {
 			return err
 		}
 		r.Settings += string(place)
-		r.Command = fmt.Sprintf("heddle compare --config %s --out %s-again", filepath.Join(c.Out, "settings.yaml"), c.Out)
+		r.Command = fmt.Sprintf("heddle compare --config %s --out %s-again", filepath.Join(c.Out, "settings.yaml"),
+			c.Out)
 	}
 	r.Version, r.Date = cli.Version(), time.Now().UTC().Format(time.RFC3339)
 	return nil

@@ -331,9 +331,9 @@ func TestOnFeatures(t *testing.T) {
 }
 
 // Columns are scaled by training nodes, ranks are the same for a column and its logarithm, and test nodes change nothing.
-func TestStandardised(t *testing.T) {
+func TestStandardized(t *testing.T) {
 	g := made(400, 2, 2, func([]float32) int32 { return 0 })
-	one := standardised(g, true).X.Dense
+	one := standardized(g, true).X.Dense
 	sum, squares, n := 0.0, 0.0, 0.0
 	for i, s := range g.Split {
 		if v := float64(one.At(i, 0)); s == graph.Train {
@@ -347,7 +347,7 @@ func TestStandardised(t *testing.T) {
 	if math.Abs(sum/n) > 1e-5 || math.Abs(squares/(n-1)-1) > 1e-4 {
 		t.Errorf("over training nodes the mean must be 0 and the variance 1 (got %v, %v)", sum/n, squares/n)
 	}
-	other := standardised(g, true).X.Dense
+	other := standardized(g, true).X.Dense
 	for i, s := range g.Split {
 		for j := range one.Cols {
 			if log := j == one.Cols/2; !log && s != graph.Test && one.At(i, j) != other.At(i, j) {

@@ -20,9 +20,9 @@ func newDemo() *cobra.Command {
 	one := &cobra.Command{
 		Use:   "demo",
 		Short: "Compare four sites of a built-in graph",
-		Long: `Train over the four sites of a built-in graph, each with its own peer over QUIC on this machine, and compare what they
-reach together with what each site reaches alone, with the features alone and with pooled data, as heddle compare does
-on your data. Each run draws the graph anew.`,
+		Long: `Train over the four sites of a built-in graph, each with its own peer over QUIC on this machine, and
+compare what they reach together with what each site reaches alone, with the features alone and with pooled data, as
+heddle compare does on your data. Each run draws the graph anew.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if graph != "" {
 				return cli.Invalid(dataset.Write(graph, dataset.Sites(dataset.SitesConfig{}, rng.New(seed))))

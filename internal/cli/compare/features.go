@@ -20,16 +20,17 @@ const (
 	patience = 50  // epochs
 )
 
-// onFeatures trains on the features of g without edges: linear models on standardised columns, on columns as they are and on
-// rows of unit length; on the best of them with other penalties; then hidden layers, on ranks and steps if columns are few.
-// It returns the model that validates best, the seconds of all and the columns of that model. A further layer must gain a
-// standard error. shards are the parts of g.
+// onFeatures trains on the features of g without edges: linear models on standardized columns, on columns as they are
+// and on rows of unit length; on the best of them with other penalties; then hidden layers, on ranks and steps if
+// columns are few. It returns the model that validates best, the seconds of all and the columns of that model. A
+// further layer must gain a standard error. shards are the parts of g.
 func onFeatures(
 	ctx context.Context, p heddle.Plan, g *graph.Graph, shards []*shard.Shard, event func(heddle.Event),
 ) (best heddle.Outcome, columns *graph.Graph, err error) {
 	base, few, seconds := pooledPlan(p, "mlp"), g.X.Cols() <= narrow, 0.0
 	linear := base
-	linear.RowNorm, linear.Gradient().Layers, linear.Gradient().Dropout, linear.Gradient().LR, linear.Gradient().Decay = "none", 1, 0, 0.05, 0.005
+	linear.RowNorm, linear.Gradient().Layers, linear.Gradient().Dropout, linear.Gradient().LR,
+		linear.Gradient().Decay = "none", 1, 0, 0.05, 0.005
 	fit := func(q heddle.Plan, of *graph.Graph) error {
 		all, err := trained(ctx, of, shards, heddle.Trial{Name: "features only", Plan: q, Pooled: true, OnEvent: event})
 		if err != nil {
@@ -52,14 +53,15 @@ func onFeatures(
 		q, of := linear, g
 		switch {
 		case k == 0:
-			of = standardised(g, false)
+			of = standardized(g, false)
 		case k == 2:
 			q.RowNorm = "l2"
 		case k == 3 || k == 4:
 			q, of = best.Runs[0].Plan, columns
 			q.Gradient().Decay = [...]float32{0.0005, 0.05}[k-3]
 		case k > 4 && few:
-			q.Gradient().LR, q.Gradient().Dropout, q.Gradient().Layers, of = base.Gradient().LR, 0.1, k-3, standardised(g, true)
+			q.Gradient().LR, q.Gradient().Dropout, q.Gradient().Layers, of = base.Gradient().LR, 0.1, k-3,
+				standardized(g, true)
 		case k == 5:
 			q, of = base, columns
 			q.RowNorm = best.Runs[0].Plan.RowNorm
@@ -74,9 +76,10 @@ func onFeatures(
 	return best, columns, nil
 }
 
-// standardised returns g with columns of mean 0 and deviation 1, and with ranks also their ranks and whether they are above
-// quantiles. Nodes that neither validate nor test decide these. Many sparse columns stay sparse: their mean square becomes 1.
-func standardised(g *graph.Graph, ranks bool) *graph.Graph {
+// standardized returns g with columns of mean 0 and deviation 1, and with ranks also their ranks and whether they are
+// above quantiles. Nodes that neither validate nor test decide these. Many sparse columns stay sparse: their mean
+// square becomes 1.
+func standardized(g *graph.Graph, ranks bool) *graph.Graph {
 	one := *g
 	var seen []int32
 	for i, s := range g.Split {
@@ -145,8 +148,8 @@ func unitSquares(x *mat.Sparse, seen []int32) *mat.Sparse {
 	return &y
 }
 
-// addRanks adds the ranks of a column as a column, and columns that mark values above quantiles, at most `each` of them.
-// sorted has the values of the column at the nodes seen.
+// addRanks adds the ranks of a column as a column, and columns that mark values above quantiles, at most `each` of
+// them. sorted has the values of the column at the nodes seen.
 func addRanks(add func(value func(v float64) float64), sorted []float64, each int) {
 	n := float64(len(sorted))
 	above := func(v float64) float64 { // share

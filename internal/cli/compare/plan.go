@@ -43,7 +43,8 @@ func overSites(c, join *cobra.Command) {
 		case !over:
 			return here(c, args)
 		case len(wrong) > 0:
-			return cli.Invalidf("with --plan the plan has the settings and --shard is the data, in one run (got %s)", strings.Join(wrong, ", "))
+			return cli.Invalidf("with --plan the plan has the settings and --shard is the data, in one run (got %s)",
+				strings.Join(wrong, ", "))
 		case !c.Flags().Changed("shard"):
 			return cli.Invalidf("--plan requires --shard, this site's part")
 		}

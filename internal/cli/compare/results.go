@@ -16,10 +16,11 @@ import (
 
 // results is the object of compare.json. Metrics are in [0, 1]. Fields are added and never removed.
 type results struct {
-	Dataset  string        `json:"dataset"`
-	Metric   eval.Metric   `json:"metric"`
-	Sentence string        `json:"sentence"` // whether joining paid
-	Joining  gain          `json:"joining"`  // by how much together is ahead of each site alone, over all sites' test nodes
+	Dataset  string      `json:"dataset"`
+	Metric   eval.Metric `json:"metric"`
+	Sentence string      `json:"sentence"` // whether joining paid
+	// by how much together is ahead of each site alone, over all sites' test nodes
+	Joining  gain          `json:"joining"`
 	Ways     []*wayResult  `json:"ways"`
 	Sites    []*siteResult `json:"sites"`
 	Notes    []string      `json:"notes"` // what one must know of the figures
@@ -110,7 +111,7 @@ func (r *results) add(ctx context.Context, in input, w *cli.Watch, text string) 
 		all = append(all, f)
 	}
 	if r.Ways == nil {
-		r.begin(in, all)
+		r.addPlaces(in, all)
 	}
 	return r.record(in, all)
 }
@@ -161,8 +162,8 @@ func (in input) part(f figures, rank int, rows []int32) part {
 	return part{Scores: runs[0].Own[0].Logits, Labels: whole, Rows: global}
 }
 
-// begin makes a place for each way and site.
-func (r *results) begin(in input, all []figures) {
+// addPlaces makes a place for each way and site.
+func (r *results) addPlaces(in input, all []figures) {
 	r.Dataset, r.Notes = in.graph.Name, []string{}
 	for _, f := range all {
 		r.Ways = append(r.Ways, &wayResult{Way: f.key, Title: f.title, Seen: f.seen})
@@ -187,9 +188,11 @@ func (r *results) record(in input, all []figures) error {
 	key := rng.New(in.plan.Seed).FoldString("compare")
 	for i, f := range all {
 		w := r.Ways[i]
-		one := oneRun{Seed: in.plan.Seed, Split: in.split, Test: r.Metric.Pooled(f.test...), Val: cli.Number(r.Metric.Pooled(f.val...)), Seconds: f.outcome.Seconds}
+		one := oneRun{Seed: in.plan.Seed, Split: in.split, Test: r.Metric.Pooled(f.test...),
+			Val: cli.Number(r.Metric.Pooled(f.val...)), Seconds: f.outcome.Seconds}
 		if math.IsNaN(one.Test) {
-			return cli.Invalidf("%s: comparing needs test nodes with labels, at a site that can train alone (got none)", in.graph.Name)
+			return cli.Invalidf("%s: comparing needs test nodes with labels, at a site that can train alone (got none)",
+				in.graph.Name)
 		}
 		one.count(f, in)
 		w.Runs = append(w.Runs, one)
@@ -211,7 +214,8 @@ func (r *results) record(in input, all []figures) error {
 			}
 			if len(theirs[0].Rows) > 0 {
 				s.alone = append(s.alone, r.Metric.Pooled(theirs...))
-				s.ahead = append(s.ahead, differenceOf(r.Metric, ours, theirs, key.FoldString("site").Fold(uint64(rank))))
+				s.ahead = append(s.ahead, differenceOf(r.Metric, ours, theirs,
+					key.FoldString("site").Fold(uint64(rank))))
 			}
 		}
 	}
@@ -274,10 +278,11 @@ func (r *results) end(in input) error {
 
 func (r *results) runs() int { return len(r.Ways[0].Runs) }
 
-// sentenceOf says whether joining paid: whom is empty or " for this site", over what it is compared with. more says that
-// further runs may narrow the interval.
+// sentenceOf says whether joining paid: whom is empty or " for this site", over what it is compared with. more says
+// that further runs may narrow the interval.
 func sentenceOf(g gain, whom, over string, more bool) string {
-	figures := fmt.Sprintf("%s points (95 %% interval %s to %s) over %s", points("%+.1f", g.Mean), points("%.1f", g.Low), points("%.1f", g.High), over)
+	figures := fmt.Sprintf("%s points (95 %% interval %s to %s) over %s", points("%+.1f", g.Mean), points("%.1f",
+		g.Low), points("%.1f", g.High), over)
 	switch {
 	case g.Low > 0:
 		return "Joining paid" + whom + ": " + figures + "."
@@ -300,13 +305,15 @@ func (r *results) explain(in input) error {
 	case n == 1:
 		r.Notes = append(r.Notes, "One run: the intervals are of the choice of test nodes alone.")
 	case r.sameNodes:
-		r.Notes = append(r.Notes, fmt.Sprintf("%d runs, which differ in their seed; the intervals are of seed and choice of test nodes.", n))
+		r.Notes = append(r.Notes, fmt.Sprintf("%d runs, which differ in their seed; the intervals are of seed and "+
+			"choice of test nodes.", n))
 	default:
 		r.Notes = append(r.Notes, fmt.Sprintf("%d runs, which differ in seed and split; the intervals are of both.", n))
 	}
 	for _, s := range r.Sites {
 		if s.Fault != "" {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s could not train alone, so its nodes are left out of what is compared with that: %s", s.Site, s.Fault))
+			r.Notes = append(r.Notes, fmt.Sprintf("%s could not train alone, so its nodes are left out of what is "+
+				"compared with that: %s", s.Site, s.Fault))
 		}
 	}
 	return nil

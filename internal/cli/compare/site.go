@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// siteComparison says what joining gave this site, over its own test nodes: the object of compare.json of heddle compare
-// --plan. Nothing of it leaves the site. Metrics are in [0, 1].
+// siteComparison says what joining gave this site, over its own test nodes: the object of compare.json of heddle
+// compare --plan. Nothing of it leaves the site. Metrics are in [0, 1].
 type siteComparison struct {
 	Metric    eval.Metric `json:"metric"`
 	Sentence  string      `json:"sentence"` // whether joining paid
@@ -44,7 +44,8 @@ type After struct{}
 
 // Joined implements federation.After.
 func (After) Joined(
-	ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch, text io.Writer, dir, again string,
+	ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch, text io.Writer, dir,
+	again string,
 ) error {
 	s, err := compareSite(ctx, p, own, o, w)
 	if err != nil {
@@ -65,9 +66,9 @@ func (After) Joined(
 	return err
 }
 
-// compareSite trains at the site alone, by the settings p of a run over several sites, and on its features only, and compares
-// that with the run's result o on the site's own labelled test nodes. It is an error if there are none, or if o has no
-// predictions for own nodes, as at a peer that received the model from another.
+// compareSite trains at the site alone, by the settings p of a run over several sites, and on its features only, and
+// compares that with the run's result o on the site's own labelled test nodes. It is an error if there are none, or if
+// o has no predictions for own nodes, as at a peer that received the model from another.
 func compareSite(
 	ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch,
 ) (*siteComparison, error) {
@@ -95,7 +96,8 @@ func compareSite(
 	joined, whole := make([]part, len(runs)), 0.0
 	for k, r := range runs {
 		if r.Own[0].Logits.Empty() {
-			return nil, fmt.Errorf("%s: comparing needs predictions of every run: this peer received a model from another", own.Name)
+			return nil, fmt.Errorf("%s: comparing needs predictions of every run: this peer received a model from "+
+				"another", own.Name)
 		}
 		joined[k] = part{Scores: r.Own[0].Logits, Labels: of, Rows: test}
 		whole += s.Metric.Pooled(joined[k]) / float64(len(runs))
@@ -120,12 +122,13 @@ func compareSite(
 	} else {
 		s.Sentence = "Whether joining paid is open: this site could not train alone: " + first.Fault
 	}
-	s.Ways = append(s.Ways, &siteWay{Way: together, title: together, seen: "nobody; rows left", Test: cli.Number(whole)})
+	s.Ways = append(s.Ways, &siteWay{Way: together, title: together, seen: "nobody; rows left",
+		Test: cli.Number(whole)})
 	return s, nil
 }
 
-// aheadOf trains at the site alone in one way by each of the plans, sets the mean metric of these runs, and returns by how
-// much the runs together, in the same order, are ahead.
+// aheadOf trains at the site alone in one way by each of the plans, sets the mean metric of these runs, and returns by
+// how much the runs together, in the same order, are ahead.
 func (s *siteComparison) aheadOf(
 	ctx context.Context, of *siteWay, own *shard.Shard, joined []part, w *cli.Watch,
 ) (gain, error) {
@@ -173,7 +176,8 @@ func (s *siteComparison) page(own *shard.Shard, o *heddle.Result, command string
 			notes = append(notes, fmt.Sprintf("The site could not train this way (%s): %s.", one.title, one.Fault))
 		}
 	}
-	page := pageOf(fmt.Sprintf("%s: did joining pay for %s?", own.Name, name), s.Sentence, string(s.Metric), bars, s.table(), notes)
+	page := pageOf(fmt.Sprintf("%s: did joining pay for %s?", own.Name, name), s.Sentence, string(s.Metric), bars,
+		s.table(), notes)
 	page.Kicker = fmt.Sprintf("%s · one of %d sites · version %s", name, own.Parts, cli.Version())
 	page.Settings, page.Command = string(settings), command
 	return page, nil
@@ -181,10 +185,12 @@ func (s *siteComparison) page(own *shard.Shard, o *heddle.Result, command string
 
 func (s *siteComparison) note() string {
 	if s.Runs > 1 {
-		return fmt.Sprintf("%d runs, %d test nodes of this site; the intervals are of seeds and of the choice of these nodes.",
+		return fmt.Sprintf("%d runs, %d test nodes of this site; the intervals are of seeds and of the choice of "+
+			"these nodes.",
 			s.Runs, s.TestNodes)
 	}
-	return fmt.Sprintf("One run, %d test nodes of this site; the interval is of the choice of these nodes.", s.TestNodes)
+	return fmt.Sprintf("One run, %d test nodes of this site; the interval is of the choice of these nodes.",
+		s.TestNodes)
 }
 
 // table has a row for each way.

@@ -36,7 +36,8 @@ func waysOf(p heddle.Plan, hasFeatures bool) []way {
 	all = append(all, way{together, "together", "nobody; rows left", heddle.Trial{Plan: p}},
 		way{pooled, "pooled data", "who pools them", heddle.Trial{Plan: one, Pooled: true}})
 	if p.Method != plan.FullBatch || p.Gradient().Model != "sage" {
-		all = append(all, way{sage, "pooled GraphSAGE", "who pools them", heddle.Trial{Plan: pooledPlan(p, "sage"), Pooled: true}})
+		all = append(all, way{sage, "pooled GraphSAGE", "who pools them", heddle.Trial{Plan: pooledPlan(p, "sage"),
+			Pooled: true}})
 	}
 	for k := range all {
 		all[k].trial.Name = all[k].title
@@ -47,7 +48,8 @@ func waysOf(p heddle.Plan, hasFeatures bool) []way {
 // pooledPlan returns the defaults of a model that is trained on pooled data, by p's seed and metric.
 func pooledPlan(p heddle.Plan, model string) heddle.Plan {
 	q := heddle.Defaults(plan.FullBatch, model)
-	q.Peers, q.Seed, q.Metric, q.Positive, q.Transport, q.Inductive, q.Gradient().Patience = 1, p.Seed, p.Metric, p.Positive, p.Transport, p.Inductive, patience
+	q.Peers, q.Seed, q.Metric, q.Positive, q.Transport = 1, p.Seed, p.Metric, p.Positive, p.Transport
+	q.Inductive, q.Gradient().Patience = p.Inductive, patience
 	return q
 }
 
@@ -92,6 +94,9 @@ func departed(plans []heddle.Plan, shards []*shard.Shard) (string, error) {
 	if nodes == 0 || numbers == 0 {
 		return "Together, only sums left the sites.", nil
 	}
-	return fmt.Sprintf("Together, sums left the sites, and of %d nodes rows of at most %.0f numbers in all; the features of such a node have %d. "+
-		"Rows can reveal features: docs/explanation/privacy.md has what our attacks recover.", nodes, numbers, stored), nil
+	return fmt.Sprintf("Together, sums left the sites, and of %d nodes rows of at most %.0f numbers in all; the "+
+			"features of such a node have %d. "+
+			"Rows can reveal features: docs/explanation/privacy.md has what our attacks recover.", nodes, numbers,
+			stored),
+		nil
 }

@@ -14,13 +14,14 @@ import (
 // resultFiles are those of a comparison.
 var resultFiles = []string{"compare.json", "compare.csv", "compare.npz", "compare.html", "settings.yaml"}
 
-// write writes them to a directory.
-func (r *results) write(dir string) error {
+// writeFiles writes them to a directory.
+func (r *results) writeFiles(dir string) error {
 	err := errors.Join(cli.WriteJSON(nil, filepath.Join(dir, resultFiles[0]), r),
 		cli.WriteFile(nil, filepath.Join(dir, resultFiles[3]), r.page().Write),
 		cli.WriteText(nil, filepath.Join(dir, resultFiles[4]), r.Settings))
 	for _, name := range resultFiles[1:3] {
-		err = errors.Join(err, cli.WriteFile(nil, filepath.Join(dir, name), func(w io.Writer) error { return r.writeRuns(w, name) }))
+		err = errors.Join(err, cli.WriteFile(nil, filepath.Join(dir, name),
+			func(w io.Writer) error { return r.writeRuns(w, name) }))
 	}
 	return err
 }
@@ -41,7 +42,8 @@ func (r *results) writeRuns(w io.Writer, name string) error {
 			}
 		}
 	}
-	return cli.WriteColumns(w, name, len(ways), cli.Column{Name: "way", Values: ways}, cli.Column{Name: "seed", Values: seed},
+	return cli.WriteColumns(w, name, len(ways), cli.Column{Name: "way", Values: ways}, cli.Column{Name: "seed",
+		Values: seed},
 		cli.Column{Name: "split", Values: split}, cli.Column{Name: "test", Values: test, Digits: 6},
 		cli.Column{Name: "val", Values: val, Digits: 6}, cli.Column{Name: "bytes", Values: sent},
 		cli.Column{Name: "wire_bytes", Values: wire}, cli.Column{Name: "raw_data_seen_by", Values: seen},
@@ -95,10 +97,13 @@ func (r *results) page() report.Page {
 }
 
 // pageOf is the page of a comparison.
-func pageOf(title, sentence, metric string, bars []report.Bar, ways cli.Table, notes []string, more ...report.Section) report.Page {
-	first := report.Section{Charts: report.Bars("Test "+metric+" of each way of training", metric, bars), Tables: []cli.Table{ways}}
+func pageOf(title, sentence, metric string, bars []report.Bar, ways cli.Table, notes []string,
+	more ...report.Section) report.Page {
+	first := report.Section{Charts: report.Bars("Test "+metric+" of each way of training", metric, bars),
+		Tables: []cli.Table{ways}}
 	last := report.Section{Title: "What the figures mean", Notes: notes}
-	return report.Page{Title: title, Lead: []string{sentence}, Sections: append(append([]report.Section{first}, more...), last)}
+	return report.Page{Title: title, Lead: []string{sentence}, Sections: append(append([]report.Section{first},
+		more...), last)}
 }
 
 // bar is the mean of n runs with its 95 % interval.
@@ -123,7 +128,8 @@ func (r *results) waysTable() cli.Table {
 
 // sitesTable has a row for each site.
 func (r *results) sitesTable() cli.Table {
-	t := cli.Table{Name: "Sites", Head: []string{"site", "nodes", "test nodes", "alone", "together", "together ahead by"}}
+	t := cli.Table{Name: "Sites", Head: []string{"site", "nodes", "test nodes", "alone", "together",
+		"together ahead by"}}
 	for _, s := range r.Sites {
 		t.Add(s.Site, s.Nodes, s.TestNodes, s.Alone, s.Together, s.Ahead)
 	}

@@ -29,16 +29,18 @@ func newApprove() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approve --plan plan.yaml --policy policy.yaml --shard parts/part-0",
 		Short: "Approve a plan for this site",
-		Long: `Show what a plan sends from this site (heddle check-plan), check it against this site's policy and the roster in force,
-ask for a yes, and sign this site's approval, which heddle join --approval requires. The approval covers exactly this
-file: any change needs a new approval. With several runs (heddle plan --seeds) it covers all of them.
+		Long: `Show what a plan sends from this site (heddle check), check it against this site's policy and the
+roster in force, ask for a yes, and sign this site's approval, which heddle join --approval requires. The approval
+covers exactly this file: any change needs a new approval. With several runs (heddle plan --seeds) it covers all of
+them.
 
-If the policy names approvers, each of them runs this command with their own key and --site. One file collects
-their signatures.`,
+If the policy names approvers, each of them runs this command with their own key and --site. One file collects their
+signatures.`,
 		Example: "  heddle approve --plan plan.yaml --policy policy.yaml --shard parts/part-0\n" +
-			"  heddle approve --plan plan.yaml --policy policy.yaml --shard parts/part-0 --identity officer.key --site 12D3KooW...",
+			"  heddle approve --plan plan.yaml --policy policy.yaml --shard parts/part-0 --identity officer.key " +
+			"--site 12D3KooW...",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.InOrStdin(), c.OutOrStdout())
+			return a.approve(c.Context(), c.InOrStdin(), c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
@@ -53,8 +55,8 @@ their signatures.`,
 	return c
 }
 
-func (a *approving) run(ctx context.Context, w *cli.Watch, stdin io.Reader, stdout io.Writer) error {
-	if err := a.checking.run(ctx, w, stdout); err != nil {
+func (a *approving) approve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	if err := a.showPage(ctx, stdout); err != nil {
 		return err
 	}
 	id, err := cli.LoadKey(a.key)
@@ -71,8 +73,9 @@ func (a *approving) run(ctx context.Context, w *cli.Watch, stdin io.Reader, stdo
 	if rank != a.rank {
 		return cli.Invalidf("%s is part %d, and %s is member %d of %s", a.shard, a.rank, a.site, rank, a.plan)
 	}
-	signed := admission.Unsigned(admission.Approval{Federation: a.rules.Federation, Plan: admission.PlanFingerprint(a.text), Site: a.site,
-		Expires: admission.Date(a.until)})
+	signed := admission.Unsigned(admission.Approval{Federation: a.rules.Federation,
+		Plan: admission.PlanFingerprint(a.text),
+		Site: a.site, Expires: admission.Date(a.until)})
 	// Signatures of other approvers under the same approval stay.
 	if held, err := admission.ReadFile[admission.Approval](a.out); err == nil && held.Body == signed.Body {
 		signed = held

@@ -25,9 +25,9 @@ func newAuditVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify LOG",
 		Short: "Check whether a log was changed or truncated",
-		Long: `Check a log line by line: each line must hold the hash of the previous one, and the last line must match LOG.head.
-Whoever can write both files can forge both. A head that was kept elsewhere (each run prints one at its end)
-detects that: give it with --head.`,
+		Long: `Check a log line by line: each line must hold the hash of the previous one, and the last line must
+match LOG.head. Whoever can write both files can forge both. A head that was kept elsewhere (each run prints one at
+its end) detects that: give it with --head.`,
 		Example: "  heddle audit verify audit.jsonl\n  heddle audit verify audit.jsonl --head 17:9f86d0...",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -27,7 +27,9 @@ type checking struct {
 
 	read  heddle.Plan
 	text  []byte            // of the plan, or of plan and model
-	asked *asked            // nil: the plan is to train
+	asked *nn.Model         // by which the members predict together (nil = the plan is to train)
+	card  modelfile.Card    // of asked
+	print [32]byte          // its fingerprint
 	rules *admission.Policy // nil: none was given
 	rank  int               // of the shard
 }
@@ -41,42 +43,19 @@ func (k *checking) bind(f *pflag.FlagSet, plan string) {
 	cli.Reads(f, "plan", "policy", "shard", "model")
 }
 
-// asked is a model by which the members of a plan predict together.
-type asked struct {
-	model *nn.Model
-	card  modelfile.Card
-	print [32]byte
-}
-
-// readModel reads --model.
-func (k *checking) readModel() error {
-	if k.model == "" {
-		return nil
-	}
-	m, card, err := modelfile.Read(k.model)
-	if err != nil {
-		return cli.Invalid(err)
-	}
-	print, err := modelfile.Fingerprint(m, card)
-	if err != nil {
-		return cli.Invalid(err)
-	}
-	k.asked, k.text = &asked{m, card, print}, heddle.InferenceText(k.text, print)
-	return nil
-}
-
-func newCheckPlan() *cobra.Command {
+func newCheck() *cobra.Command {
 	var k checking
 	c := &cobra.Command{
-		Use:   "check-plan --plan plan.yaml --shard parts/part-0",
+		Use:   "check --plan plan.yaml --shard parts/part-0",
 		Short: "Show what a plan sends from this site",
-		Long: `Show, on one page, what leaves this site in a run by a plan: rows of nodes and parts of sums, how many numbers of each
-node, to whom, and how many bytes at most; what our own attacks recover of its rows; then all settings of the plan. With --policy also say whether this site's
-policy and the roster in force allow it. heddle approve shows the same page before it asks for a yes. With --model the page is of
-heddle predict --plan: what leaves when all members predict by that model.`,
-		Example: "  heddle check-plan --plan plan.yaml --shard parts/part-0 --policy policy.yaml",
+		Long: `Show, on one page, what leaves this site in a run by a plan: rows of nodes and parts of sums, how many
+numbers of each node, to whom, and how many bytes at most; what our own attacks recover of its rows; then all settings
+of the plan. With --policy also say whether this site's policy and the roster in force allow it. heddle approve shows
+the same page before it asks for a yes. With --model the page is of heddle predict --plan: what leaves when all
+members predict by that model.`,
+		Example: "  heddle check --plan plan.yaml --shard parts/part-0 --policy policy.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return k.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
+			return k.showPage(c.Context(), c.OutOrStdout())
 		},
 	}
 	k.bind(c.Flags(), "plan to check")
@@ -84,9 +63,9 @@ heddle predict --plan: what leaves when all members predict by that model.`,
 	return c
 }
 
-// run prints the page. The error says what this site does not allow.
-func (k *checking) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err error) {
-	if err := k.load(w); err != nil {
+// showPage prints the page. The error says what this site does not allow.
+func (k *checking) showPage(ctx context.Context, stdout io.Writer) (err error) {
+	if err := k.load(); err != nil {
 		return err
 	}
 	own, closer, err := cli.ReadParts(k.shard, len(k.read.Members))
@@ -99,28 +78,34 @@ func (k *checking) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err
 	if err != nil {
 		return err
 	}
-	ran, err := session.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.Runs(own).Spent()
-	if err != nil {
+	if p.before, err = (session.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}).Runs(own).Spent(); err != nil {
 		return err
 	}
-	p.before = ran
 	refused := k.judge(p, time.Now())
-	if err := p.attack(ctx); err != nil {
-		return err
+	if p.model == "" { // our attacks are on rows of training
+		if p.attacked, err = p.Attack(ctx, own, attackTime); err != nil {
+			return err
+		}
 	}
 	p.print(stdout)
 	return refused
 }
 
-// load reads plan and policy.
-func (k *checking) load(w *cli.Watch) error {
+// load reads plan, model and policy.
+func (k *checking) load() error {
 	p, text, err := cli.ReadPlan(k.plan)
 	if err != nil {
 		return err
 	}
 	k.read, k.text = *p, text
-	if err := k.readModel(); err != nil {
-		return err
+	if k.model != "" {
+		if k.asked, k.card, err = modelfile.Read(k.model); err != nil {
+			return cli.Invalid(err)
+		}
+		if k.print, err = modelfile.Fingerprint(k.asked, k.card); err != nil {
+			return cli.Invalid(err)
+		}
+		k.text = heddle.InferenceText(k.text, k.print)
 	}
 	if k.policy == "" {
 		return nil
@@ -138,28 +123,28 @@ func (k *checking) page(own *shard.Shard) (*page, error) {
 	if n := len(k.read.Members); own.Parts != n {
 		return nil, cli.Invalidf("%s is part %d of %d, and %s has %d members", k.shard, own.Rank, own.Parts, k.plan, n)
 	}
+	p := &page{own: own, fingerprint: admission.PlanFingerprint(k.text)}
+	var err error
 	if k.asked != nil {
-		sends, err := disclosure.OfModel(k.read, k.asked.model, k.asked.card, own)
-		if err != nil {
+		p.model = hex.EncodeToString(k.print[:])
+		if p.Disclosure, err = disclosure.OfModel(k.read, k.asked, k.card, own); err != nil {
 			return nil, cli.Invalidf("%s: %w", k.model, err)
 		}
-		return &page{Disclosure: sends, own: own, fingerprint: admission.PlanFingerprint(k.text), model: hex.EncodeToString(k.asked.print[:])}, nil
+		return p, nil
 	}
-	err := heddle.CheckSite(k.read, own, own.Rank)
-	if err != nil {
+	if err = heddle.CheckSite(k.read, own, own.Rank); err != nil {
 		return nil, fmt.Errorf("%s: %w", k.plan, err)
 	}
-	sends, err := disclosure.Of(k.read, own)
-	if err != nil {
+	if p.Disclosure, err = disclosure.Of(k.read, own); err != nil {
 		return nil, cli.Invalidf("%s: %w", k.plan, err)
 	}
-	return &page{Disclosure: sends, own: own, fingerprint: admission.PlanFingerprint(k.text)}, nil
+	return p, nil
 }
 
 // judge adds to p what policy and roster say of it. The error says what they do not allow.
 func (k *checking) judge(p *page, now time.Time) error {
 	if k.rules == nil {
-		p.verdicts = append(p.verdicts, verdict{"policy", "none was given (--policy)"})
+		p.verdicts = append(p.verdicts, [2]string{"policy", "none was given (--policy)"})
 		return nil
 	}
 	if p.model == "" {
@@ -169,7 +154,7 @@ func (k *checking) judge(p *page, now time.Time) error {
 		if err != nil {
 			text, err = by+" does not allow it", cli.Invalidf("%s is not allowed by %s: %w", k.plan, by, err)
 		}
-		p.verdicts = append(p.verdicts, verdict{what, text})
+		p.verdicts = append(p.verdicts, [2]string{what, text})
 		return err
 	}
 	refused := say("policy", k.policy, k.policy+" allows it", p.Judge(*k.rules))

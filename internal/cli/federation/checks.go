@@ -45,7 +45,8 @@ func (d *doctor) memory() {
 	case total == 0:
 		d.fine("memory", "unknown; the shard has %s", cli.Bytes(size))
 	case size > total:
-		d.fault("memory", "cut the graph into more parts, or use a larger machine", "the shard has %s and the machine %s",
+		d.fault("memory", "cut the graph into more parts, or use a larger machine",
+			"the shard has %s and the machine %s",
 			cli.Bytes(size), cli.Bytes(total))
 	case size > total/3:
 		d.advise("memory", "the rows of all layers may not fit: use smaller hidden layers, encoder pca, or more parts",
@@ -111,8 +112,10 @@ func (d *doctor) buffers() {
 	case err != nil:
 		d.fine("udp", "buffer unknown: %v", err)
 	case got < wantUDPBuffer:
-		d.advise("udp", "sysctl -w net.core.rmem_max=7500000 net.core.wmem_max=7500000 (and in /etc/sysctl.d), or carrier tcp",
-			"receive buffer of %s, less than the %s that QUIC requests: fast links lose packets", cli.Bytes(int64(got)), cli.Bytes(wantUDPBuffer))
+		d.advise("udp", "sysctl -w net.core.rmem_max=7500000 net.core.wmem_max=7500000 (and in /etc/sysctl.d), or "+
+			"carrier tcp",
+			"receive buffer of %s, less than the %s that QUIC requests: fast links lose packets", cli.Bytes(int64(got)),
+			cli.Bytes(wantUDPBuffer))
 	default:
 		d.fine("udp", "receive buffer of %s", cli.Bytes(int64(got)))
 	}
@@ -148,12 +151,14 @@ func (d *doctor) sightings(found []node.Sighting) {
 			}
 			switch {
 			case s.Err == nil:
-				d.fine("reached", "%s: round trip %s, %.1f MB/s", who, s.RoundTrip.Round(10*time.Microsecond), s.Rate/1e6)
+				d.fine("reached", "%s: round trip %s, %.1f MB/s", who, s.RoundTrip.Round(10*time.Microsecond),
+					s.Rate/1e6)
 				skews = append(skews, s.Ahead)
 			case reached:
 				d.advise("reached", "no action needed: another way works", "not %s: %v", who, s.Err)
 			case s.Relay:
-				d.fault("relay", "check that heddle relay runs there, and that its roster lists this peer", "%s: %v", who, s.Err)
+				d.fault("relay", "check that heddle relay runs there, and that its roster lists this peer", "%s: %v",
+					who, s.Err)
 			default:
 				port, drops := "port", ""
 				if s.Via == "quic" {

@@ -34,14 +34,15 @@ func newDoctor() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this machine and its connections to other peers",
-		Long: `Report the version of this program, what the machine offers and the ID of its key. With --plan or --roster, also report for each other
-member whether it is reached directly or through a relay, over which transport, how fast, and whether the clocks
-agree, with advice for each problem. Members answer while they join, train, or run heddle doctor at the same time:
-start it on both sides with a longer --wait.`,
-		Example: "  heddle doctor\n  heddle doctor --plan plan.yaml --shard parts/part-0 --state state\n  heddle doctor --roster roster.json --wait 2m",
+		Long: `Report the version of this program, what the machine offers and the ID of its key. With --plan or
+--roster, also report for each other member whether it is reached directly or through a relay, over which transport,
+how fast, and whether the clocks agree, with advice for each problem. Members answer while they join, train, or run
+heddle doctor at the same time: start it on both sides with a longer --wait.`,
+		Example: "  heddle doctor\n  heddle doctor --plan plan.yaml --shard parts/part-0 --state state\n" +
+			"  heddle doctor --roster roster.json --wait 2m",
 		RunE: func(c *cobra.Command, _ []string) error {
 			d.w = c.OutOrStdout()
-			return d.run(c.Context())
+			return d.diagnose(c.Context())
 		},
 	}
 	f := c.Flags()
@@ -57,10 +58,10 @@ start it on both sides with a longer --wait.`,
 	return c
 }
 
-func (d *doctor) run(ctx context.Context) error {
+func (d *doctor) diagnose(ctx context.Context) error {
 	d.fine("heddle", "%s, %s, %s/%s", cli.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	d.fine("kernels", "%s (of %s; HEDDLE_KERNELS chooses)", kernels.Name(), strings.Join(kernels.Usable(), ", "))
-	d.fine("cores", "%d, of which %d are used (GOMAXPROCS)", runtime.NumCPU(), runtime.GOMAXPROCS(0))
+	d.fine("cores", "%d, %d of them used (GOMAXPROCS)", runtime.NumCPU(), runtime.GOMAXPROCS(0))
 	d.memory()
 	d.disk()
 	d.buffers()

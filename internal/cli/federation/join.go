@@ -41,8 +41,10 @@ type joining struct {
 
 // After is what is done at a site with a run that it has joined.
 type After interface {
-	// Joined gets the site's part, the run's result, where messages go, the run's directory and the command that repeats it.
-	Joined(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch, text io.Writer, dir, again string) error
+	// Joined gets the site's part, the run's result, where messages go, the run's directory and the command that
+	// repeats it.
+	Joined(ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch, text io.Writer, dir,
+		again string) error
 }
 
 // NewJoin returns the command join, after which that is done (nil = nothing).
@@ -52,15 +54,15 @@ func NewJoin(pages Pages, after After) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join --plan plan.yaml --shard DIR/part-N",
 		Short: "Take part in a run on several machines",
-		Long: `Run one peer of a plan. The key decides which peer this is: the plan lists the ID that heddle init prints. The run begins when
-all peers of the plan are connected. With --state, if a peer disconnects, the others wait; training resumes from the last
-common checkpoint when it reconnects.
+		Long: `Run one peer of a plan. The key decides which peer this is: the plan lists the ID that heddle init
+prints. The run begins when all peers of the plan are connected. With --state, if a peer disconnects, the others wait;
+training resumes from the last common checkpoint when it reconnects.
 
-Besides the model, the results have predictions for this peer's own nodes, computed during the run with the rows of its
-neighbours at other peers. heddle predict --shard does not use those rows.
+Besides the model, the results have predictions for this peer's own nodes, computed during the run with the rows of
+its neighbors at other peers. heddle predict --shard does not use those rows.
 
-With phones in the plan, phones that it does not list take part with graphs of their own (docs/how-to/phones.md): peers with
-leaf_addresses collect shares of their numbers, and --leaves says which phones this one admits.
+With phones in the plan, phones that it does not list take part with graphs of their own (docs/how-to/phones.md):
+peers with leaf_addresses collect shares of their numbers, and --leaves says which phones this one admits.
 
 With --secret, for peers that Kubernetes, Slurm or Open MPI starts, all keys follow from the secret, the plan names no
 peers, and --shard may be the whole partition.`,
@@ -72,7 +74,7 @@ peers, and --shard may be the whole partition.`,
 			}
 			defer w.End()
 			s.out.Stdout, s.Given, s.name = c.OutOrStdout(), cli.GivenSettings(c.Flags()), c.CommandPath()
-			return s.run(c.Context(), w, view.Text(c, s.out.JSON))
+			return s.joinRun(c.Context(), w, view.Text(c, s.out.JSON))
 		},
 	}
 	f := c.Flags()
@@ -98,7 +100,7 @@ peers, and --shard may be the whole partition.`,
 	return c
 }
 
-func (s joining) run(ctx context.Context, w *cli.Watch, text io.Writer) (err error) {
+func (s joining) joinRun(ctx context.Context, w *cli.Watch, text io.Writer) (err error) {
 	p, closer, err := s.prepare(ctx, w)
 	if err != nil {
 		return err
@@ -109,7 +111,8 @@ func (s joining) run(ctx context.Context, w *cli.Watch, text io.Writer) (err err
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	page, err := s.http.Start(About{Dataset: own.Name, Method: p.Method, Model: p.Gradient().Model, Sites: p.Names(), Rank: rank,
+	page, err := s.http.Start(About{Dataset: own.Name, Method: p.Method, Model: p.Gradient().Model, Sites: p.Names(),
+		Rank:  rank,
 		Audit: s.Site.Gate.Audit}, s.pages, w.Log)
 	if err != nil {
 		return err
@@ -160,7 +163,8 @@ func (s joining) run(ctx context.Context, w *cli.Watch, text io.Writer) (err err
 		}
 	}
 	if s.Site.State != "" {
-		fmt.Fprintf(text, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those of all peers\n", s.Site.State)
+		fmt.Fprintf(text, "state:  checkpoints stay in %s until you remove them; a peer without a model needs those "+
+			"of all peers\n", s.Site.State)
 	}
 	return nil
 }
@@ -187,7 +191,8 @@ func (s joining) record(p *heddle.Plan) ([]byte, error) {
 	if held, err := checkpoint.Find(s.Site.State); err != nil || len(held) > 0 {
 		return settings, err
 	}
-	again := fmt.Sprintf("%s --plan %s --shard %s --state %s and its other flags, at all peers", s.name, s.Plan, s.shard, s.Site.State)
+	again := fmt.Sprintf("%s --plan %s --shard %s --state %s and its other flags, at all peers", s.name, s.Plan,
+		s.shard, s.Site.State)
 	return settings, cli.Record{Path: cli.RecordOf(s.Site.State), Settings: settings, Again: again}.Keep()
 }
 
@@ -223,7 +228,7 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 	if s.Site.Shard, closer, err = cli.ReadParts(s.shard, len(p.Members)); err != nil {
 		return nil, nil, err
 	}
-	if s.Site.Shard.Import != nil { // what heddle meet found in this site's tables
+	if s.Site.Shard.Import != nil { // what heddle match found in this site's tables
 		var facts struct{ Warnings []string }
 		if err := json.Unmarshal(s.Site.Shard.Import, &facts); err != nil {
 			return nil, nil, errors.Join(cli.Invalidf("facts of an import: %w", err), closer.Close())
@@ -261,8 +266,8 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 	return p, closer, nil
 }
 
-// identify returns this peer's key. What differs between the ranks of a scheduler, which all have the same flags, it sets:
-// parts and directories.
+// identify returns this peer's key. What differs between the ranks of a scheduler, which all have the same flags, it
+// sets: parts and directories.
 func (s *joining) identify(p *heddle.Plan) (own identity.Identity, err error) {
 	own, rank, err := s.launch.Identify(&s.SiteFlags, p)
 	if err != nil {

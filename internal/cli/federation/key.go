@@ -15,11 +15,11 @@ func newInit() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Make this peer's key and print its ID",
-		Long: `Make this peer's key and print its ID, by which rosters and plans name it. The key stays on this machine, and only
-its owner can read the file. With --passphrase a copy of the file is of no use without the passphrase. An existing key
-is never replaced.
+		Long: `Make this peer's key and print its ID, by which rosters and plans name it. The key stays on this
+machine, and only its owner can read the file. With --passphrase a copy of the file is of no use without the
+passphrase. An existing key is never replaced.
 
-Without a terminal the passphrase comes from the file that the environment variable ` + cli.PassphraseFile + `
+Without a terminal the passphrase comes from the file that the environment variable` + cli.PassphraseFile + `
 names. A key file with a passphrase is an age file: age --decrypt opens it as well.`,
 		Example: "  heddle init\n  heddle init --passphrase --identity site-a.key",
 		RunE: func(c *cobra.Command, _ []string) error {

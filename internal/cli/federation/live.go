@@ -19,8 +19,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// HTTP is whether and where a page, metrics and probes of a run are served while it lasts. All that they show comes from
-// the run's events and, if the site keeps one, from its audit log.
+// HTTP is whether and where a page, metrics and probes of a run are served while it lasts. All that they show comes
+// from the run's events and, if the site keeps one, from its audit log.
 type HTTP struct {
 	Address, Token string // Token is a file
 }
@@ -93,8 +93,9 @@ func (f HTTP) Start(about About, pages Pages, log *slog.Logger) (*Live, error) {
 	}
 	p := &Live{About: about, Log: log, Done: make(chan struct{}), lock: guard, metrics: newMetrics(about)}
 	p.state = begun(about)
-	p.server = &http.Server{Handler: p.handler(pages), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	p.server = &http.Server{Handler: p.handler(pages), ReadHeaderTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second,
+		IdleTimeout:  time.Minute, MaxHeaderBytes: 1 << 14, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	p.served.Go(func() {
 		if err := p.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			log.Warn("the live page has ended", "error", err)
@@ -129,7 +130,8 @@ func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		// Charts color their lines by style attributes, and the style sheet is in the page.
-		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; "+
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'; style-src "+
+			"'unsafe-inline'; "+
 			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")

@@ -275,7 +275,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	p.End(context.Canceled)
-	if n := testutil.ToFloat64(p.metrics.failed); n != 1 {
+	if n := testutil.ToFloat64(p.metrics.gauges["run_failed"]); n != 1 {
 		t.Errorf("heddle_run_failed of a failed run is %v", n)
 	}
 }

@@ -33,7 +33,8 @@ func (f HTTP) lock() (httpLock, error) {
 	}
 	if f.Token == "" {
 		if !isLoopback(host) {
-			return httpLock{}, cli.Invalidf("--http %s can be reached from other machines: it requires --http-token-file; "+
+			return httpLock{}, cli.Invalidf("--http %s can be reached from other machines: it requires "+
+				"--http-token-file; "+
 				"without one use 127.0.0.1", f.Address)
 		}
 		return httpLock{}, nil
@@ -49,7 +50,8 @@ func (f HTTP) readToken() ([]byte, error) {
 	}
 	token := bytes.TrimSpace(text)
 	if len(token) < leastToken || len(text) > mostToken {
-		return nil, cli.Invalidf("--http-token-file %s: a token must have %d to %d characters (got %d)", f.Token, leastToken,
+		return nil, cli.Invalidf("--http-token-file %s: a token must have %d to %d characters (got %d)", f.Token,
+			leastToken,
 			mostToken, len(token))
 	}
 	return token, nil
@@ -64,8 +66,8 @@ func isLoopback(host string) bool {
 	return err == nil && at.IsLoopback()
 }
 
-// hosts refuses, where there is no token, requests in another machine's name: a page from elsewhere could otherwise read
-// this one through a name that it lets point here.
+// hosts refuses, where there is no token, requests in another machine's name: a page from elsewhere could otherwise
+// read this one through a name that it lets point here.
 func (l httpLock) hosts(next http.Handler) http.Handler {
 	if l.token != nil {
 		return next
@@ -97,12 +99,14 @@ func (l httpLock) over(next http.Handler) http.Handler {
 		}
 		bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		cookie, err := r.Cookie(cookieName)
-		if ok && sameToken([]byte(bearer), l.token) || err == nil && sameToken([]byte(cookie.Value), []byte(l.cookie())) {
+		if ok && sameToken([]byte(bearer), l.token) || err == nil && sameToken([]byte(cookie.Value),
+			[]byte(l.cookie())) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="heddle"`)
-		http.Error(w, "a token is required: Authorization: Bearer TOKEN, or ?token=TOKEN in a browser", http.StatusUnauthorized)
+		http.Error(w, "a token is required: Authorization: Bearer TOKEN, or ?token=TOKEN in a browser",
+			http.StatusUnauthorized)
 	})
 }
 

@@ -2,7 +2,6 @@ package federation
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -23,9 +22,9 @@ type page struct {
 	*disclosure.Disclosure
 	own         *shard.Shard
 	fingerprint string
-	model       string // fingerprint of the model by which the members predict; empty: they train
-	verdicts    []verdict
-	figures     int // test nodes over which at least this site tells its own metric; 0: it does not
+	model       string      // fingerprint of the model by which the members predict; empty: they train
+	verdicts    [][2]string // a file of the site, and what it says of the plan
+	figures     int         // test nodes over which at least this site tells its own metric; 0: it does not
 	attacked    string
 	before      dp.LedgerSum // runs that sent rows of this table
 }
@@ -36,18 +35,6 @@ const addsUp = "10 % of words on Cora after 1 run, 41 % after 10, 60 % after 20,
 // attackTime is for how long our attacks on a plan run.
 const attackTime = 10 * time.Second
 
-// attack keeps what our own attacks make of this site's rows.
-func (p *page) attack(ctx context.Context) (err error) {
-	if p.model != "" {
-		return nil // they attack rows of training
-	}
-	p.attacked, err = p.Attack(ctx, p.own, attackTime)
-	return err
-}
-
-// verdict is what a file of the site says of the plan.
-type verdict struct{ what, text string }
-
 // print prints the page.
 func (p page) print(w io.Writer) {
 	site := p.Plan.Members[p.own.Rank].Name
@@ -55,12 +42,13 @@ func (p page) print(w io.Writer) {
 	if p.model != "" {
 		fmt.Fprintf(w, "model        %s: the members predict by it, and train nothing\n", p.model)
 	}
-	fmt.Fprintf(w, "site         %s: part %d of %d of %s, %d of %d nodes\n", site, p.own.Rank, p.own.Parts, p.own.Name, p.own.Owned, p.own.Nodes)
+	fmt.Fprintf(w, "site         %s: part %d of %d of %s, %d of %d nodes\n", site, p.own.Rank, p.own.Parts, p.own.Name,
+		p.own.Owned, p.own.Nodes)
 	if text := seeds(p.Plan); text != "" {
 		fmt.Fprintf(w, "runs         %s; what follows is all of them together\n", text)
 	}
 	for _, v := range p.verdicts {
-		fmt.Fprintf(w, "%-12s %s\n", v.what, v.text)
+		fmt.Fprintf(w, "%-12s %s\n", v[0], v[1])
 	}
 	for r, m := range p.Plan.Members {
 		text := "this site"
@@ -102,11 +90,12 @@ func (p page) printSends(w io.Writer) {
 		if l.Times > 1 {
 			times = fmt.Sprintf("%d times", l.Times)
 		}
-		what := l.What
-		fmt.Fprintf(w, "    %-10s %-8s %-23s %s\n", times, l.Format, numbers(l.Least, l.Most), what)
+		fmt.Fprintf(w, "    %-10s %-8s %-23s %s\n", times, l.Format, numbers(l.Least, l.Most), l.What)
 	}
 	if p.figures > 0 {
-		fmt.Fprintf(w, "  this site's own test metric, in whole percent, to all members, if %d test nodes or more have labels (policy.site_figures)\n", p.figures)
+		fmt.Fprintf(w, "  this site's own test metric, in whole percent, to all members, if %d test nodes or more "+
+			"have labels "+
+			"(policy.site_figures)\n", p.figures)
 	}
 	if terms.Secure {
 		fmt.Fprintf(w, "  secure sums: %s; keys by %s\n", terms.Form, terms.Keys)
@@ -116,8 +105,10 @@ func (p page) printSends(w io.Writer) {
 	}
 	more := ""
 	if p.Plan.ClassMeans.LeafEdges {
-		fmt.Fprintf(w, "  in each hop, of each phone's or other site's node that this site's table edges joins to nodes of its own, the sum of the\n"+
-			"    rows of its neighbours, to the owner: of a node with one neighbour that is the row. No policy bounds it but the table\n")
+		fmt.Fprintf(w, "  in each hop, of each phone's or other site's node that this site's table edges joins to "+
+			"nodes of its own, the sum of the\n    rows of its neighbours, to the owner: of a node with one "+
+			"neighbour that is the "+
+			"row. No policy bounds it but the table\n")
 		more = ", nor what goes along the table edges"
 	}
 	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", cli.Bytes(p.Bytes), more)
@@ -138,7 +129,8 @@ func numbers(least, most int64) string {
 func (p page) printNode(w io.Writer) {
 	fmt.Fprintf(w, "\nOf each node\n")
 	if p.Nodes == 0 && p.Plan.ClassMeans.LeafEdges {
-		fmt.Fprintf(w, "  by the parts no other site reads a node of this one; along the table edges sums of their rows leave, as above\n")
+		fmt.Fprintf(w, "  by the parts no other site reads a node of this one; along the table edges sums of their "+
+			"rows leave, as above\n")
 		return
 	}
 	if p.Nodes == 0 {
@@ -154,38 +146,42 @@ func (p page) printNode(w io.Writer) {
 			few++
 		}
 	}
-	fmt.Fprintf(w, "  %d of this site's nodes are read elsewhere. %.4g numbers leave of each, %.4g of them not merely sums of such numbers\n", p.Nodes, p.Node, p.Fresh)
-	fmt.Fprintf(w, "  over neighbours. Its row stores %d values (median; %d to %d): %.3g numbers for each value (policy.max_numbers).\n",
-		p.Median(), p.Stored[0], p.Stored[len(p.Stored)-1], p.PerStored(p.Fresh))
-	fmt.Fprintf(w, "  Of %d nodes at least as many numbers leave as their rows store values: from so many, a row could be found.\n", known)
+	fmt.Fprintf(w, "  %d of this site's nodes are read elsewhere. %.4g numbers leave of each, %.4g of them not "+
+		"merely sums of such numbers\n  over neighbours. Its row stores %d values (median; %d to %d): %.3g numbers "+
+		"for each value "+
+		"(policy.max_numbers).\n",
+		p.Nodes, p.Node, p.Fresh, p.Median(), p.Stored[0], p.Stored[len(p.Stored)-1], p.PerStored(p.Fresh))
+	fmt.Fprintf(w, "  Of %d nodes at least as many numbers leave as their rows store values: from so many, a row "+
+		"could be found.\n", known)
 	if few > 0 && p.Node > 0 {
-		fmt.Fprintf(w, "  %d of %d boundary rows are of nodes with %d stored values or fewer; they cross %s.\n", few, p.Nodes, attack.Few, p.few())
+		how := "as they are, and could be found by trying all values"
+		if p.Plan.Method == plan.ClassMeans && p.Plan.ClassMeans.CoarseRows && p.own.X.Sparse != nil {
+			how = "coarsely: all numbers of a node tell at most half of its values"
+		}
+		fmt.Fprintf(w, "  %d of %d boundary rows are of nodes with %d stored values or fewer; they cross %s.\n", few,
+			p.Nodes, attack.Few, how)
 	}
 	if e := p.Plan.ClassMeans.Epsilon; e > 0 {
-		fmt.Fprintf(w, "  Edges are private, by ε %g at δ %g in a run; labels and features are not.\n", e, p.Plan.ClassMeans.Delta)
+		fmt.Fprintf(w, "  Edges are private, by ε %g at δ %g in a run; labels and features are not.\n", e,
+			p.Plan.ClassMeans.Delta)
 	} else {
 		fmt.Fprintf(w, "  Nothing is noised: there is no ε.\n")
 	}
 	if p.model != "" {
-		fmt.Fprintf(w, "  The rows are those of training by this model once more, or of new data: heddle check-plan without --model attacks them.\n")
+		fmt.Fprintf(w, "  The rows are those of training by this model once more, or of new data: heddle check "+
+			"without --model "+
+			"attacks them.\n")
 	}
 	if p.attacked != "" {
 		fmt.Fprintf(w, "  Our attacks on these rows: %s\n", p.attacked)
 	}
 	if p.before.Runs > 0 {
-		fmt.Fprintf(w, "  Earlier runs that sent rows of this table: %d. With this one %.4g numbers of each node, of %d columns.\n",
-			p.before.Runs, p.before.Numbers+p.Fresh, p.own.X.Cols())
-		fmt.Fprintf(w, "  Rows add up over runs: from as many numbers as columns a row can be computed, and of rounded ones a site\n"+
-			"  found %s.\n", addsUp)
+		fmt.Fprintf(w, "  Earlier runs that sent rows of this table: %d. With this one %.4g numbers of each node, "+
+			"of %d columns.\n"+
+			"  Rows add up over runs: from as many numbers as columns a row can be computed, and of rounded ones a "+
+			"site\n"+
+			"  found %s.\n", p.before.Runs, p.before.Numbers+p.Fresh, p.own.X.Cols(), addsUp)
 	}
-}
-
-// few says how the rows of nodes with few stored values cross, which an attacker could find by enumeration.
-func (p page) few() string {
-	if p.Plan.Method == plan.ClassMeans && p.Plan.ClassMeans.CoarseRows && p.own.X.Sparse != nil {
-		return "coarsely: all numbers of a node tell at most half of its values"
-	}
-	return "as they are, and could be found by trying all values"
 }
 
 // printSettings prints all settings that the run reads: first those that policy and roster judge.

@@ -85,15 +85,18 @@ func (f phoneRules) check() error {
 		errs = append(errs, errors.New("attest must begin with the path of a program"))
 	}
 	if f.Nodes != "" && (f.Edges == "" || len(f.Attest) > 0) {
-		errs = append(errs, errors.New("nodes must be without attest, which names the nodes of a phone itself, and with edges"))
+		errs = append(errs, errors.New("nodes must be without attest, which names the nodes of a phone itself, and "+
+			"with edges"))
 	}
 	seen := map[string]string{}
 	for _, c := range f.Cohorts {
 		if (c.Invitation == "") == (len(f.Attest) == 0 && f.Nodes == "") {
-			errs = append(errs, fmt.Errorf("cohort %q must have an invitation, or the file a command attest or a table nodes, and not both", c.Name))
+			errs = append(errs, fmt.Errorf("cohort %q must have an invitation, or the file a command attest or a "+
+				"table nodes, and not both", c.Name))
 		}
 		if other, is := seen[c.Invitation]; is && c.Invitation != "" {
-			errs = append(errs, fmt.Errorf("cohort %q must have an invitation of its own (it is that of %q)", c.Name, other))
+			errs = append(errs, fmt.Errorf("cohort %q must have an invitation of its own (it is that of %q)", c.Name,
+				other))
 		}
 		seen[c.Invitation] = c.Name
 	}
@@ -156,7 +159,8 @@ func readCells(path string, columns []string, each func([]string) error) (err er
 	at := make([]int, len(columns))
 	for k, name := range columns {
 		if at[k] = slices.Index(head, name); at[k] < 0 {
-			return fmt.Errorf("%s must have the columns %s (got %s)", path, strings.Join(columns, ", "), strings.Join(head, ", "))
+			return fmt.Errorf("%s must have the columns %s (got %s)", path, strings.Join(columns, ", "),
+				strings.Join(head, ", "))
 		}
 	}
 	for {

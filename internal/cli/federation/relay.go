@@ -24,15 +24,16 @@ func newRelay() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "relay --roster roster.json",
 		Short: "Forward connections between members of a federation",
-		Long: `Forward connections between members of a federation that cannot reach each other because both are behind routers that
-accept no connections. The two ends encrypt the traffic; the relay cannot read it. If the routers allow it, the
-members open a direct connection with the relay's help.
+		Long: `Forward connections between members of a federation that cannot reach each other because both are
+behind routers that accept no connections. The two ends encrypt the traffic; the relay cannot read it. If the routers
+allow it, the members open a direct connection with the relay's help.
 
 The roster must list this machine with the role relay and an address that all members reach. The relay serves members
 only and follows a new version of the roster while it runs.`,
-		Example: "  heddle roster add roster.json post=12D3KooW...@203.0.113.7 --role relay --carrier auto\n  heddle relay --roster roster.json",
+		Example: "  heddle roster add roster.json post=12D3KooW...@203.0.113.7 --role relay --carrier auto\n" +
+			"  heddle relay --roster roster.json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return p.run(c.Context(), slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)))
+			return p.serveRelay(c.Context(), slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)))
 		},
 	}
 	f := c.Flags()
@@ -49,7 +50,7 @@ only and follows a new version of the roster while it runs.`,
 	return c
 }
 
-func (p post) run(ctx context.Context, log *slog.Logger) error {
+func (p post) serveRelay(ctx context.Context, log *slog.Logger) error {
 	id, err := cli.LoadOrMakeKey(p.identity)
 	if err != nil {
 		return err

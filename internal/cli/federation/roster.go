@@ -21,9 +21,9 @@ func newRoster() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "roster",
 		Short: "List, change and sign the members of a federation",
-		Long: `A roster lists the members of a federation. Its administrators sign it: a site accepts a version when more than half of
-the administrators of the previous version have signed it. To add or revoke a member, sign a new version of this file;
-no key or approval changes.
+		Long: `A roster lists the members of a federation. Its administrators sign it: a site accepts a version when
+more than half of the administrators of the previous version have signed it. To add or revoke a member, sign a new
+version of this file; no key or approval changes.
 
 docs/how-to/federation.md sets up a federation of three hospitals step by step.`,
 	}
@@ -43,8 +43,6 @@ func inForce(path, federation string) admission.Trusted {
 	return session.Gate{Trusted: path, TrustedDir: cli.TrustedDir()}.InForce(federation)
 }
 
-func nextYear() string { return string(admission.Day(time.Now().AddDate(1, 0, 0))) }
-
 // entry has the flags of new members.
 type entry struct {
 	role, expires, carrier string
@@ -55,7 +53,7 @@ type entry struct {
 func (e *entry) bind(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&e.role, "role", string(admission.Trainer), "role: trainer, coordinator, observer or relay")
-	f.StringVar(&e.expires, "expires", nextYear(), "last day of membership")
+	f.StringVar(&e.expires, "expires", string(admission.Day(time.Now().AddDate(1, 0, 0))), "last day of membership")
 	f.StringVar(&e.carrier, "carrier", "quic", "protocol of @HOST: quic, tcp, ws or auto (QUIC and TCP)")
 	f.IntVar(&e.port, "port", 4001, "port of @HOST")
 }
@@ -68,8 +66,8 @@ func (e *entry) members(args []string) ([]admission.Member, error) {
 	}
 	var out []admission.Member
 	for _, m := range p.Members {
-		out = append(out, admission.Member{Name: m.Name, ID: m.ID, Role: admission.Role(e.role), Expires: admission.Date(e.expires),
-			Addresses: append(m.Addresses, e.addresses...)})
+		out = append(out, admission.Member{Name: m.Name, ID: m.ID, Role: admission.Role(e.role),
+			Expires: admission.Date(e.expires), Addresses: append(m.Addresses, e.addresses...)})
 	}
 	return out, nil
 }
@@ -82,7 +80,7 @@ func newRosterNew() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "new FEDERATION NAME=ID[@HOST[:PORT]] ...",
 		Short:   "Write the first version of a roster",
-		Example: "  heddle roster new tumour-registry north=12D3KooW...@10.0.0.1 south=12D3KooW...@10.0.0.2 west=12D3KooW... -o roster.json",
+		Example: "  heddle roster new tumor-registry north=12D3KooW...@10.0.0.1 south=12D3KooW... west=12D3KooW...",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			members, err := e.members(args[1:])
@@ -94,17 +92,12 @@ func newRosterNew() *cobra.Command {
 					return cli.Invalidf("each administrator must be a member (got %q)", name)
 				}
 			}
-			r := admission.Roster{Federation: args[0], Serial: 1, Quorum: quorum}
-			count := 0
-			for _, m := range members {
-				m.Administrator = len(admins) == 0 || slices.Contains(admins, m.Name)
-				if m.Administrator {
-					count++
-				}
-				r.Members = append(r.Members, m)
+			for k := range members {
+				members[k].Administrator = len(admins) == 0 || slices.Contains(admins, members[k].Name)
 			}
+			r := admission.Roster{Federation: args[0], Serial: 1, Quorum: quorum, Members: members}
 			if quorum == 0 {
-				r.Quorum = count/2 + 1
+				r.Quorum = len(r.Administrators())/2 + 1
 			}
 			if _, err := os.Stat(out); err == nil {
 				return cli.Invalidf("%s exists: only a new federation gets a first version", out)
@@ -126,16 +119,17 @@ func newRosterAdd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add FILE NAME=ID[@HOST[:PORT]] ...",
 		Short: "Add or change members in the next version",
-		Long: `Add members in the next version of a roster, which replaces FILE. An existing member gets a new entry: a later day,
-another address, another role. Several changes before the first signature form one version.`,
-		Example: "  heddle roster add roster.json east=12D3KooW...@10.0.0.4\n  heddle roster add roster.json eye=12D3KooW... --role observer --expires 2027-03-31",
-		Args:    cobra.MinimumNArgs(2),
+		Long: `Add members in the next version of a roster, which replaces FILE. An existing member gets a new entry:
+a later day, another address, another role. Several changes before the first signature form one version.`,
+		Example: "  heddle roster add roster.json east=12D3KooW...@10.0.0.4\n" +
+			"  heddle roster add roster.json eye=12D3KooW... --role observer --expires 2027-03-31",
+		Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			members, err := e.members(args[1:])
 			if err != nil {
 				return err
 			}
-			return change(c.OutOrStdout(), args[0], func(r *admission.Roster) error {
+			return changeRoster(c.OutOrStdout(), args[0], func(r *admission.Roster) error {
 				for _, m := range members {
 					m.Administrator = admin
 					if err := r.Add(m, quorum); err != nil {
@@ -161,7 +155,7 @@ func newRosterRevoke() *cobra.Command {
 		Example: "  heddle roster revoke roster.json west",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			return change(c.OutOrStdout(), args[0], func(r *admission.Roster) error {
+			return changeRoster(c.OutOrStdout(), args[0], func(r *admission.Roster) error {
 				for _, who := range args[1:] {
 					if err := r.Revoke(who, quorum); err != nil {
 						return err
@@ -175,9 +169,9 @@ func newRosterRevoke() *cobra.Command {
 	return c
 }
 
-// change edits the roster in path: its next version if it is signed, otherwise the same version,
+// changeRoster edits the roster in path: its next version if it is signed, otherwise the same version,
 // which is still a draft.
-func change(w io.Writer, path string, edit func(*admission.Roster) error) error {
+func changeRoster(w io.Writer, path string, edit func(*admission.Roster) error) error {
 	s, err := readRoster(path)
 	if err != nil {
 		return err
@@ -216,43 +210,36 @@ func newRosterShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			showRoster(c.OutOrStdout(), s, time.Now())
+			w, r, now := c.OutOrStdout(), s.Body, time.Now()
+			fmt.Fprintf(w, "federation   %s\nserial       %d\nfingerprint  %s\n", r.Federation, r.Serial,
+				admission.Grouped(r.Fingerprint()))
+			fmt.Fprintf(w, "quorum       %d of %d administrators sign the next version\n", r.Quorum,
+				len(r.Administrators()))
+			for _, m := range r.Members {
+				remark := ""
+				if m.Expires.Past(now) {
+					remark = "  (ENDED)"
+				} else if m.Expires.Past(now.AddDate(0, 0, 30)) {
+					remark = "  (ends within 30 days)"
+				}
+				fmt.Fprintf(w, "member       %s%s\n", m, remark)
+			}
+			for _, v := range r.Revoked {
+				fmt.Fprintf(w, "revoked      %s  %s, in serial %d\n", v.Name, v.ID, v.Serial)
+			}
+			for _, id := range s.Signers() {
+				name := "not in this version"
+				if m, ok := r.Find(id); ok {
+					name = m.Name
+				}
+				fmt.Fprintf(w, "signed by    %s  %s\n", name, id)
+			}
+			if len(s.Signatures) == 0 {
+				fmt.Fprintln(w, "signed by    nobody yet")
+			}
 			return nil
 		},
 	}
-}
-
-func showRoster(w io.Writer, s *roster, now time.Time) {
-	r := s.Body
-	fmt.Fprintf(w, "federation   %s\nserial       %d\nfingerprint  %s\nquorum       %d of %d administrators sign the next version\n",
-		r.Federation, r.Serial, admission.Grouped(r.Fingerprint()), r.Quorum, len(r.Administrators()))
-	for _, m := range r.Members {
-		fmt.Fprintf(w, "member       %s%s\n", m, remark(m.Expires, now))
-	}
-	for _, v := range r.Revoked {
-		fmt.Fprintf(w, "revoked      %s  %s, in serial %d\n", v.Name, v.ID, v.Serial)
-	}
-	for _, id := range s.Signers() {
-		name := "not in this version"
-		if m, ok := r.Find(id); ok {
-			name = m.Name
-		}
-		fmt.Fprintf(w, "signed by    %s  %s\n", name, id)
-	}
-	if len(s.Signatures) == 0 {
-		fmt.Fprintln(w, "signed by    nobody yet")
-	}
-}
-
-// remark warns thirty days before a membership ends.
-func remark(d admission.Date, now time.Time) string {
-	switch {
-	case d.Past(now):
-		return "  (ENDED)"
-	case d.Past(now.AddDate(0, 0, 30)):
-		return "  (ends within 30 days)"
-	}
-	return ""
 }
 
 func newRosterSign() *cobra.Command {
@@ -260,8 +247,8 @@ func newRosterSign() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sign FILE",
 		Short: "Show the changes of a version and sign it",
-		Long: `Show what FILE changes relative to the version in force here, and add this administrator's signature. Then give FILE to
-the next administrator and, with enough signatures, to all members.`,
+		Long: `Show what FILE changes relative to the version in force here, and add this administrator's signature.
+Then give FILE to the next administrator and, with enough signatures, to all members.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := readRoster(args[0])
@@ -285,8 +272,9 @@ the next administrator and, with enough signatures, to all members.`,
 			if err := admission.WriteFile(args[0], s); err != nil {
 				return cli.Invalid(err)
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%s: serial %d of %s, fingerprint %s, signed by %d; %d must sign\n",
-				args[0], s.Body.Serial, s.Body.Federation, admission.Grouped(s.Body.Fingerprint()), len(s.Signatures), before.Quorum)
+			fmt.Fprintf(c.OutOrStdout(), "%s: serial %d of %s, fingerprint %s, signed by %d; %d must sign\n", args[0],
+				s.Body.Serial, s.Body.Federation, admission.Grouped(s.Body.Fingerprint()), len(s.Signatures),
+				before.Quorum)
 			return nil
 		},
 	}
@@ -304,8 +292,7 @@ func maySign(s *roster, id string, trusted admission.Trusted) (admission.Roster,
 	case err == nil && s.Body.Serial > held.Body.Serial:
 		by = held.Body
 		var refusal *admission.Refusal
-		// A quorum is what it lacks before this signature; any other refusal is one of signing,
-		// too.
+		// A quorum is what it lacks before this signature; any other refusal is one of signing, too.
 		if err := admission.Accept(held, s, time.Now()); errors.As(err, &refusal) && refusal.Rule != "roster.quorum" {
 			return by, err
 		}
@@ -317,21 +304,20 @@ func maySign(s *roster, id string, trusted admission.Trusted) (admission.Roster,
 	case !errors.Is(err, admission.ErrUnknownFederation):
 		return by, err
 	case s.Body.Serial > 1:
-		return by, fmt.Errorf("%w, so the changes of serial %d cannot be shown: run heddle roster verify on an earlier version first", err, s.Body.Serial)
+		return by, fmt.Errorf("%w, so the changes of serial %d cannot be shown: run heddle roster verify on an "+
+			"earlier version "+
+			"first", err, s.Body.Serial)
 	}
 	if m, ok := by.Find(id); !ok || !m.Administrator {
+		var names []string
+		for _, m := range by.Administrators() {
+			names = append(names, m.Name)
+		}
 		return by, fmt.Errorf("the signer must be an administrator of serial %d of %s: %s (got %s)", by.Serial,
-			by.Federation, names(by.Administrators()), id)
+			by.Federation,
+			strings.Join(names, ", "), id)
 	}
 	return by, nil
-}
-
-func names(members []admission.Member) string {
-	var s []string
-	for _, m := range members {
-		s = append(s, m.Name)
-	}
-	return strings.Join(s, ", ")
 }
 
 func newRosterVerify() *cobra.Command {
@@ -339,9 +325,9 @@ func newRosterVerify() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Check a roster's signatures and put it in force at this site",
-		Long: `Check that FILE may follow the roster in force at this site, and put it in force: it needs a higher serial and the
-signatures of a quorum of administrators. For a federation that this site does not know yet, give the fingerprint
-that an administrator has read out to you; heddle roster show prints it there.`,
+		Long: `Check that FILE may follow the roster in force at this site, and put it in force: it needs a higher
+serial and the signatures of a quorum of administrators. For a federation that this site does not know yet, give the
+fingerprint that an administrator has read out to you; heddle roster show prints it there.`,
 		Example: "  heddle roster verify roster.json --fingerprint '1f2e 3d4c ...'\n  heddle roster verify roster.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

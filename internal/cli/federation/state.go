@@ -126,7 +126,8 @@ func (s *LiveState) note(e train.Event, now time.Time) {
 		s.Saved++
 	case train.Restored:
 		s.Restored++
-		s.Result, s.Round = s.Result.Until(train.Position{Stage: e.Stage, Round: e.Round}), train.Event{} // it is measured again
+		// it is measured again
+		s.Result, s.Round = s.Result.Until(train.Position{Stage: e.Stage, Round: e.Round}), train.Event{}
 		s.say(now, false, fmt.Sprintf("continues from the checkpoint of %s, round %d", e.StageName, e.Round))
 	case train.Resync:
 		s.Resyncs++
@@ -198,7 +199,8 @@ func (s *LiveState) Sentence() string {
 		}
 		return "Waiting for " + strings.Join(names, ", ") + "."
 	case s.Round.Kind != "":
-		return fmt.Sprintf("Training %s: %d of at most %d rounds are done.", s.Round.StageName, s.Round.Done, s.Round.Total)
+		return fmt.Sprintf("Training %s: %d of at most %d rounds are done.", s.Round.StageName, s.Round.Done,
+			s.Round.Total)
 	}
 	return "Training has begun."
 }

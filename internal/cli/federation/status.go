@@ -48,10 +48,12 @@ func (p *Live) status() status {
 	p.mu.Lock()
 	s := p.state.now()
 	p.mu.Unlock()
-	all := status{Title: p.About.Title(), State: s.Sentence(), Method: p.About.Method, Model: p.About.Model, Sites: s.Sites,
+	all := status{Title: p.About.Title(), State: s.Sentence(), Method: p.About.Method, Model: p.About.Model,
+		Sites:  s.Sites,
 		Metric: s.Metric, Positive: s.Positive, Stage: s.Round.StageName, Round: s.Round.Round, Done: s.Round.Done,
-		Total: s.Round.Total, Sent: s.Round.Sent, Saved: s.Saved, Restored: s.Restored, Resyncs: s.Resyncs, Began: s.Began,
-		Last: s.Last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: append([]LiveNote{}, s.Notes...)}
+		Total: s.Round.Total, Sent: s.Round.Sent, Saved: s.Saved, Restored: s.Restored, Resyncs: s.Resyncs,
+		Began: s.Began,
+		Last:  s.Last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: append([]LiveNote{}, s.Notes...)}
 	if ago := time.Since(s.Last); !s.over && ago >= 2*time.Second {
 		all.State += fmt.Sprintf(" The last event was %d s ago.", int(ago.Seconds()))
 	}
@@ -67,10 +69,11 @@ func newStatus() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status [--http ADDRESS]",
 		Short: "Print how far a run is that serves a live page",
-		Long: `Print the state of a run that heddle join or heddle train began with --http: what it trains, who is connected, what was
-measured and sent, and the last events.`,
-		Example: "  heddle status --http 127.0.0.1:8080\n  heddle status --http https://heddle.example --http-token-file token",
-		Args:    cobra.NoArgs,
+		Long: `Print the state of a run that heddle join or heddle train began with --http: what it trains, who is
+connected, what was measured and sent, and the last events.`,
+		Example: "  heddle status --http 127.0.0.1:8080\n  heddle status --http https://heddle.example " +
+			"--http-token-file token",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := f.fetch(c.Context())
 			if err != nil {

@@ -16,8 +16,9 @@ func newExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export --shards DIR --out DIR",
 		Short: "Write a partition for DGL",
-		Long: `Write a partition in the format of the Deep Graph Library, which dgl.distributed.load_partition opens. DGL numbers the
-nodes of a part consecutively; the column orig_id has the node numbers of the shards. Sparse features become dense.`,
+		Long: `Write a partition in the format of the Deep Graph Library, which dgl.distributed.load_partition opens.
+DGL numbers the nodes of a part consecutively; the column orig_id has the node numbers of the shards. Sparse features
+become dense.`,
 		Example: "  heddle export --shards parts --out dgl",
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			list, closer, err := shard.ReadDir(shards)

@@ -6,5 +6,5 @@ import "github.com/spf13/cobra"
 
 // Commands returns the commands.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{newImport(), newExport(), newPartition(), newMeet(), newInspect()}
+	return []*cobra.Command{newImport(), newExport(), newPartition(), newMatch(), newInspect()}
 }

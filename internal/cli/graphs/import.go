@@ -40,41 +40,37 @@ type importing struct {
 func newImport() *cobra.Command {
 	var m importing
 	cmd := &cobra.Command{
-		Use:   "import (--nodes FILE [--edges FILE] | --nodes TYPE=FILE … | --edges FILE | --ogb DIR | --dgl DIR) --out DIR",
+		Use: "import (--nodes FILE [--edges FILE] | --nodes TYPE=FILE … | --edges FILE | --ogb DIR | --dgl DIR) " +
+			"--out DIR",
 		Short: "Import tables, lists of edges, OGB sets or DGL partitions",
-		Long: `Make a data set from a table of nodes and a table of edges (CSV, TSV or Parquet; CSV and TSV also with gzip or zstd).
-A table may be a directory of such files, as Spark writes them; --edges may also be a list of names (.edgelist, .txt) or .npz.
-Columns of numbers are standardised, dates become numbers, and columns of at most 50 texts become categories; what each
-column became is printed and stored (heddle inspect), with warnings. The data set and the models trained on it store this
-encoding, so prediction reads other tables in the same way.
+		Long: `Make a data set from a table of nodes and a table of edges (CSV, TSV or Parquet; CSV and TSV also with
+gzip or zstd). A table may be a directory of such files, as Spark writes them; --edges may also be a list of names
+(.edgelist, .txt) or .npz. Columns of numbers are standardized, dates become numbers, and columns of at most 50 texts
+become categories; what each column became is printed and stored (heddle inspect), with warnings. Prediction reads
+other tables in the same way.
 
 With several types, give a table of nodes for each, --nodes TYPE=FILE, and a table of edges for each relation, --edges
-SOURCE-RELATION-TARGET=FILE. Names of nodes are unique in their type, and the label is a column of one type. A flag that
-names a column means every table that has it; TYPE.COLUMN or SOURCE-RELATION-TARGET.COLUMN means one.
+SOURCE-RELATION-TARGET=FILE. A flag that names a column means every table that has it; TYPE.COLUMN or
+SOURCE-RELATION-TARGET.COLUMN means one. --directed sets which way messages go along an edge: in (a node reads the
+sources of its edges), out (it reads their targets), or both, as two relations.
 
---edge-columns names columns of the tables of edges that are features of the edges. --directed says which way messages go
-along an edge: in (a node reads the sources of its edges), out (it reads their targets), or both, as two relations.
---split-time COLUMN:T1:T2 trains on the nodes before T1, validates on those before T2 and tests on the others.
+With only --edges, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet or
+NumPy (.npz with edge_index, as PyTorch Geometric has it). With --out NAME.graph the result is a stored graph for
+heddle partition --memory, which need not fit into memory; with --nodes their names must be 0, 1, 2, … in the order of
+the table.
 
-With --edges alone, make a graph of a list of edges between numbered nodes: text (.txt, .el, .edges), CSV, Parquet or
-NumPy (.npz with edge_index, as PyTorch Geometric has it). Columns without names are numbered from 1. --edge-format names
-the format of a file with another suffix: text, csv, tsv, parquet or npz.
-With --out NAME.graph the result is a stored graph for heddle partition --memory, and neither it nor the list has to fit into
-memory. It may have --nodes, too, if their names are 0, 1, 2, … in the order of the table, and the edges have these numbers.
-
-With --ogb, make a data set from an unpacked Open Graph Benchmark folder with raw/ and split/.
-
-With --dgl, make shards from a partition of dgl.distributed.partition_graph: its NAME.json, or the folder of that file.
-Each node keeps its owner. Labels and features are the columns label and feat unless flags name others.`,
-		Example: `  heddle import --nodes patients.csv --edges referrals.csv --label-column outcome --site-column hospital --out data/patients
+With --ogb, make a data set from an unpacked Open Graph Benchmark folder with raw/ and split/. With --dgl, make shards
+from a partition of dgl.distributed.partition_graph: its NAME.json, or the folder of that file. Each node keeps its
+owner.`,
+		Example: `  heddle import --nodes patients.csv --edges referrals.csv --label-column outcome \
+    --site-column hospital --out data/patients
   heddle import --nodes patient=patients.csv --nodes drug=drugs.csv --edges patient-takes-drug=prescriptions.csv \
     --label-column patient.outcome --edge-columns dose --out data/care
-  heddle import --edges soc-LiveJournal1.txt.gz --out data/livejournal
   heddle import --edges web.el.zst --out web.graph
   heddle import --nodes pages.csv.zst --edges web.el.zst --label-column topic --out web.graph
   heddle import --ogb ogbn_arxiv --out data/arxiv
   heddle import --dgl partitions/cora.json --out parts`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return m.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return m.importAll(cmd) },
 	}
 	m.bind(cmd)
 	return cmd
@@ -108,7 +104,7 @@ func (m *importing) bind(cmd *cobra.Command) {
 	}
 }
 
-func (m *importing) run(cmd *cobra.Command) error {
+func (m *importing) importAll(cmd *cobra.Command) error {
 	if err := readLike(m.like, &m.tables); err != nil {
 		return err
 	}
@@ -117,7 +113,7 @@ func (m *importing) run(cmd *cobra.Command) error {
 		return err
 	}
 	if !several {
-		m.tables.Nodes, m.tables.Edges = m.one()
+		m.tables.Nodes, m.tables.Edges = strings.Join(m.nodes, ""), strings.Join(m.edges, "")
 	}
 	if err := m.check(several); err != nil {
 		return err
@@ -126,7 +122,8 @@ func (m *importing) run(cmd *cobra.Command) error {
 	if m.dgl != "" {
 		edges := strings.Join(c.EdgeColumns, ",")
 		build := graph.Build{Directed: c.Directed == dataset.Into, KeepLoops: m.keepLoop}
-		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight, Edges: edges, Build: build})
+		return importDGL(cmd, m.dgl, m.out, dgl.Names{Features: m.features, Label: c.Label, Weight: c.Weight,
+			Edges: edges, Build: build})
 	}
 	watch := cli.NewWatch(cmd.ErrOrStderr(), false)
 	defer watch.End()
@@ -136,12 +133,12 @@ func (m *importing) run(cmd *cobra.Command) error {
 	if strings.HasSuffix(m.out, storedSuffix) && !several {
 		return store(cmd, m.list, c, m.out)
 	}
-	g, err := m.read(c, several)
+	g, err := m.readGraph(c, several)
 	if err == nil {
 		if c.Name != "" {
 			g.Name = c.Name
 		}
-		err = m.write(cmd.Context(), g, c)
+		err = m.writeGraph(cmd.Context(), g, c)
 	}
 	if stopped := cmd.Context().Err(); stopped != nil && err != nil {
 		return fmt.Errorf("stopped; nothing was written: %w", stopped)
@@ -183,8 +180,8 @@ func size(g *graph.Graph) string {
 	return text + fmt.Sprintf(", %d %s, %d sites", g.Labels.Classes, what, len(g.Sites))
 }
 
-// read reads the graph.
-func (m *importing) read(c dataset.ImportConfig, several bool) (g *graph.Graph, err error) {
+// readGraph reads the graph.
+func (m *importing) readGraph(c dataset.ImportConfig, several bool) (g *graph.Graph, err error) {
 	switch {
 	case several:
 		g, m.facts, err = typed.Config{Nodes: m.nodes, Edges: m.edges, Embed: m.embed, Tables: c}.Read()
@@ -211,8 +208,8 @@ func (m *importing) read(c dataset.ImportConfig, several bool) (g *graph.Graph, 
 	return g, err
 }
 
-// write writes the graph, what its tables became and which rows were skipped.
-func (m *importing) write(ctx context.Context, g *graph.Graph, c dataset.ImportConfig) error {
+// writeGraph writes the graph, what its tables became and which rows were skipped.
+func (m *importing) writeGraph(ctx context.Context, g *graph.Graph, c dataset.ImportConfig) error {
 	if strings.HasSuffix(m.out, storedSuffix) {
 		if _, err := os.Lstat(m.out); err == nil {
 			return fmt.Errorf("%s exists: remove it, or choose another name", m.out)
@@ -278,7 +275,8 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 	case list.Path == "":
 		return cli.Invalidf("%s: a stored graph is made from a list of edges: give --edges", out)
 	case list.Weight != "" || list.Strict || list.Merge != "":
-		return cli.Invalidf("%s: a stored graph has no weights, and its repeated edges are one: omit --weight-column, --merge and --strict", out)
+		return cli.Invalidf("%s: a stored graph has no weights, and its repeated edges are one: omit "+
+			"--weight-column, --merge and --strict", out)
 	case err == nil:
 		return cli.Invalidf("%s exists: remove it, or choose another name", out)
 	}
@@ -299,20 +297,15 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 	if of.Name == "" {
 		of.Name, _, _ = strings.Cut(filepath.Base(list.Path), ".")
 	}
-	err = external.WriteNodes(out, of, features, nodes, until(cmd.Context(), list.Batches), graph.Build{}, 0)
-	if err != nil {
+	batches := func(yield func(src, dst []int32) error) error { // they stop when the command is interrupted
+		return list.Batches(func(src, dst []int32) error { return errors.Join(cmd.Context().Err(), yield(src, dst)) })
+	}
+	if err = external.WriteNodes(out, of, features, nodes, batches, graph.Build{}, 0); err != nil {
 		return ended(cmd.Context(), err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d nodes, of %d listed edges\n", out, nodes, edges)
 	what.Print(cmd.OutOrStdout())
 	return nil
-}
-
-// until returns edges that stop when ctx ends.
-func until(ctx context.Context, edges external.EdgeReader) external.EdgeReader {
-	return func(yield func(src, dst []int32) error) error {
-		return edges(func(src, dst []int32) error { return errors.Join(ctx.Err(), yield(src, dst)) })
-	}
 }
 
 // ended is the error of work that ctx may have stopped: it can be continued, or err is a fault of

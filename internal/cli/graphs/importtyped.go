@@ -2,6 +2,7 @@ package graphs
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
@@ -15,27 +16,22 @@ type listing struct{ nodes, edges []string }
 
 // several reports whether the tables are of several types: each is given with its type then.
 func (l *listing) several() (bool, error) {
-	types := 0
-	for _, text := range append(append([]string{}, l.nodes...), l.edges...) {
+	types, all := 0, slices.Concat(l.nodes, l.edges)
+	for _, text := range all {
 		if named(text) {
 			types++
 		}
 	}
-	all := len(l.nodes) + len(l.edges)
 	switch {
 	case types == 0 && len(l.nodes) <= 1 && len(l.edges) <= 1:
 		return false, nil
-	case types < all:
-		return false, cli.Invalidf("of several tables each must have its type: --nodes TYPE=FILE, --edges SOURCE-RELATION-TARGET=FILE")
+	case types < len(all):
+		return false, cli.Invalidf("of several tables each must have its type: --nodes TYPE=FILE, --edges " +
+			"SOURCE-RELATION-TARGET=FILE")
 	case len(l.nodes) == 0:
 		return false, cli.Invalidf("edges between types require --nodes TYPE=FILE for each type")
 	}
 	return true, nil
-}
-
-// one returns the one table of nodes and the one of edges, "" where there is none.
-func (l *listing) one() (nodes, edges string) {
-	return strings.Join(l.nodes, ""), strings.Join(l.edges, "")
 }
 
 // named reports whether text is NAME=FILE, and not a file of such a name.
@@ -52,12 +48,15 @@ func checkLike(file string, like []byte, several bool) error {
 	if file == "" || several == typed.Encodes(like) {
 		return nil
 	}
-	return cli.Invalidf("%s reads %s", file, map[bool]string{true: "one table of nodes: give --nodes FILE", false: "tables of several types: give --nodes TYPE=FILE for each"}[several])
+	if several {
+		return cli.Invalidf("%s reads one table of nodes: give --nodes FILE", file)
+	}
+	return cli.Invalidf("%s reads tables of several types: give --nodes TYPE=FILE for each", file)
 }
 
 // files returns the tables without their types.
 func (l *listing) files() (files []string) {
-	for _, text := range append(append([]string{}, l.nodes...), l.edges...) {
+	for _, text := range slices.Concat(l.nodes, l.edges) {
 		if named(text) {
 			_, text, _ = strings.Cut(text, "=")
 		}
@@ -77,9 +76,8 @@ func (m *importing) check(several bool) error {
 		return err
 	}
 	for _, f := range []struct {
-		set  bool
-		flag string
-		why  string
+		set       bool
+		flag, why string
 	}{
 		{c.Relation != "", "--relation-column", "stored graphs have no relations"},
 		{len(c.EdgeColumns) > 0 && m.dgl == "", "--edge-columns", "stored graphs have no columns of edges"},
@@ -97,7 +95,8 @@ func (m *importing) check(several bool) error {
 	case m.ogb == "" && m.split != "":
 		return cli.Invalidf("--ogb-split must be given with --ogb (got %s)", m.split)
 	case c.Label != "" && !tables && m.dgl == "":
-		return cli.Invalidf("--label-column must be given with --nodes or --dgl (got %s): a list of edges and a set of --ogb have no such column", c.Label)
+		return cli.Invalidf("--label-column must be given with --nodes or --dgl (got %s): a list of edges and a set "+
+			"of --ogb have no such column", c.Label)
 	case len(m.embed) > 0 && !several:
 		return cli.Invalidf("--embed names types of nodes: give --nodes TYPE=FILE for each")
 	case several && c.Relation != "":

@@ -24,10 +24,11 @@ import (
 
 func newInspect() *cobra.Command {
 	return &cobra.Command{
-		Use:     "inspect PATH",
-		Short:   "Describe a data set, partition, part, run, model or checkpoint",
-		Example: "  heddle inspect data/cora\n  heddle inspect parts\n  heddle inspect parts/part-0\n  heddle inspect runs/cora-retexo-gcn-1/model.safetensors",
-		Args:    cobra.ExactArgs(1),
+		Use:   "inspect PATH",
+		Short: "Describe a data set, partition, part, run, model or checkpoint",
+		Example: "  heddle inspect data/cora\n  heddle inspect parts\n  heddle inspect parts/part-0\n  heddle " +
+			"inspect runs/cora-retexo-gcn-1/model.safetensors",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return cli.Invalid(inspect(c.OutOrStdout(), args[0]))
 		},
@@ -62,7 +63,8 @@ func inspect(w io.Writer, path string) error {
 	case strings.HasPrefix(info.Name(), "part-"):
 		return inspectShard(w, path)
 	}
-	return fmt.Errorf("%s must be a data set (directory, .npz or .graph), a partition, its part-N, a model (.safetensors) or a directory of checkpoints", path)
+	return fmt.Errorf("%s must be a data set (directory, .npz or .graph), a partition, its part-N, a model "+
+		"(.safetensors) or a directory of checkpoints", path)
 }
 
 func inspectData(w io.Writer, path string) error {
@@ -75,10 +77,7 @@ func inspectData(w io.Writer, path string) error {
 		edges = fmt.Sprintf("%d directed edges", g.Adj.NumEdges())
 	}
 	fmt.Fprintf(w, "%s: data set %s\n  %d nodes, %s\n", path, g.Name, g.N(), edges)
-	types(w, g.Types, g.X.Cols())
-	relations(w, &g.Typed)
-	edgeColumns(w, g.EdgeX.Cols)
-	features(w, g.X)
+	printParts(w, g.Types, &g.Typed, g.EdgeX.Cols, g.X)
 	labels(w, g.Labels, g.Split)
 	if len(g.Sites) > 0 {
 		fmt.Fprintf(w, "  %d sites: %s\n", len(g.Sites), strings.Join(g.Sites, ", "))
@@ -98,26 +97,32 @@ func imported(w io.Writer, dir string) error {
 	return err
 }
 
-// types prints the number of nodes of each type, and of its features where it has its own.
-func types(w io.Writer, t graph.Types, cols int) {
-	if t.Count() == 0 {
-		return
-	}
+// printParts prints the types of nodes, relations and columns of nodes and edges.
+func printParts(w io.Writer, t graph.Types, typed *graph.Relations, edgeColumns int, x graph.Features) {
 	var list []string
 	for k, n := range t.Nodes() {
 		text := fmt.Sprintf("%s (%d", t.Names[k], n)
 		if t.Ptr != nil {
-			lo, hi := t.Columns(k, cols)
+			lo, hi := t.Columns(k, x.Cols())
 			text += fmt.Sprintf(", features %d", hi-lo)
 		}
 		list = append(list, text+")")
 	}
-	fmt.Fprintf(w, "  %d types (nodes of each): %s\n", t.Count(), strings.Join(list, ", "))
-}
-
-func edgeColumns(w io.Writer, n int) {
-	if n > 0 {
-		fmt.Fprintf(w, "  features of edges: %d\n", n)
+	if len(list) > 0 {
+		fmt.Fprintf(w, "  %d types (nodes of each): %s\n", t.Count(), strings.Join(list, ", "))
+	}
+	relations(w, typed)
+	if edgeColumns > 0 {
+		fmt.Fprintf(w, "  features of edges: %d\n", edgeColumns)
+	}
+	switch {
+	case x.Cols() == 0:
+		fmt.Fprintln(w, "  no features: training uses the numbers of the nodes")
+	case x.Sparse != nil:
+		fmt.Fprintf(w, "  %d features, sparse, %.2f %% filled\n", x.Cols(),
+			100*float64(x.Sparse.NNZ())/max(1, float64(x.Rows())*float64(x.Cols())))
+	default:
+		fmt.Fprintf(w, "  %d features, dense\n", x.Cols())
 	}
 }
 
@@ -137,18 +142,6 @@ func relations(w io.Writer, t *graph.Relations) {
 		list = append(list, fmt.Sprintf("and %d more", n-shown))
 	}
 	fmt.Fprintf(w, "  %d relations (edges of each): %s\n", n, strings.Join(list, ", "))
-}
-
-func features(w io.Writer, x graph.Features) {
-	switch {
-	case x.Cols() == 0:
-		fmt.Fprintln(w, "  no features: training uses the numbers of the nodes")
-	case x.Sparse != nil:
-		fmt.Fprintf(w, "  %d features, sparse, %.2f %% filled\n", x.Cols(),
-			100*float64(x.Sparse.NNZ())/max(1, float64(x.Rows())*float64(x.Cols())))
-	default:
-		fmt.Fprintf(w, "  %d features, dense\n", x.Cols())
-	}
 }
 
 func labels(w io.Writer, l graph.Labels, split []graph.Split) {
@@ -178,13 +171,11 @@ func inspectShard(w io.Writer, path string) (err error) {
 		path, s.Rank, s.Parts, s.Name, s.Fingerprint[:6], s.Owned, s.Nodes, s.Adj.NumEdges(), s.Halo())
 	for q := range s.Parts {
 		if q != s.Rank {
-			fmt.Fprintf(w, "  peer %d: sends %d rows, receives %d\n", q, s.HaloPtr[q+1]-s.HaloPtr[q], len(s.Boundary[q]))
+			fmt.Fprintf(w, "  peer %d: sends %d rows, receives %d\n", q, s.HaloPtr[q+1]-s.HaloPtr[q],
+				len(s.Boundary[q]))
 		}
 	}
-	types(w, s.Types, s.X.Cols())
-	relations(w, &s.Typed)
-	edgeColumns(w, s.EdgeX.Cols)
-	features(w, s.X)
+	printParts(w, s.Types, &s.Typed, s.EdgeX.Cols, s.X)
 	labels(w, s.Labels, s.Split)
 	if s.Import == nil {
 		return imported(w, path)
@@ -206,7 +197,8 @@ func inspectModel(w io.Writer, path string) error {
 	if m.Spec.Kind() == graph.Numbers {
 		what = "targets"
 	}
-	fmt.Fprintf(w, "%s: model for %d features and %d %s (%s)\n", path, m.Spec.Features, m.Spec.Classes, what, m.Spec.Task)
+	fmt.Fprintf(w, "%s: model for %d features and %d %s (%s)\n", path, m.Spec.Features, m.Spec.Classes, what,
+		m.Spec.Task)
 	if len(card.Classes) > 0 {
 		fmt.Fprintf(w, "  %s: %s\n", what, strings.Join(card.Classes, ", "))
 	}
@@ -230,8 +222,10 @@ func inspectModel(w io.Writer, path string) error {
 	if card.Test == 0 {
 		card.Test = math.NaN()
 	}
-	fmt.Fprintf(w, "  %d parameters\n  trained on %s (%d nodes) by %d peers, method %s, seed %d\n  %s: validation %s, test %s\n",
-		n, card.Dataset, card.Nodes, card.Peers, card.Method, card.Seed, card.Metric, cli.Measure(metric, card.Val), cli.Measure(metric, card.Test))
+	fmt.Fprintf(w, "  %d parameters\n  trained on %s (%d nodes) by %d peers, method %s, seed %d\n  %s: validation "+
+		"%s, test %s\n",
+		n, card.Dataset, card.Nodes, card.Peers, card.Method, card.Seed, card.Metric, cli.Measure(metric, card.Val),
+		cli.Measure(metric, card.Test))
 	if card.Privacy != nil {
 		var s dp.Statement
 		if err := json.Unmarshal(card.Privacy, &s); err != nil {

@@ -45,7 +45,8 @@ func inspectState(w io.Writer, path string) error {
 		}
 	}
 	if record == nil {
-		fmt.Fprintln(w, "  to continue: the command that began it, with --resume (heddle train) or the same --state (heddle join)")
+		fmt.Fprintln(w, "  to continue: the command that began it, with --resume (heddle train) or the same --state "+
+			"(heddle join)")
 		return nil
 	}
 	fmt.Fprintf(w, "  settings: %s\n  to continue: %s\n", record.Path, record.Again)

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
@@ -57,13 +56,13 @@ func newPartition() *cobra.Command {
 
 Policies are random, contiguous, by-column, fennel, restream:N and multilevel.
 
-A bound limits what a part holds relative to its fair share: of work (the processor time of a layer: a node is 16 edges; 1.03
-unless another bound is given), vertices, edges, train (training nodes), bytes (of features), relations (edges of each) and
-types (nodes of each), as --cap work=1.03,train=1.1. A partition that breaks a bound is refused. --capacity sets
-the fair shares of unequal machines.
+A bound limits what a part holds relative to its fair share: of work (the processor time of a layer: a node is 16
+edges; 1.03 unless another bound is given), vertices, edges, train (training nodes), bytes (of features), relations
+(edges of each) and types (nodes of each), as --cap work=1.03,train=1.1. A partition that breaks a bound is refused.
+--capacity sets the fair shares of unequal machines.
 
-With --plan the peers of a plan partition a stored graph together: each reads its slice and writes its own part. The more
-often they exchange what they have assigned (--rounds), the fewer edges are cut.`,
+With --plan the peers of a plan partition a stored graph together: each reads its slice and writes its own part. The
+more often they exchange what they have assigned (--rounds), the fewer edges are cut.`,
 		Example: `  heddle partition --data data/cora --parts 4 --policy random --out parts
   heddle partition --data data/twitch --policy by-column --out parts
   heddle partition --data data/cora --parts 4 --policy multilevel --cap train=1.05 --capacity 2,1,1,1 --out parts
@@ -72,7 +71,7 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := cli.NewWatch(c.ErrOrStderr(), s.quiet)
 			defer w.End()
-			return s.run(c.Context(), w, c.OutOrStdout())
+			return s.cutGraph(c.Context(), w, c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
@@ -88,17 +87,19 @@ often they exchange what they have assigned (--rounds), the fewer edges are cut.
 	f.Float64SliceVar(&s.capacity, "capacity", nil, "relative sizes of the parts, as 2,1,1; default: equal")
 	f.StringVar(&s.objective, "objective", "volume", "objective of multilevel: volume or cut")
 	f.StringVar(&s.memory, "memory", "", "memory limit for a stored graph, as 2GiB; empty: none")
-	f.BoolVar(&s.clusters, "cluster-order", false, "neighbours near each other in memory; else rows by ID")
+	f.BoolVar(&s.clusters, "cluster-order", false, "neighbors near each other in memory; else rows by ID")
 	f.StringVar(&s.page, "report", "", "HTML page of the partition's quality")
 	f.BoolVar(&s.dry, "dry", false, "quality report only, without writing parts")
 	f.BoolVarP(&s.quiet, "quiet", "q", false, "no progress display")
-	s.bindTogether(f)
+	s.site.Bind(f, "plan whose peers partition a stored graph together", "wait for the other peers, with --plan")
+	s.site.BindAudit(f)
+	f.IntVar(&s.rounds, "rounds", 100, "exchanges between the peers in a pass, with --plan")
 	cli.Required(c, "data")
 	return c
 }
 
-func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err error) {
-	if err := s.read(); err != nil {
+func (s *cutting) cutGraph(ctx context.Context, w *cli.Watch, stdout io.Writer) (err error) {
+	if err := s.parseFlags(); err != nil {
 		return cli.Invalid(err)
 	}
 	switch {
@@ -122,8 +123,8 @@ func (s *cutting) run(ctx context.Context, w *cli.Watch, stdout io.Writer) (err 
 		func(w io.Writer) error { return report.WritePartition(w, s.manifest, s.phases, cli.PeakMemory()) })
 }
 
-// read parses the flags and checks that they fit together.
-func (s *cutting) read() (err error) {
+// parseFlags parses the flags and checks that they fit together.
+func (s *cutting) parseFlags() (err error) {
 	if s.parts < 1 && s.parts != heddle.Auto {
 		return fmt.Errorf("parts must be at least 1 (got %d)", s.parts)
 	}
@@ -149,11 +150,6 @@ func (s *cutting) read() (err error) {
 	if s.clusters && s.stored() {
 		return fmt.Errorf("--cluster-order applies only to graphs that are read into memory (got %s)", s.data)
 	}
-	return s.readPolicy()
-}
-
-// readPolicy parses the policy and its goal.
-func (s *cutting) readPolicy() (err error) {
 	if s.dry && s.stored() {
 		return errors.New("--dry does not apply to stored graphs, which are partitioned in files: give --out")
 	}
@@ -171,7 +167,8 @@ func goal(caps map[string]string, capacity []float64, objective string) (g parti
 	for name, text := range caps {
 		bound, ok := bounds[name]
 		if !ok {
-			return g, fmt.Errorf("a bound of --cap must be of work, vertices, edges, train, bytes, relations or types (got %q)", name)
+			return g, fmt.Errorf("a bound of --cap must be of work, vertices, edges, train, bytes, relations or "+
+				"types (got %q)", name)
 		}
 		if *bound, err = strconv.ParseFloat(text, 64); err != nil || !(*bound >= 1) {
 			return g, fmt.Errorf("a bound of --cap must be a number of at least 1 (got %s=%s)", name, text)
@@ -225,10 +222,11 @@ func (s *cutting) inMemory() error {
 		s.phases = append(s.phases, external.PhaseTimes{Phase: phase, Seconds: time.Since(began).Seconds()})
 		began = time.Now()
 	}
-	g, err := s.dataset()
+	g, err := dataset.Read(s.data, s.split)
 	if err != nil {
-		return err
+		return cli.Invalid(err)
 	}
+	g = g.Numbered()
 	took("read")
 	shards := []*shard.Shard{}
 	if n := s.count(); n == 1 {
@@ -253,9 +251,12 @@ func (s *cutting) inMemory() error {
 
 // fromDisk partitions a stored graph.
 func (s *cutting) fromDisk(ctx context.Context, w *cli.Watch) (err error) {
-	g, err := s.open(s.data)
+	if s.bytes > 0 { // the program stays within the limit
+		debug.SetMemoryLimit(s.bytes * 3 / 4)
+	}
+	g, err := external.OpenGraph(s.data)
 	if err != nil {
-		return err
+		return cli.Invalid(err)
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
 	sites, err := g.Sites()
@@ -269,24 +270,6 @@ func (s *cutting) fromDisk(ctx context.Context, w *cli.Watch) (err error) {
 		return ended(ctx, err)
 	}
 	return nil
-}
-
-// open opens a stored graph and keeps the program within the memory limit.
-func (s *cutting) open(path string) (*external.Stored, error) {
-	if s.bytes > 0 {
-		debug.SetMemoryLimit(s.bytes * 3 / 4)
-	}
-	g, err := external.OpenGraph(path)
-	return g, cli.Invalid(err)
-}
-
-// dataset reads a data set.
-func (s *cutting) dataset() (*graph.Graph, error) {
-	g, err := dataset.Read(s.data, s.split)
-	if err != nil {
-		return nil, cli.Invalid(err)
-	}
-	return g.Numbered(), nil
 }
 
 // count returns the number of parts; 0: as many as sites.

@@ -40,7 +40,8 @@ func (p *progress) show(at external.Progress) error {
 		parts = append(parts, fmt.Sprintf("%.0f s of the step left", took*(1-done)/max(done, 1e-9)))
 	}
 	parts = append(parts, cli.Bytes(memoryInUse()))
-	p.watch.Show(1000*at.Step+int(999*done), parts, "partitioning", "step", fmt.Sprintf("%d of %d", at.Step+1, at.Steps),
+	p.watch.Show(1000*at.Step+int(999*done), parts, "partitioning", "step", fmt.Sprintf("%d of %d", at.Step+1,
+		at.Steps),
 		"phase", strings.Join(parts, ", "))
 	return p.ctx.Err()
 }

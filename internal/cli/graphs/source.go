@@ -34,7 +34,8 @@ type RunFile struct {
 	Source   `yaml:",inline"`
 	InitFile string `yaml:"init_file,omitempty"` // model file whose SHA-256 is setting init
 	Out      string `yaml:"out"`                 // directory to write to; empty: the command names it
-	Seeds    int    `yaml:"seeds,omitempty"`     // runs; each takes the next seed, and the next split if there are several
+	// runs; each takes the next seed, and the next split if there are several
+	Seeds int `yaml:"seeds,omitempty"`
 
 	Config string `yaml:"-"` // settings file
 }
@@ -107,7 +108,7 @@ func warn(path string, g *graph.Graph, task string, event func(heddle.Event)) ([
 // Open returns the shards, whose arrays are valid until Close, and makes p what it means for the
 // data. event gets what there is to say of that. It sets Sites and Warnings.
 func (s *Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
-	shards, closer, err := s.read(p, event)
+	shards, closer, err := s.openParts(p, event)
 	if err == nil && len(shards) > 1 && !p.Federated() {
 		m := shard.Describe(shards, shard.Meta{})
 		event(heddle.Event{Kind: train.Note, Text: partition.Slowest(m, len(shards)).String()})
@@ -115,9 +116,10 @@ func (s *Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard,
 	return shards, closer, err
 }
 
-func (s *Source) read(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
+func (s *Source) openParts(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
 	if (s.Data == "") == (s.Shards == "") {
-		return nil, nil, cli.Invalidf("a run needs either --data D (a data set) or --shards DIR (written by heddle partition)")
+		return nil, nil, cli.Invalidf("a run needs either --data D (a data set) or --shards DIR (written by heddle " +
+			"partition)")
 	}
 	// A settings file may name them, too.
 	if err := cmp.Or(cli.CheckRead("data", s.Data), cli.CheckRead("shards", s.Shards)); err != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/spf13/pflag"
-
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
@@ -15,13 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/session"
 )
-
-// bindTogether adds the flags of partitioning with other peers.
-func (s *cutting) bindTogether(f *pflag.FlagSet) {
-	s.site.Bind(f, "plan whose peers partition a stored graph together", "wait for the other peers, with --plan")
-	s.site.BindAudit(f)
-	f.IntVar(&s.rounds, "rounds", 100, "exchanges between the peers in a pass, with --plan")
-}
 
 // checkTogether refuses flags that peers that partition together cannot have.
 func (s *cutting) checkTogether() error {

@@ -20,7 +20,8 @@ type Chart struct {
 	Caption string
 }
 
-// Size of a chart in points. The page scales it to the width that there is: on a phone its letters are as large as the text.
+// Size of a chart in points. The page scales it to the width that there is: on a phone its letters are as large as the
+// text.
 const (
 	width  = 298
 	height = 184
@@ -35,7 +36,7 @@ const (
 	points    = 300
 )
 
-// palette has the colours of series.
+// palette has the colors of series.
 var palette = svg.Page.Series
 
 func newPlot(x, y string) *svg.Plot { return svg.New(svg.Page, width, height, x, y) }
@@ -63,8 +64,8 @@ type Bar struct {
 // BarOf is a figure without an interval.
 func BarOf(name string, value float64) Bar { return Bar{name, value, math.NaN(), math.NaN()} }
 
-// Bars draws figures in percent from the first to the last, downwards, and a dashed line at each level. It is nil for fewer
-// than two figures.
+// Bars draws figures in percent from the first to the last, downwards, and a dashed line at each level. It is nil for
+// fewer than two figures.
 func Bars(title, axis string, bars []Bar, levels ...Bar) []Chart {
 	var shown []Bar
 	for _, b := range bars {
@@ -143,8 +144,8 @@ func sentBars(peers []heddle.Traffic) []Chart {
 	return chartOf(p, title+": "+strings.Join(said, "; "), title+".")
 }
 
-// siteMap draws the sites of a federation on a circle, with a line between each two that are connected. It is nil for fewer
-// than two sites and for too many to distinguish.
+// siteMap draws the sites of a federation on a circle, with a line between each two that are connected. It is nil for
+// fewer than two sites and for too many to distinguish.
 func siteMap(sites []federation.LiveSite) []Chart {
 	n := len(sites)
 	if n < 2 || n > mostBars {
@@ -204,7 +205,8 @@ func curve(label string, r train.Result, of func(train.Point) float64, after fun
 		if len(xy) < 2 {
 			continue
 		}
-		if last := xy[len(xy)-1]; s.Ended && s.BestRound > int(last.X) { // the state after the last round, which begins none
+		// the state after the last round, which begins none
+		if last := xy[len(xy)-1]; s.Ended && s.BestRound > int(last.X) {
 			if end := after(s); !math.IsNaN(end) {
 				last.Y = end
 			}

@@ -35,7 +35,8 @@ func (r runPage) lead() []string {
 	}
 	total := r.Result.Total()
 	took, sent := duration(r.Result.Seconds), cli.Bytes(total.Total())
-	what := fmt.Sprintf("%d sites%s trained one model (%s) of a graph of %d nodes that is spread over them. This page was written "+
+	what := fmt.Sprintf("%d sites%s trained one model (%s) of a graph of %d nodes that is spread over them. This "+
+		"page was written "+
 		"by %s.", r.parts(), named, model, nodes, r.site(r.Shards[0].Rank))
 	cost := fmt.Sprintf("Training took %s, in which this site sent %s to the others.", took, sent)
 	switch {
@@ -43,7 +44,8 @@ func (r runPage) lead() []string {
 		what = fmt.Sprintf("One model (%s) was trained on a graph of %d nodes in one place.", model, nodes)
 		cost = fmt.Sprintf("Training took %s; nothing was sent.", took)
 	case len(r.Shards) == r.parts():
-		what = fmt.Sprintf("%d sites%s, simulated on one machine, trained one model (%s) of a graph of %d nodes that is spread "+
+		what = fmt.Sprintf("%d sites%s, simulated on one machine, trained one model (%s) of a graph of %d nodes "+
+			"that is spread "+
 			"over them.", r.parts(), named, model, nodes)
 		cost = fmt.Sprintf("Training took %s, in which the sites sent %s to one another.", took, sent)
 	}
@@ -77,7 +79,8 @@ func (r runPage) how() string {
 		case f.Majority >= 0 && o.Metric.Ranks():
 			baseline = fmt.Sprintf(" A ranking by chance would give %.1f %%.", 100*f.Test.Baseline)
 		case f.Majority >= 0 && !o.Metric.OfOrder():
-			baseline = fmt.Sprintf(" Naming class %s for every node would give %.1f %%.", f.Test.Classes[f.Majority].Name,
+			baseline = fmt.Sprintf(" Naming class %s for every node would give %.1f %%.",
+				f.Test.Classes[f.Majority].Name,
 				100*f.Test.Baseline)
 		}
 	}

@@ -21,7 +21,8 @@ func (r runPage) leaves() (Section, error) {
 	}
 	s := leavesOf(names, all, nodes)
 	if f := r.Result.Figures; f != nil && f.Told != nil {
-		s.Notes = append(s.Notes, fmt.Sprintf("This site told the others that its test %s is about %.0f %%, over %d test nodes or more, "+
+		s.Notes = append(s.Notes, fmt.Sprintf("This site told the others that its test %s is about %.0f %%, over %d "+
+			"test nodes or more, "+
 			"as its policy allows.", metricName(r.Result.Metric), 100*f.Told.Metric, f.Told.Rows))
 	}
 	return s, nil
@@ -46,7 +47,9 @@ func leavesOf(names []string, all []*disclosure.Disclosure, nodes []int) Section
 		kinds.Add(l.What, whom[string(l.Kind)], l.Format, l.Times, numbers)
 	}
 	return Section{Title: sites.Name, Tables: []cli.Table{kinds, sites},
-		Notes: []string{"A site's tables stay at the site. What left it are numbers computed from them, of these kinds:"},
-		Foot: "At most: a stage that ends early sends less. Heddle's reference has a page of what a receiver can conclude from " +
+		Notes: []string{"A site's tables stay at the site. What left it are numbers computed from them, of these " +
+			"kinds:"},
+		Foot: "At most: a stage that ends early sends less. Heddle's reference has a page of what a receiver can " +
+			"conclude from " +
 			"each: docs/reference/what-leaves.md."}
 }

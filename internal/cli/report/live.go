@@ -24,7 +24,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// A browser's question for news is answered at once if there is some, else after at most patience; pace is between two looks.
+// A browser's question for news is answered at once if there is some, else after at most patience; pace is between two
+// looks.
 const pace, patience = 500 * time.Millisecond, 15 * time.Second
 
 // livePage is the page of a run that goes on.
@@ -62,8 +63,8 @@ func (Pages) Live(of *federation.Live) http.Handler {
 	return mux
 }
 
-// news answers once the state is another than that of version ?seen, or the run is over. Nothing waits for a slow browser,
-// which misses states in between.
+// news answers once the state is another than that of version ?seen, or the run is over. Nothing waits for a slow
+// browser, which misses states in between.
 func (p *livePage) news(w http.ResponseWriter, r *http.Request) {
 	seen, _ := strconv.ParseUint(r.FormValue("seen"), 10, 64) // what is no number has seen nothing
 	tick := time.NewTicker(pace)
@@ -117,7 +118,8 @@ func (p *livePage) draw() (liveNews, error) {
 // pageOf is the page of a state.
 func (p *livePage) pageOf(s federation.LiveState) Page {
 	own := p.About.Site(p.About.Rank)
-	page := Page{Title: p.About.Title(), Kicker: "As of now. Without scripts, load the page again for news.", Live: true,
+	page := Page{Title: p.About.Title(), Kicker: "As of now. Without scripts, load the page again for news.",
+		Live: true,
 		Lead: []string{s.Sentence()}, Done: s.Round.Done, Total: s.Round.Total}
 	if s.Round.Kind != "" {
 		page.Facts = []Fact{{"validation " + s.Measure(), cli.Measure(eval.Metric(s.Metric), s.LastVal())},
@@ -135,7 +137,8 @@ func (p *livePage) pageOf(s federation.LiveState) Page {
 		for _, one := range s.Sites {
 			t.Add(one.Name, one.State)
 		}
-		page.Sections = append(page.Sections, Section{Title: "Federation", Charts: siteMap(s.Sites), Tables: []cli.Table{t}})
+		page.Sections = append(page.Sections, Section{Title: "Federation", Charts: siteMap(s.Sites),
+			Tables: []cli.Table{t}})
 	}
 	if all := curves(s.Result, s.Metric); all != nil {
 		page.Sections = append(page.Sections, Section{Title: "Learning curves", Charts: all})

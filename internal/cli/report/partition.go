@@ -27,7 +27,8 @@ func WritePartition(w io.Writer, m *shard.Manifest, phases []external.PhaseTimes
 	}
 	balance := cli.Table{Name: "Balance", Head: []string{"largest part over the mean", "ratio"}}
 	for k, name := range []string{"work", "nodes", "edges", "training nodes", "bytes of features", "halo rows"} {
-		ratio := [...]float64{r.WorkBalance, r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance}[k]
+		ratio := [...]float64{r.WorkBalance, r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance,
+			r.HaloBalance}[k]
 		balance.Add(name, fmt.Sprintf("%.3f", ratio))
 	}
 	exchange := cli.Table{Name: "Bytes of an exchange", Head: []string{"sent", "bytes"}}
@@ -97,6 +98,7 @@ func rowMatrix(rows [][]int64) []Chart {
 			p.Y.Ticks = append(p.Y.Ticks, svg.Tick{Value: float64(last - k), Text: fmt.Sprint(k)})
 		}
 	}
-	return chartOf(p, fmt.Sprintf("Rows that one part sends to another in an exchange: %d at most, of %d parts; the tables have "+
+	return chartOf(p, fmt.Sprintf("Rows that one part sends to another in an exchange: %d at most, of %d parts; the "+
+		"tables have "+
 		"the numbers", most, len(rows)), "Rows that one part sends to another in an exchange; stronger color is more.")
 }

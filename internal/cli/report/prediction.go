@@ -43,8 +43,9 @@ type Together struct {
 // WritePrediction writes the page of p as HTML.
 func WritePrediction(w io.Writer, p Prediction) error {
 	named, warning := p.named()
-	c := Page{Title: p.Data + ": predictions", Warnings: p.Notes, Facts: p.facts(), Lead: p.lead(), Sections: []Section{named},
-		Kicker: fmt.Sprintf("%s · %s · %s", p.Model, p.File, p.Date.UTC().Format("2 January 2006, 15:04 UTC"))}
+	c := Page{Title: p.Data + ": predictions", Warnings: p.Notes, Facts: p.facts(), Lead: p.lead(),
+		Sections: []Section{named},
+		Kicker:   fmt.Sprintf("%s · %s · %s", p.Model, p.File, p.Date.UTC().Format("2 January 2006, 15:04 UTC"))}
 	if warning != "" {
 		c.Warnings = append([]string{warning}, c.Warnings...)
 	}
@@ -66,15 +67,18 @@ func WritePrediction(w io.Writer, p Prediction) error {
 }
 
 func (p Prediction) lead() []string {
-	n, by := p.Predictions.Logits.Rows, fmt.Sprintf("model (%s) that was trained on %s", p.Model, cmp.Or(p.Card.Dataset, "other data"))
+	n, by := p.Predictions.Logits.Rows, fmt.Sprintf("model (%s) that was trained on %s", p.Model, cmp.Or(p.Card.Dataset,
+		"other data"))
 	said := fmt.Sprintf("A %s named a class for each of %d nodes.", by, n)
 	if t := p.Together; t != nil {
-		said = fmt.Sprintf("%s named a class for each of its %d nodes by a %s, with the rows of %d neighbours at other sites.",
+		said = fmt.Sprintf("%s named a class for each of its %d nodes by a %s, with the rows of %d neighbours at "+
+			"other sites.",
 			t.Site, n, by, t.Neighbours)
 	}
 	trained := ""
 	if p.Card.Test != 0 {
-		trained = fmt.Sprintf(" When it was trained, the test %s was %s.", metricName(p.metric()), cli.Percent(p.Card.Test))
+		trained = fmt.Sprintf(" When it was trained, the test %s was %s.", metricName(p.metric()),
+			cli.Percent(p.Card.Test))
 	}
 	right := fmt.Sprintf("Of %d %s, whose labels are known, the %s is %s.", len(p.Known), p.KnownAs,
 		cli.OfClass(metricName(p.metric()), p.metric(), p.Card.Positive), cli.Percent(p.Score))
@@ -134,11 +138,13 @@ func (p Prediction) named() (s Section, warning string) {
 		if p.Card.First() {
 			class, cut = 0, eval.Mirrored(cut)
 		}
-		s.Notes = append(s.Notes, fmt.Sprintf("Class %s is named from a probability of %.1f %% on, which was chosen on validation "+
+		s.Notes = append(s.Notes, fmt.Sprintf("Class %s is named from a probability of %.1f %% on, which was chosen "+
+			"on validation "+
 			"nodes for %s.", p.class(class), 100/(1+math.Exp(-cut)), p.Card.Goal))
 	}
 	if len(p.Card.Thresholds) > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from its own probability on, which was chosen on validation "+
+		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from its own probability on, which was chosen on "+
+			"validation "+
 			"nodes for %s.", p.Card.Goal))
 	}
 	return s, warning
@@ -146,7 +152,8 @@ func (p Prediction) named() (s Section, warning string) {
 
 func (p Prediction) class(k int) string { return cli.ClassName(p.Card.Classes, k) }
 
-// sure counts nodes by the probability of the class that they were given and, of those with a label, how often that is right.
+// sure counts nodes by the probability of the class that they were given and, of those with a label, how often that is
+// right.
 func (p Prediction) sure() Section {
 	const bins = 10 // ranges of probabilities
 	var nodes, known, right [bins]int
@@ -208,6 +215,7 @@ func (p Prediction) proved() ([]Section, error) {
 		}
 	}
 	return []Section{classByClass(set, p.KnownAs), {Title: "Measures", Tables: []cli.Table{t},
-		Notes: []string{"The calibration error is how far a probability is from how often it proves right, on average. What scores " +
+		Notes: []string{"The calibration error is how far a probability is from how often it proves right, on " +
+			"average. What scores " +
 			"are divided by for it comes from the validation nodes of the training."}}}, nil
 }

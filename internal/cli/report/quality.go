@@ -54,7 +54,8 @@ func (r runPage) quality() []Section {
 // mostClasses is how many classes a matrix has on the page, upright how many with names that are written across.
 const mostClasses, upright = 20, 8
 
-// classByClass is what nodes of each class are called: as a matrix, or the most frequent mistakes if that is too large to read.
+// classByClass is what nodes of each class are called: as a matrix, or the most frequent mistakes if that is too large
+// to read.
 func classByClass(s figures.Set, nodes string) Section {
 	of := Section{Title: "Right and wrong, class by class"}
 	type mistake struct {
@@ -63,8 +64,9 @@ func classByClass(s figures.Set, nodes string) Section {
 	}
 	var all []mistake
 	wrong := int64(0)
-	c := &confusion{Head: []string{"true class"}, Many: len(s.Confusion) > upright, Caption: "Rows are the true classes, columns " +
-		"those that the model names. Numbers of " + nodes + "; the diagonal is right."}
+	c := &confusion{Head: []string{"true class"}, Many: len(s.Confusion) > upright,
+		Caption: "Rows are the true classes, columns " +
+			"those that the model names. Numbers of " + nodes + "; the diagonal is right."}
 	for k, row := range s.Confusion {
 		total := int64(0)
 		for _, n := range row {
@@ -85,7 +87,8 @@ func classByClass(s figures.Set, nodes string) Section {
 	slices.SortStableFunc(all, func(a, b mistake) int { return cmp.Compare(b.n, a.n) })
 	name := func(k int) string { return s.Classes[k].Name }
 	if len(all) > 0 {
-		of.Notes = []string{fmt.Sprintf("The most frequent mistake: %d nodes of class %s are called %s, of %d mistakes.", all[0].n,
+		of.Notes = []string{fmt.Sprintf("The most frequent mistake: %d nodes of class %s are called %s, of %d "+
+			"mistakes.", all[0].n,
 			name(all[0].from), name(all[0].to), wrong)}
 	}
 	if len(all) > 0 && len(s.Confusion) > mostClasses {
@@ -114,7 +117,8 @@ func targetErrors(f *figures.Figures, over figures.Set, nodes string) Section {
 			text(one.BaselineRMSE), text(figures.Value(f.Units[k].Mean)), text(figures.Value(f.Units[k].Deviation)))
 	}
 	return Section{Title: "How far predictions are off", Tables: []cli.Table{t},
-		Notes: []string{"Errors of " + nodes + ", in the units of the target. Mean and deviation are those of the training nodes of " +
+		Notes: []string{"Errors of " + nodes + ", in the units of the target. Mean and deviation are those of the " +
+			"training nodes of " +
 			"all sites; without other knowledge, the mean is what to predict."}}
 }
 
@@ -142,7 +146,8 @@ func (r runPage) bySite(f *figures.Figures) Section {
 		bars = append(bars, Bar{name, float64(one.Test.Metric), float64(one.Test.Low), float64(one.Test.High)})
 	}
 	for _, told := range f.Published {
-		t.Add(told.Name, fmt.Sprintf("%d or more", told.Rows), fmt.Sprintf("about %.0f %%", 100*told.Metric), "–", "–", "–")
+		t.Add(told.Name, fmt.Sprintf("%d or more", told.Rows), fmt.Sprintf("about %.0f %%", 100*told.Metric), "–", "–",
+			"–")
 		bars = append(bars, BarOf(told.Name, told.Metric))
 	}
 	row("all together", f.Test, f.Val)
@@ -156,7 +161,8 @@ func (r runPage) bySite(f *figures.Figures) Section {
 	s.Tables = []cli.Table{t}
 	s.Charts = Bars("Test "+metric+" of each site", metric, bars, BarOf("all sites", float64(f.Test.Metric)))
 	if n := len(f.Published); n > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d other sites publish their figures, rounded.", n, r.parts()-len(f.Sites)))
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d other sites publish their figures, rounded.", n,
+			r.parts()-len(f.Sites)))
 	}
 	return s
 }
@@ -198,8 +204,10 @@ func measures(f *figures.Figures) Section {
 	add("calibration error after", false, func(s figures.Set) (x, bound figures.Value) { return s.Calibrated, 0 })
 	s := Section{Title: t.Name, Tables: []cli.Table{t}}
 	if by := divisors(f.Calibration()); by != "" {
-		text := fmt.Sprintf("The calibration error is how far a probability is from how often it proves right, on average. "+
-			"For the probabilities in predictions.csv the model's scores are divided by %s fitted on validation nodes.", by)
+		text := fmt.Sprintf("The calibration error is how far a probability is from how often it proves right, on "+
+			"average. "+
+			"For the probabilities in predictions.csv the model's scores are divided by %s fitted on validation nodes.",
+			by)
 		if f.Test.Calibrated > f.Test.ECE {
 			text += " On the test nodes that did not help."
 		}
@@ -214,7 +222,8 @@ func measures(f *figures.Figures) Section {
 		s.Notes = append(s.Notes, text)
 	}
 	if len(f.Thresholds) > 0 {
-		t := cli.Table{Name: "Thresholds", Head: []string{"class", "from probability", "validation nodes reach the goal"}}
+		t := cli.Table{Name: "Thresholds", Head: []string{"class", "from probability",
+			"validation nodes reach the goal"}}
 		for k, one := range f.Thresholds {
 			reached := "no"
 			if one.Reached {
@@ -223,7 +232,8 @@ func measures(f *figures.Figures) Section {
 			t.Add(f.Test.Classes[k].Name, cli.Percent(one.Probability), reached)
 		}
 		s.Tables = append(s.Tables, t)
-		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from its own probability on: chosen on validation nodes for %s.",
+		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from its own probability on: chosen on "+
+			"validation nodes for %s.",
 			f.Thresholds[0].Goal))
 	}
 	return s

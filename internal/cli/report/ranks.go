@@ -10,7 +10,8 @@ import (
 
 // ranks is where links that were held out rank: of all, by relation and by site.
 func (r runPage) ranks(l *links.Ranked) Section {
-	t := cli.Table{Name: "Ranks", Head: []string{"links", "test ends", "test MRR", "hits@1", "hits@3", "hits@10", "hits@50",
+	t := cli.Table{Name: "Ranks", Head: []string{"links", "test ends", "test MRR", "hits@1", "hits@3", "hits@10",
+		"hits@50",
 		"AUC", "validation MRR"}}
 	metric := r.Result.Metric
 	var bars []Bar
@@ -44,7 +45,9 @@ func (r runPage) ranks(l *links.Ranked) Section {
 	}
 	return Section{Title: "Where held-out links rank", Tables: []cli.Table{t},
 		Charts: Bars("Test "+metricName(metric)+" of links", metricName(metric), bars),
-		Notes: []string{"Each link is ranked twice, from each end, among 100 random pairs, or all if a type has fewer nodes" + near +
-			". MRR is the mean of 1/rank, hits@K the fraction of ranks up to K, AUC the probability that a link scores above a " +
+		Notes: []string{"Each link is ranked twice, from each end, among 100 random pairs, or all if a type has " +
+			"fewer nodes" + near +
+			". MRR is the mean of 1/rank, hits@K the fraction of ranks up to K, AUC the probability that a link " +
+			"scores above a " +
 			"random pair. A site's links are those of its own nodes."}}
 }

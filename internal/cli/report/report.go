@@ -76,13 +76,15 @@ func (Pages) WriteRun(w io.Writer, of cli.RunPage) error {
 	sections := r.quality()
 	if r.Runs != nil {
 		sections = append(sections, Section{Title: "Runs", Tables: []cli.Table{*r.Runs},
-			Foot: "Runs differ in their seed, and in the split of the nodes if the data have several. The model and the rest of " +
+			Foot: "Runs differ in their seed, and in the split of the nodes if the data have several. The model and " +
+				"the rest of " +
 				"this page are of the run that validates best; the mean is what to expect of another run."})
 	}
 	sections = append(sections, learned, sentSection(r.peers()))
 	if r.Links != nil {
 		sections = append(sections, Section{Title: "Over other connections", Tables: []cli.Table{*r.Links},
-			Foot: "Predicted from this run: the time of its computation here, plus the latency of every message that follows " +
+			Foot: "Predicted from this run: the time of its computation here, plus the latency of every message " +
+				"that follows " +
 				"another, plus the bytes of the site that sends most."})
 	}
 	if r.parts() > 1 {
@@ -210,9 +212,11 @@ func sentSection(peers []heddle.Traffic) Section {
 		if p.Wire > 0 {
 			wire = cli.Bytes(p.Wire)
 		}
-		t.Add(p.Name, cli.Bytes(p.Halo), cli.Bytes(p.Reduce), cli.Bytes(p.Control), cli.Bytes(p.Total()), wire, p.Messages)
+		t.Add(p.Name, cli.Bytes(p.Halo), cli.Bytes(p.Reduce), cli.Bytes(p.Control), cli.Bytes(p.Total()), wire,
+			p.Messages)
 	}
 	return Section{Title: t.Name, Charts: sentBars(peers), Tables: []cli.Table{t},
-		Foot: "Rows of nodes are halo, model updates reduce; control is frame headers, fingerprints and barriers. On the wire " +
+		Foot: "Rows of nodes are halo, model updates reduce; control is frame headers, fingerprints and barriers. " +
+			"On the wire " +
 			"is what the connections of libp2p carried, including encryption. A message goes to one other site."}
 }

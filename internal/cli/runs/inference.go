@@ -24,7 +24,8 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 		return cli.Invalidf("with --plan --out must be given")
 	}
 	if q.data != "" || len(q.nodes) > 0 || q.shard == "" {
-		return cli.Invalidf("with --plan each peer predicts for its own part: give --shard, and neither --data nor --nodes")
+		return cli.Invalidf("with --plan each peer predicts for its own part: give --shard, and neither --data nor " +
+			"--nodes")
 	}
 	m, card, err := modelfile.Read(q.model)
 	if err != nil {
@@ -58,10 +59,11 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	used := before.mark(alone.Split, 0)
 	of := cli.NodePredictions{Site: p.Members[rank].Name, IDs: own.IDs, Global: own.Global, Split: alone.Split,
 		Labels: own.Labels, Predictions: out.Predictions, Hidden: out.Hidden, Only: cli.TargetType(own.Encoding)}
-	if err := q.write(stdout, card, of); err != nil {
+	if err := q.writePredictions(stdout, card, of); err != nil {
 		return err
 	}
-	fmt.Fprintf(text, "%s: %d nodes, with %d neighbours at other peers and %d edges from them\n", q.out, own.Owned, own.Halo(),
+	fmt.Fprintf(text, "%s: %d nodes, with %d neighbours at other peers and %d edges from them\n", q.out, own.Owned,
+		own.Halo(),
 		across(own))
 	printSent(text, out.Sent)
 	if out.Warning != "" && !before.strangers {
@@ -80,13 +82,14 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 	}
 	page := q.page(alone, m, card, out.Predictions, "test nodes", score)
 	page.Notes = notes
-	page.Together = &report.Together{Site: p.Members[rank].Name, Neighbours: own.Halo(), Edges: across(own), Inference: out,
-		Left: left}
+	page.Together = &report.Together{Site: p.Members[rank].Name, Neighbours: own.Halo(), Edges: across(own),
+		Inference: out,
+		Left:      left}
 	return q.writeReport(stdout, text, page)
 }
 
-// printScores prints the test figures of predictions that sites made together. It returns the figure of own nodes and the
-// notes on it. used is a note on nodes that the model was trained on.
+// printScores prints the test figures of predictions that sites made together. It returns the figure of own nodes and
+// the notes on it. used is a note on nodes that the model was trained on.
 func printScores(
 	text io.Writer, out *heddle.Inference, alone *graph.Graph, before runNodes, used string,
 ) (score float64, notes []string, err error) {

@@ -18,6 +18,7 @@ func newMan() *cobra.Command {
 		Short:   "Write the manual pages of all commands",
 		Example: "  heddle man /usr/local/share/man/man1",
 		Args:    cobra.ExactArgs(1),
+		Hidden:  true, // installers run it
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := cli.WritableDir(args[0]); err != nil {
 				return err
@@ -37,7 +38,8 @@ func newMan() *cobra.Command {
 	}
 }
 
-// elsewhere puts ~/.config in place of this machine's directory in the defaults of flags of c and of the commands below it.
+// elsewhere puts ~/.config in place of this machine's directory in the defaults of flags of c and of the commands below
+// it.
 func elsewhere(c *cobra.Command, config string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) { f.DefValue = strings.ReplaceAll(f.DefValue, config, "~/.config") })
 	for _, below := range c.Commands() {

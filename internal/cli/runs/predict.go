@@ -44,22 +44,25 @@ type question struct {
 func newPredict() *cobra.Command {
 	var q question
 	c := &cobra.Command{
-		Use:   "predict --model FILE (--data D | --shard S [--plan P] | --nodes TABLE) (--out FILE | --embeddings FILE)",
+		Use: "predict --model FILE (--data D | --shard S [--plan P] | --nodes TABLE) (--out FILE | --embeddings " +
+			"FILE)",
 		Short: "Predict the classes of nodes with a trained model",
-		Long: `Predict the classes of nodes with a trained model. The CSV has one line per node: its ID, the class and the
-probability of that class, its split and label if there are any, and the probability of every class. An --out that ends
-in .npz or .parquet is written in that format. If test nodes have labels, the metric over them is printed. Nodes that trained
-or chose the model, by predictions.npz in its folder, are marked in --out and not measured.
+		Long: `Predict the classes of nodes with a trained model. The CSV has one line per node: its ID, the class and
+the probability of that class, its split and label if there are any, and the probability of every class. An --out that
+ends in .npz or .parquet is written in that format. If test nodes have labels, the metric over them is printed. Nodes
+that trained or chose the model, by predictions.npz in its folder, are marked in --out and not measured.
 
-With --plan all members of a plan run this command with the same model file, each with its own part: they exchange rows
-of boundary nodes once, under the same rules as in training, and each writes predictions for its own nodes, computed with
-its neighbours at other peers. A site with a policy needs an approval of plan and model (heddle approve --model). With
---secret a scheduler starts them, as those of heddle join: {rank} in --out is a peer's rank, --shard the whole partition.
+With --plan all members of a plan run this command with the same model file, each with its own part: they exchange
+rows of boundary nodes once, under the same rules as in training, and each writes predictions for its own nodes,
+computed with its neighbors at other peers. A site with a policy needs an approval of plan and model (heddle approve
+--model). With --secret a scheduler starts them, as those of heddle join: {rank} in --out is a peer's rank, --shard
+the whole partition.
 
-With only --shard a peer predicts for its own nodes from its own rows and edges. With --nodes and --edges tables are read
-like those that the model was trained on: those of new nodes, and with --known those of their neighbours. Without --out,
---embeddings writes only the nodes' last hidden rows; for a model of links these are what its decoder reads.`,
-		Example: "  heddle predict --model runs/cora-class-means-1/model.safetensors --data data/cora --out predictions.csv\n" +
+With only --shard a peer predicts for its own nodes from its own rows and edges. With --nodes and --edges tables are
+read like those that the model was trained on: those of new nodes, and with --known those of their neighbors. Without
+--out, --embeddings writes only the nodes' last hidden rows; for a model of links these are what its decoder reads.`,
+		Example: "  heddle predict --model runs/cora-class-means-1/model.safetensors --data data/cora --out " +
+			"predictions.csv\n" +
 			"  heddle predict --plan plan.yaml --model model.safetensors --shard parts/part-0 --out predictions.csv\n" +
 			"  mpirun -n 4 heddle predict --plan plan.yaml --secret secret --model model.safetensors --shard parts " +
 			"--out 'rank-{rank}.parquet'",
@@ -67,7 +70,8 @@ like those that the model was trained on: those of new nodes, and with --known t
 			text := cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, q.report)
 			switch {
 			case q.launch.Secret != "" && q.Plan == "":
-				return cli.Invalidf("--secret requires --plan: peers that a scheduler starts predict together by the settings of a plan")
+				return cli.Invalidf("--secret requires --plan: peers that a scheduler starts predict together by " +
+					"the settings of a plan")
 			case q.Plan != "":
 				return q.together(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout(), text)
 			}
@@ -80,7 +84,7 @@ like those that the model was trained on: those of new nodes, and with --known t
 	f.IntVar(&q.split, "split", 0, "split of the data set")
 	f.StringVar(&q.shard, "shard", "", "part to predict for, alone or with --plan")
 	f.StringArrayVar(&q.nodes, "nodes", nil, "table of nodes to predict for; repeat it for several")
-	f.StringArrayVar(&q.known, "known", nil, "table of further nodes, which are neighbours only")
+	f.StringArrayVar(&q.known, "known", nil, "table of further nodes, which are neighbors only")
 	f.StringArrayVar(&q.edges, "edges", nil, "table of edges; repeat it for several")
 	cli.Reads(f, "model", "data", "shard", "nodes", "known", "edges")
 	graphs.BindCells(f, &q.cells)
@@ -139,7 +143,7 @@ func (q question) answer(stdout, text io.Writer) error {
 		}
 	}
 	used := measured(&all, of, before)
-	if err := q.write(stdout, card, all); err != nil {
+	if err := q.writePredictions(stdout, card, all); err != nil {
 		return err
 	}
 	count := all.Count()
@@ -163,7 +167,8 @@ func (q question) answer(stdout, text io.Writer) error {
 		what = "labelled" // tables have no split
 	}
 	if nodes > 0 {
-		fmt.Fprintf(text, "%s %s: %s (%d nodes)\n", what, card.Metric, cli.Measure(eval.Metric(card.Metric), score), nodes)
+		fmt.Fprintf(text, "%s %s: %s (%d nodes)\n", what, card.Metric, cli.Measure(eval.Metric(card.Metric), score),
+			nodes)
 	}
 	page := q.page(g, m, card, all.Predictions, what+" nodes", score)
 	page.Notes = of.warnings
@@ -312,7 +317,8 @@ func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Wr
 	}
 	hidden, err := heddle.Embed(m, g)
 	if err == nil {
-		err = cli.WriteEmbeddings(q.embeddings, []cli.NodePredictions{{IDs: g.IDs, Split: g.Split, Hidden: hidden}}, report.Pages{})
+		err = cli.WriteEmbeddings(q.embeddings, []cli.NodePredictions{{IDs: g.IDs, Split: g.Split, Hidden: hidden}},
+			report.Pages{})
 	}
 	if err == nil {
 		_, err = fmt.Fprintf(text, "%s: %d nodes\n", q.embeddings, g.N())
@@ -323,21 +329,24 @@ func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Wr
 	return err
 }
 
-// check refuses --report for a model whose predictions have no page, and files that cannot be written, before anything is
-// computed.
+// check refuses --report for a model whose predictions have no page, and files that cannot be written, before anything
+// is computed.
 func (q question) check(m *nn.Model) (err error) {
 	if q.report != "" && m.Spec.Kind() == graph.Numbers {
-		err = cli.Invalidf("--report needs predictions of classes (got those of a numeric target): the file of --out has them")
+		err = cli.Invalidf("--report needs predictions of classes (got those of a numeric target): the file of " +
+			"--out has them")
 	}
-	return errors.Join(err, cli.Writable(q.out), cli.Writable(q.report), cli.CheckEmbeddings(q.embeddings, report.Pages{}))
+	return errors.Join(err, cli.Writable(q.out), cli.Writable(q.report), cli.CheckEmbeddings(q.embeddings,
+		report.Pages{}))
 }
 
 // page is that of p for g, whose nodes with a label that training did not use have that name.
 func (q question) page(
 	g *graph.Graph, m *nn.Model, card modelfile.Card, p heddle.Predictions, knownAs string, score float64,
 ) report.Prediction {
-	one := report.Prediction{Data: g.Name, File: filepath.Base(q.model), Model: "closed form", Card: card, Predictions: p,
-		Labels: g.Labels, KnownAs: knownAs, Score: score, Date: time.Now()}
+	one := report.Prediction{Data: g.Name, File: filepath.Base(q.model), Model: "closed form", Card: card,
+		Predictions: p,
+		Labels:      g.Labels, KnownAs: knownAs, Score: score, Date: time.Now()}
 	if m.Closed == nil {
 		one.Model = m.Spec.Encoder.Kind // of a run that ended with its encoder
 	}
@@ -355,15 +364,18 @@ func (q question) writeReport(stdout, text io.Writer, page report.Prediction) er
 	if q.report == "" {
 		return nil
 	}
-	if err := cli.WriteFile(stdout, q.report, func(w io.Writer) error { return report.WritePrediction(w, page) }); err != nil {
+	if err := cli.WriteFile(stdout, q.report, func(w io.Writer) error {
+		return report.WritePrediction(w,
+			page)
+	}); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(text, "report: %s\n", q.report)
 	return err
 }
 
-// write writes predictions to --out, and hidden rows to --embeddings.
-func (q question) write(stdout io.Writer, card modelfile.Card, of cli.NodePredictions) error {
+// writePredictions writes predictions to --out, and hidden rows to --embeddings.
+func (q question) writePredictions(stdout io.Writer, card modelfile.Card, of cli.NodePredictions) error {
 	fill := cli.WriteCSV
 	switch filepath.Ext(q.out) {
 	case ".npz":
@@ -413,7 +425,8 @@ func (q question) graph(card modelfile.Card, as dataset.As, edges bool, text io.
 		return of, cli.Invalid(err)
 	}
 	if edges && s.Halo() > 0 {
-		of.unseen = fmt.Sprintf("without %d neighbours at other peers and the %d edges from them, which --plan sees", s.Halo(),
+		of.unseen = fmt.Sprintf("without %d neighbours at other peers and the %d edges from them, which --plan sees",
+			s.Halo(),
 			across(s))
 	}
 	of.Graph, of.done = s.Alone(), func() { closer.Close() }
@@ -426,12 +439,15 @@ func (q question) readTables(of *subject, card modelfile.Card, edges bool, text 
 	case card.Encoding == nil:
 		return fmt.Errorf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes[0])
 	case typed.Encodes(card.Encoding):
-		return fmt.Errorf("the model of %s reads tables of several types: make a data set of them with heddle import --like "+
+		return fmt.Errorf("the model of %s reads tables of several types: make a data set of them with heddle "+
+			"import --like "+
 			"%[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
 	case q.cells.Faults.Skip && q.out == "-":
-		return errors.New("--on-error skip writes skipped.csv beside the file of --out, which must not be - (standard output)")
+		return errors.New("--on-error skip writes skipped.csv beside the file of --out, which must not be - " +
+			"(standard output)")
 	case edges && q.edges == nil:
-		return fmt.Errorf("the model of %s reads the rows of neighbours: give --edges, if need be a table without lines", q.model)
+		return fmt.Errorf("the model of %s reads the rows of neighbours: give --edges, if need be a table without "+
+			"lines", q.model)
 	}
 	var f *table.Facts
 	of.Graph, f, err = dataset.Encode(card.Encoding, slices.Concat(q.nodes, q.known), q.edges, q.dates, q.cells)
@@ -444,7 +460,8 @@ func (q question) readTables(of *subject, card modelfile.Card, edges bool, text 
 	f.Warn() // of categories that the model does not know
 	f.PrintWarnings(text, "")
 	if n := q.cells.Faults.Count(""); n > 0 {
-		fmt.Fprintf(text, "skipped: %d rows at fault, in %s\n", n, filepath.Join(filepath.Dir(q.out), graphs.SkippedFile))
+		fmt.Fprintf(text, "skipped: %d rows at fault, in %s\n", n, filepath.Join(filepath.Dir(q.out),
+			graphs.SkippedFile))
 		for _, t := range f.Tables {
 			t.PrintReasons(text)
 		}

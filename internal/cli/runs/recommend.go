@@ -33,17 +33,20 @@ func newRecommend() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "recommend --model FILE (--data D | --shard S [--plan P]) [--node ID …] [--out FILE]",
 		Short: "Recommend new links of nodes with a model of task links",
-		Long: `Recommend the best new links of nodes with a model that was trained with --task links. Each node gets --k of them under
-each relation that the model knows, or under --relation: other ends are nodes of the types that such links join, and
-links that the data have are left out. Scores are log-odds: a higher one is a better link. With --shard alone a peer
-recommends links between its own nodes.
+		Long: `Recommend the best new links of nodes with a model that was trained with --task links. Each node gets
+--k of them under each relation that the model knows, or under --relation: other ends are nodes of the types that such
+links join, and links that the data have are left out. Scores are log-odds: a higher one is a better link. With
+--shard alone a peer recommends links between its own nodes.
 
-With --plan all members of a plan of task links run this command with the same model file, each with its own part. Other ends
-may be nodes of other members, by their numbers in the partition: their owners send the rows that the decoder reads, no names.
---k 0 gets none and only answers.`,
-		Example: "  heddle recommend --model runs/cora-full-batch-gcn-1/model.safetensors --data data/cora --node 12 --node 40\n" +
-			"  heddle recommend --model model.safetensors --data data/clinic --type patient --relation takes --k 3 --out new.csv\n" +
-			"  heddle recommend --plan plan.yaml --model model.safetensors --shard parts/part-0 --node 12 --out new.csv",
+With --plan all members of a plan of task links run this command with the same model file, each with its own part.
+Other ends may be nodes of other members, by their numbers in the partition: their owners send the rows that the
+decoder reads, no names. --k 0 gets none and only answers.`,
+		Example: "  heddle recommend --model runs/cora-full-batch-gcn-1/model.safetensors --data data/cora --node " +
+			"12 --node 40\n" +
+			"  heddle recommend --model model.safetensors --data data/clinic --type patient --relation takes --k 3 " +
+			"--out new.csv\n" +
+			"  heddle recommend --plan plan.yaml --model model.safetensors --shard parts/part-0 --node 12 --out " +
+			"new.csv",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if q.Plan != "" {
 				return q.together(c)
@@ -70,7 +73,7 @@ may be nodes of other members, by their numbers in the partition: their owners s
 
 // answer recommends links by one peer's data.
 func (q request) answer(c *cobra.Command) error {
-	m, card, err := q.read(1)
+	m, card, err := q.readModel(1)
 	if err != nil {
 		return err
 	}
@@ -94,11 +97,11 @@ func (q request) answer(c *cobra.Command) error {
 	for _, r := range all {
 		t.add(nodeName(g, r.Node), r.Relation, nodeName(g, r.Other), r.Score)
 	}
-	return t.write(c.OutOrStdout(), q.out)
+	return t.writeLinks(c.OutOrStdout(), q.out)
 }
 
-// read reads the model, and refuses a --k out of range and an --out that cannot be written.
-func (q request) read(least int) (*nn.Model, modelfile.Card, error) {
+// readModel reads the model, and refuses a --k out of range and an --out that cannot be written.
+func (q request) readModel(least int) (*nn.Model, modelfile.Card, error) {
 	m, card, err := modelfile.Read(q.model)
 	if q.k < least || q.k > 1_000_000 {
 		err = fmt.Errorf("--k must be %d to 1000000 (got %d)", least, q.k)
@@ -111,7 +114,7 @@ func (q request) together(c *cobra.Command) (err error) {
 	if q.data != "" || q.shard == "" {
 		return cli.Invalidf("with --plan each peer recommends links of its own part: give --shard, and not --data")
 	}
-	m, card, err := q.read(0)
+	m, card, err := q.readModel(0)
 	if err != nil {
 		return err
 	}
@@ -150,7 +153,7 @@ func (q request) together(c *cobra.Command) (err error) {
 		t.add(nodeName(g, l.Node), m.Decoder.Spec.Relations[l.Relation], other, l.Score)
 		t.site = append(t.site, p.Members[l.Owner].Name)
 	}
-	if err := t.write(c.OutOrStdout(), q.out); err != nil {
+	if err := t.writeLinks(c.OutOrStdout(), q.out); err != nil {
 		return err
 	}
 	return printSent(cli.Text(c.OutOrStdout(), c.ErrOrStderr(), q.out, ""), sent)
@@ -201,7 +204,8 @@ func (q request) wanted(g *graph.Graph) (nodes []int32, err error) {
 	for _, id := range q.nodes {
 		i, ok := place[id]
 		if !ok {
-			return nil, cli.Invalidf("--node must be the ID of a node of %s (got %q)", strings.TrimSpace(g.Name+" "+q.kind), id)
+			return nil, cli.Invalidf("--node must be the ID of a node of %s (got %q)",
+				strings.TrimSpace(g.Name+" "+q.kind), id)
 		}
 		nodes = append(nodes, i)
 	}
@@ -228,12 +232,15 @@ func (t *linkTable) add(node, relation, other string, score float32) {
 	t.rank, t.score = append(t.rank, rank), append(t.score, score)
 }
 
-// write writes t to a file, as CSV or, if its name ends in .npz, as arrays, in which scores are not rounded.
-func (t *linkTable) write(stdout io.Writer, file string) error {
+// writeLinks writes t to a file, as CSV or, if its name ends in .npz, as arrays, in which scores are not rounded.
+func (t *linkTable) writeLinks(stdout io.Writer, file string) error {
 	columns := []cli.Column{{Name: "node", Values: t.node}, {Name: "relation", Values: t.relation},
 		{Name: "rank", Values: t.rank}, {Name: "other", Values: t.other}, {Name: "score", Values: t.score, Digits: 4}}
 	if t.site != nil {
 		columns = append(columns, cli.Column{Name: "site", Values: t.site})
 	}
-	return cli.WriteFile(stdout, file, func(w io.Writer) error { return cli.WriteColumns(w, file, len(t.node), columns...) })
+	return cli.WriteFile(stdout, file, func(w io.Writer) error {
+		return cli.WriteColumns(w, file, len(t.node),
+			columns...)
+	})
 }

@@ -51,7 +51,8 @@ func (j *job) stateOf(state string, k int) string {
 // runs trains first, whose data are open, and the runs after it. It returns the one that validates best, and closes the
 // others; without validation nodes that is the first. What events go to besides w is over's.
 func (j *job) runs(
-	ctx context.Context, first *trained, splits int, state string, w *cli.Watch, over func(func(heddle.Event)) func(heddle.Event),
+	ctx context.Context, first *trained, splits int, state string, w *cli.Watch,
+	over func(func(heddle.Event)) func(heddle.Event),
 ) (best *trained, all []cli.RunOfAll, err error) {
 	one, chosen := first, 0
 	for k := range j.Seeds {

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -38,21 +37,24 @@ func newSimulate() *cobra.Command {
 	one := &cobra.Command{
 		Use:   "simulate [--data D] [--phones N]",
 		Short: "Simulate sites and thousands of phones",
-		Long: `Simulate a federation in which phones send shares of their numbers to sites (docs/explanation/phones.md), and print time,
-bytes, wake-ups and accuracy beside that of pooled data. Sites and phones run the code that they would run apart; their
-messages take simulated time, by the kind of connection, and nobody sleeps.
+		Long: `Simulate a federation in which phones send shares of their numbers to sites
+(docs/explanation/phones.md), and print time, bytes, wake-ups and accuracy beside that of pooled data. Sites and
+phones run the code that they would run apart; their messages take simulated time, by the kind of connection, and
+nobody sleeps.
 
-Without --data each phone has a graph of 20 to 40 nodes with labels of its own, as generated from --seed. A data set is cut
-into communities of at least 20 nodes, one a member; edges between them are used by the last pooled run alone, or with --edges
-by all: the sites know them. With --single each phone is one node of the data set, and the sites know all its edges.
+Without --data each phone has a graph of 20 to 40 nodes with labels of its own, as generated from --seed. A data set
+is cut into communities of at least 20 nodes, one a member; edges between them are used by the last pooled run alone,
+or with --edges by all: the sites know them. With --single each phone is one node of the data set, and the sites know
+all its edges.
 
-Trace always: phones are there all the time. Trace day: one in ten is there always on a LAN; six in ten charge at night on
-DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. The run begins at one in the morning.`,
+Trace always: phones are there all the time. Trace day: one in ten is there always on a LAN; six in ten charge at
+night on DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. The run begins at one in the
+morning.`,
 		Example: `  heddle simulate --phones 10000
   heddle simulate --phones 1000 --trace day --quorum 0.3 --participation 1,0.3,0.1
   heddle simulate --data data/facebook-pages --labelled 0.3
   heddle simulate --data data/cora --single`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.simulateAll(cmd) },
 	}
 	f := one.Flags()
 	f.StringVar(&c.data, "data", "", "data set in place of generated graphs")
@@ -66,7 +68,8 @@ DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. T
 	f.IntVar(&c.hops, "hops", 2, "aggregations of the columns")
 	f.StringVar(&c.target, "class-target", "labels", "what a round after the first learns from")
 	f.Float64Var(&c.labelled, "labelled", 0, "fraction to train on; 0: 0.3, or a data set's own split")
-	f.Float64SliceVar(&c.participation, "participation", []float64{1}, "fractions of the phones that take part, a run each")
+	f.Float64SliceVar(&c.participation, "participation", []float64{1}, "fractions of the phones that take part, a "+
+		"run each")
 	f.StringVar(&c.trace, "trace", "always", "when phones are there: always, day")
 	f.DurationVar(&c.deadline, "deadline", time.Minute, "time after which a sum closes")
 	f.Float64Var(&c.quorum, "quorum", 1, "fraction of the phones with which a sum closes")
@@ -117,7 +120,7 @@ type Result struct {
 	Memory  int64      `json:"peak_memory"`
 }
 
-func (c *command) run(cmd *cobra.Command) error {
+func (c *command) simulateAll(cmd *cobra.Command) error {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -151,9 +154,7 @@ func (c *command) run(cmd *cobra.Command) error {
 	r.Seconds, r.Memory = time.Since(began).Seconds(), cli.PeakMemory()
 	out := cmd.OutOrStdout()
 	if c.json {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		return cli.WriteJSON(out, cli.Stdout, r)
 	}
 	fmt.Fprintf(out, "%d sites and %d phones, %s: %d nodes, trace %s\n\n", r.Sites, r.Phones, r.Data, r.Nodes, c.trace)
 	if err := printOutcomes(out, r); err != nil {

@@ -115,8 +115,9 @@ func splitOf(labelled, u float64) graph.Split {
 
 // together returns graphs as one, without edges between them.
 func together(all []*graph.Graph) *graph.Graph {
-	g := &graph.Graph{Name: all[0].Name, Adj: graph.CSR{RowPtr: []int64{0}}, Labels: graph.Labels{Classes: all[0].Labels.Classes},
-		X: graph.Features{Sparse: &mat.Sparse{Cols: all[0].X.Cols(), RowPtr: []int64{0}}}}
+	g := &graph.Graph{Name: all[0].Name, Adj: graph.CSR{RowPtr: []int64{0}},
+		Labels: graph.Labels{Classes: all[0].Labels.Classes},
+		X:      graph.Features{Sparse: &mat.Sparse{Cols: all[0].X.Cols(), RowPtr: []int64{0}}}}
 	for _, one := range all {
 		first, x := int32(g.Adj.NumDst), g.X.Sparse
 		edges, values := int64(len(g.Adj.Col)), int64(len(x.Col))
@@ -136,8 +137,9 @@ func together(all []*graph.Graph) *graph.Graph {
 	return g
 }
 
-// dealt returns a data set in parts by communities, the first of them of sites. Phones have one part each, 0: as many as have
-// 20 nodes each; with single one node of the others each. The edges between members are known to the sites, or to nobody.
+// dealt returns a data set in parts by communities, the first of them of sites. Phones have one part each, 0: as many
+// as have 20 nodes each; with single one node of the others each. The edges between members are known to the sites, or
+// to nobody.
 func (c *command) dealt() (m members, err error) {
 	g, err := dataset.Read(c.data, 0)
 	if err != nil {
@@ -162,7 +164,8 @@ func (c *command) dealt() (m members, err error) {
 	for i := range g.IDs {
 		g.IDs[i] = strconv.Itoa(i)
 	}
-	byNodes := partition.Multilevel{Goal: partition.Goal{Vertices: 1.03}} // each has its own few nodes, whatever their edges
+	// each has its own few nodes, whatever their edges
+	byNodes := partition.Multilevel{Goal: partition.Goal{Vertices: 1.03}}
 	parts, err := partition.Partition(g, byNodes, c.sites+phones, c.seed)
 	if err != nil {
 		return m, cli.Invalid(err)
@@ -171,7 +174,8 @@ func (c *command) dealt() (m members, err error) {
 	owner := make([]int, g.N())
 	for p, s := range parts {
 		if s.Owned < leastNodes {
-			return m, cli.Invalidf("%s: each member must have at least %d nodes (part %d got %d): ask for fewer --phones", c.data, leastNodes, p, s.Owned)
+			return m, cli.Invalidf("%s: each member must have at least %d nodes (part %d got %d): ask for fewer "+
+				"--phones", c.data, leastNodes, p, s.Owned)
 		}
 		for _, i := range s.Global[:s.Owned] {
 			if owner[i] = len(all); c.single && p >= c.sites {
@@ -197,7 +201,8 @@ func (c *command) dealt() (m members, err error) {
 
 // single returns the graph of one node.
 func single(g *graph.Graph, i int32) *graph.Graph {
-	return &graph.Graph{Name: g.Name, Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}}, X: g.X.Select([]int32{i}),
+	return &graph.Graph{Name: g.Name, Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}},
+		X:      g.X.Select([]int32{i}),
 		Labels: g.Labels.Select([]int32{i}), Split: []graph.Split{g.Split[i]}, IDs: []string{g.IDs[i]}}
 }
 

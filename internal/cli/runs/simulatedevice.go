@@ -16,8 +16,8 @@ type device struct {
 	up    netsim.Model // Rate is what it sends
 	down  float64      // bytes a second that it receives; 0: no bound
 
-	// In trace "day" a phone is there for a while and away for a while, by draws of these means; on 0: always there. One
-	// that trains only while it charges is there at night alone.
+	// In trace "day" a phone is there for a while and away for a while, by draws of these means; on 0: always there.
+	// One that trains only while it charges is there at night alone.
 	on, off time.Duration
 	night   bool
 }
@@ -27,10 +27,12 @@ const mbit = 1e6 / 8
 // devices are the kinds of phones of a simulation. An app in the background gets windows of ten minutes at most.
 var devices = []device{
 	{name: "kiosk, LAN", share: 0.1, up: netsim.Model{Latency: time.Millisecond, Rate: 100 * mbit}, down: 1000 * mbit},
-	{name: "charging, DSL", share: 0.6, up: netsim.Model{Latency: 15 * time.Millisecond, Rate: 10 * mbit}, down: 50 * mbit,
-		on: 10 * time.Minute, off: 5 * time.Minute, night: true},
-	{name: "in use, 4G", share: 0.3, up: netsim.Model{Latency: 40 * time.Millisecond, Rate: 15 * mbit, Loss: 0.005}, down: 30 * mbit,
-		on: 4 * time.Minute, off: 16 * time.Minute},
+	{name: "charging, DSL", share: 0.6, up: netsim.Model{Latency: 15 * time.Millisecond, Rate: 10 * mbit},
+		down: 50 * mbit,
+		on:   10 * time.Minute, off: 5 * time.Minute, night: true},
+	{name: "in use, 4G", share: 0.3, up: netsim.Model{Latency: 40 * time.Millisecond, Rate: 15 * mbit, Loss: 0.005},
+		down: 30 * mbit,
+		on:   4 * time.Minute, off: 16 * time.Minute},
 }
 
 // siteLink connects a site to the others and to phones.

@@ -99,39 +99,33 @@ func (w *world) outcome(ctx context.Context) (*Outcome, error) {
 // printOutcomes writes the outcomes beside each other.
 func printOutcomes(out io.Writer, r Result) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(name string, value func(o *Outcome) string) {
+	row := func(name, format string, value func(o *Outcome) any) {
 		fmt.Fprintf(t, "%s\t", name)
 		for _, o := range r.Runs {
-			fmt.Fprintf(t, "%s\t", value(o))
+			fmt.Fprintf(t, format+"\t", value(o))
 		}
 		fmt.Fprintln(t)
 	}
-	number := func(format string, value func(o *Outcome) any) func(o *Outcome) string {
-		return func(o *Outcome) string { return fmt.Sprintf(format, value(o)) }
-	}
-	megabytes := func(value func(o *Outcome) int64) func(o *Outcome) string {
-		return number("%.3f", func(o *Outcome) any { return float64(value(o)) / 1e6 })
-	}
-	row("phones that take part, %", number("%.1f", func(o *Outcome) any { return 100 * o.Participation }))
-	row("in a sum, on average, %", number("%.1f", func(o *Outcome) any { return 100 * o.Counted }))
-	row("exchanges", number("%d", func(o *Outcome) any { return o.Exchanges }))
-	row("rounds of class means", number("%d", func(o *Outcome) any { return o.Rounds }))
-	row("test accuracy, %", number("%.2f", func(o *Outcome) any { return 100 * o.Accuracy }))
-	row("the same, pooled data, %", number("%.2f", func(*Outcome) any { return 100 * r.Pooled }))
+	row("phones that take part, %", "%.1f", func(o *Outcome) any { return 100 * o.Participation })
+	row("in a sum, on average, %", "%.1f", func(o *Outcome) any { return 100 * o.Counted })
+	row("exchanges", "%d", func(o *Outcome) any { return o.Exchanges })
+	row("rounds of class means", "%d", func(o *Outcome) any { return o.Rounds })
+	row("test accuracy, %", "%.2f", func(o *Outcome) any { return 100 * o.Accuracy })
+	row("the same, pooled data, %", "%.2f", func(*Outcome) any { return 100 * r.Pooled })
 	if r.Joined > 0 {
-		row("and edges between phones, %", number("%.2f", func(*Outcome) any { return 100 * r.Joined }))
+		row("and edges between phones, %", "%.2f", func(*Outcome) any { return 100 * r.Joined })
 	}
-	row("simulated time, s", number("%.1f", func(o *Outcome) any { return o.Seconds }))
-	row("a phone: sent, kB", number("%.1f", func(o *Outcome) any { return o.Sent / 1e3 }))
-	row("received, kB", number("%.1f", func(o *Outcome) any { return o.Received / 1e3 }))
-	row("wake-ups", number("%.2f", func(o *Outcome) any { return o.WakeUps }))
-	row("processor on this machine, ms", number("%.1f", func(o *Outcome) any { return 1e3 * o.Processor }))
-	row("all: shares, MB", megabytes(func(o *Outcome) int64 { return o.Bytes.Shares }))
-	row("by formula", megabytes(func(o *Outcome) int64 { return o.Formula.Shares }))
-	row("sums to phones, MB", megabytes(func(o *Outcome) int64 { return o.Bytes.Sums }))
-	row("by formula", megabytes(func(o *Outcome) int64 { return o.Formula.Sums }))
-	row("lost half way, MB", megabytes(func(o *Outcome) int64 { return o.Bytes.Lost }))
-	row("frames, MB", megabytes(func(o *Outcome) int64 { return o.Bytes.Frames }))
-	row("between sites, MB", megabytes(func(o *Outcome) int64 { return o.Bytes.Sites }))
+	row("simulated time, s", "%.1f", func(o *Outcome) any { return o.Seconds })
+	row("a phone: sent, kB", "%.1f", func(o *Outcome) any { return o.Sent / 1e3 })
+	row("received, kB", "%.1f", func(o *Outcome) any { return o.Received / 1e3 })
+	row("wake-ups", "%.2f", func(o *Outcome) any { return o.WakeUps })
+	row("processor on this machine, ms", "%.1f", func(o *Outcome) any { return 1e3 * o.Processor })
+	row("all: shares, MB", "%.3f", func(o *Outcome) any { return float64(o.Bytes.Shares) / 1e6 })
+	row("by formula", "%.3f", func(o *Outcome) any { return float64(o.Formula.Shares) / 1e6 })
+	row("sums to phones, MB", "%.3f", func(o *Outcome) any { return float64(o.Bytes.Sums) / 1e6 })
+	row("by formula", "%.3f", func(o *Outcome) any { return float64(o.Formula.Sums) / 1e6 })
+	row("lost half way, MB", "%.3f", func(o *Outcome) any { return float64(o.Bytes.Lost) / 1e6 })
+	row("frames, MB", "%.3f", func(o *Outcome) any { return float64(o.Bytes.Frames) / 1e6 })
+	row("between sites, MB", "%.3f", func(o *Outcome) any { return float64(o.Bytes.Sites) / 1e6 })
 	return t.Flush()
 }

@@ -122,7 +122,8 @@ func (p *phone) step(ctx context.Context, w *world, b [][]byte) error {
 			return err
 		}
 		trainer.Leaves, trainer.AllRounds = true, w.allRounds
-		p.trainer, p.asked, p.answer, p.ended = trainer, make(chan sumsRequest), make(chan [][]byte), make(chan error, 1)
+		p.trainer, p.asked, p.answer, p.ended = trainer, make(chan sumsRequest), make(chan [][]byte), make(chan error,
+			1)
 		one := &leaf.Contributor{Agreement: w.agreed, Token: p.token, Uplink: p, Known: p.known}
 		if w.agreed.Edges {
 			trainer.Beyond = one

@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/leaf"
 )
 
-// Time in a simulation is that of events: what nobody does takes none. Only the network and the phones' absence take time;
-// what processors compute is measured on this machine and not part of it.
+// Time in a simulation is that of events: what nobody does takes none. Only the network and the phones' absence take
+// time; what processors compute is measured on this machine and not part of it.
 
 // event is something that happens at some time.
 type event struct {
@@ -263,7 +263,8 @@ const (
 // hello has every site admit a phone, and returns when the phone knows.
 func (w *world) hello(p *phone) (known time.Duration) {
 	for _, s := range w.sites {
-		if err := s.intake.Admit(context.Background(), p.token, binary.LittleEndian.AppendUint32(nil, uint32(p.number))); err != nil {
+		if err := s.intake.Admit(context.Background(), p.token, binary.LittleEndian.AppendUint32(nil,
+			uint32(p.number))); err != nil {
 			panic(fmt.Sprintf("simulate: %v", err)) // there is room for all
 		}
 		_, there := p.send(w.now, helloLen)
@@ -286,7 +287,8 @@ func (w *world) answer(p *phone, s *site, t time.Duration, n int) time.Duration 
 	return s.idle + flight
 }
 
-// fetch returns the sums that a phone waits for, and when it has them: it asks now, unless it asked when it sent its shares.
+// fetch returns the sums that a phone waits for, and when it has them: it asks now, unless it asked when it sent its
+// shares.
 func (w *world) fetch(ctx context.Context, p *phone) (all [][]byte, arrives time.Duration, err error) {
 	home := w.sites[p.token.First(len(w.sites))]
 	for _, from := range w.sites {

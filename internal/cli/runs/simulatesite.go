@@ -92,14 +92,15 @@ func (s *site) start(ctx context.Context, w *world, m members, net *netsim.Netwo
 	}
 	s.closes, s.release, s.ended = make(chan netsim.Load), make(chan struct{}), make(chan error, 1)
 	s.group = comm.NewGroup(net.Transport(rank), rank, len(m.sites))
-	go func() { s.ended <- s.run(ctx, a) }()
+	go func() { s.ended <- s.trainSite(ctx, a) }()
 	return nil
 }
 
-func (s *site) run(ctx context.Context, a leaf.Agreement) error {
+func (s *site) trainSite(ctx context.Context, a leaf.Agreement) error {
 	var inner comm.Reducer = s.group
 	if members := s.group.Size(); members > 2 {
-		masked, err := secagg.New(ctx, secagg.KeyTerms{Run: [32]byte(append(a.Run[:], make([]byte, 24)...)), Least: members}, s.group)
+		masked, err := secagg.New(ctx, secagg.KeyTerms{Run: [32]byte(append(a.Run[:], make([]byte, 24)...)),
+			Least: members}, s.group)
 		if err != nil {
 			return err
 		}

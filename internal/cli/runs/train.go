@@ -61,9 +61,9 @@ func newTrain() *cobra.Command {
 		Short: "Simulate all peers on one machine and train a model",
 		Long: `Simulate all peers on one machine, each with its own part of the graph, and train a model.
 
-The output directory gets model.safetensors, report.html, result.json, settings.yaml that repeats the run by --config, and
-predictions.csv, .npz and .parquet with the class of every node. Ctrl-C leaves checkpoints there, and the same command
-with --resume continues from them.`,
+The output directory gets model.safetensors, report.html, result.json, settings.yaml that repeats the run by --config,
+and predictions.csv, .npz and .parquet with the class of every node. Ctrl-C leaves checkpoints there, and the same
+command with --resume continues from them.`,
 		Example: `  heddle train --data data/cora --peers 4 --seed 1 --json out.json
   heddle train --data data/cora --config examples/plans/retexo-paper.yaml
   heddle train --data data/cora --method full-batch --peers 4 --model gat
@@ -120,7 +120,8 @@ func (j *job) runAll(ctx context.Context, w *cli.Watch, text io.Writer) (err err
 		return errors.Join(err, first.closer.Close())
 	}
 	defer release()
-	about := federation.About{Dataset: first.shards[0].Name, Method: first.plan.Method, Model: first.plan.Gradient().Model,
+	about := federation.About{Dataset: first.shards[0].Name, Method: first.plan.Method,
+		Model: first.plan.Gradient().Model,
 		Sites: make([]string, len(first.shards)), Simulated: true}
 	copy(about.Sites, first.source.Sites)
 	page, err := j.http.Start(about, report.Pages{}, w.Log)
@@ -162,8 +163,8 @@ func (j *job) settings(p heddle.Plan) ([]byte, error) {
 	return append(setting, place...), err
 }
 
-// lockState locks state until release, and checks and records what resumed does. Without further seeds the trainer locks it
-// instead.
+// lockState locks state until release, and checks and records what resumed does. Without further seeds the trainer
+// locks it instead.
 func (j *job) lockState(first *trained, state string, w *cli.Watch) (release func(), err error) {
 	release, err = checkpoint.Lock(state)
 	if err != nil {
@@ -195,7 +196,8 @@ func (j *job) resumed(first *trained, state string, w *cli.Watch) error {
 	}
 	switch {
 	case (left || len(held) > 0) && !j.resume:
-		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again", j.Out, state)
+		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again",
+			j.Out, state)
 	case len(held) > 0 && !left: // of another method or number of seeds
 		other := &checkpoint.MismatchError{Path: held[0].Dir, Which: []string{"config"}}
 		return cli.Invalid(cli.Explain(other, state, now))
@@ -229,7 +231,8 @@ func (j *job) stopped(ctx context.Context, err error, first *trained, state stri
 		return cli.Explain(err, state, now)
 	}
 	if len(held) > 0 {
-		return fmt.Errorf("interrupted; the checkpoints are in %s: to continue, repeat the command with --resume --out %s",
+		return fmt.Errorf("interrupted; the checkpoints are in %s: to continue, repeat the command with --resume "+
+			"--out %s",
 			state, j.Out)
 	}
 	return errors.New("interrupted before the first checkpoint")
@@ -246,7 +249,8 @@ func (j *job) finish(best *trained, all []cli.RunOfAll, state string, text io.Wr
 	j.out.Runs = all
 	o := best.Result
 	page := cli.RunPage{Data: best.source.Warnings, Names: best.source.Sites, Settings: string(place),
-		Command: "heddle train --config " + j.out.Settings() + " --out " + j.Out + "-again", Runs: cli.RunsTable(o.Metric, all)}
+		Command: "heddle train --config " + j.out.Settings() + " --out " + j.Out + "-again",
+		Runs:    cli.RunsTable(o.Metric, all)}
 	if err := j.out.Write(o, best.plan, best.shards, page); err != nil {
 		return err
 	}

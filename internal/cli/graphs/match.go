@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,27 +28,25 @@ type aligning struct {
 	dry        bool // print what is sent, and stop
 }
 
-func newMeet() *cobra.Command {
+func newMatch() *cobra.Command {
 	var s aligning
 	c := &cobra.Command{
-		Use:   "meet --plan plan.yaml (--nodes FILE [--edges FILE] | --nodes TYPE=FILE …) --out DIR",
+		Use:   "match --plan plan.yaml (--nodes FILE [--edges FILE] | --nodes TYPE=FILE …) --out DIR",
 		Short: "Make this site's part of a graph over several sites",
-		Long: `Make this site's part of a graph that several sites hold and cannot pool. Every site of the plan runs this command
-with tables of its nodes and of the edges that it knows, and prints what it sends before it connects. If an edge ends at
-a node of another site, a column of the edge table names that site as the plan does. The sites agree on columns,
-categories, classes and relations, tell each other which nodes their edges join, and each writes its own part for peer
-join. docs/reference/what-leaves.md describes what the others learn: no text that fewer than 10 nodes here have. A site
-that requests more than --max-unknown names that do not exist gets no answer.
+		Long: `Make this site's part of a graph that several sites hold and cannot pool. Every site of the plan runs
+this command with tables of its nodes and of the edges that it knows, and prints what it sends before it connects. If
+an edge ends at a node of another site, a column of the edge table names that site as the plan does. The sites agree
+on columns, categories, classes and relations, tell each other which nodes their edges join, and each writes its own
+part for heddle join. docs/reference/what-leaves.md describes what the others learn: no text that fewer than 10 nodes
+here have. A site that requests more than --max-unknown names that do not exist gets no answer.
 
-With several types each site gives a table for each type of which it has nodes, --nodes TYPE=FILE, and a table for each
-relation of which it knows edges, --edges SOURCE-RELATION-TARGET=FILE, as heddle import does. A site may lack types and
-relations that others have. A flag that names a column means every table that has it; TYPE.COLUMN or
-SOURCE-RELATION-TARGET.COLUMN means one.`,
-		Example: `  heddle meet --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted --target-site-column at --out part
-  heddle meet --plan plan.yaml --nodes patient=patients.csv --edges patient-takes-drug=takes.csv --target-site-column pharmacy \
-    --label-column patient.outcome --out part`,
+With several types each site gives its tables as for heddle import. It may lack types and relations that others have.`,
+		Example: `  heddle match --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted \
+    --target-site-column at --out part
+  heddle match --plan plan.yaml --nodes patient=patients.csv --edges patient-takes-drug=takes.csv \
+    --target-site-column pharmacy --label-column patient.outcome --out part`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return s.run(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
+			return s.matchTables(c.Context(), cli.NewWatch(c.ErrOrStderr(), false), c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
@@ -68,7 +67,7 @@ SOURCE-RELATION-TARGET.COLUMN means one.`,
 	return c
 }
 
-func (s *aligning) run(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
+func (s *aligning) matchTables(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
 	p, rank, err := s.Sit(w)
 	if err != nil {
 		return err
@@ -102,16 +101,18 @@ func (s *aligning) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *
 	if several {
 		tables.NodeTables, tables.EdgeTables = s.nodes, s.edges
 	} else {
-		tables.Nodes, tables.Edges = s.one()
+		tables.Nodes, tables.Edges = strings.Join(s.nodes, ""), strings.Join(s.edges, "")
 	}
 	if tables.Name == "" {
 		tables.Name = "sites"
 	}
 	tables.Here, tables.Sites, tables.Seed = p.Members[rank].Name, p.Names(), p.Seed
 	tables.Format.Watch = readProgress(ctx, w, s.files()...)
-	policy, err := s.policy()
-	if err != nil {
-		return nil, err
+	var policy admission.Policy
+	if path := s.Site.Gate.Policy; path != "" {
+		if policy, err = admission.ReadPolicy(path); err != nil {
+			return nil, cli.Invalid(err)
+		}
 	}
 	tables.MinTexts = policy.TextCount()
 	own, err := align.OpenSite(tables)
@@ -120,7 +121,7 @@ func (s *aligning) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *
 		return nil, ended(ctx, err)
 	}
 	sends := own.Sends()
-	s.show(stdout, p, rank, sends, tables.MinTexts)
+	s.showSends(stdout, p, rank, sends, tables.MinTexts)
 	if err := policy.CheckTold(sends.Told()); err != nil {
 		return nil, cli.Invalidf("%s: %w", s.Site.Gate.Policy, err)
 	}
@@ -133,18 +134,8 @@ func (s *aligning) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *
 	return own, cli.WritableDir(filepath.Dir(filepath.Clean(s.out)))
 }
 
-// policy is this site's, if it has one.
-func (s *aligning) policy() (p admission.Policy, err error) {
-	if path := s.Site.Gate.Policy; path != "" {
-		if p, err = admission.ReadPolicy(path); err != nil {
-			return p, cli.Invalid(err)
-		}
-	}
-	return p, nil
-}
-
-// show prints what leaves this site.
-func (s *aligning) show(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, least int) {
+// showSends prints what leaves this site.
+func (s *aligning) showSends(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, least int) {
 	fmt.Fprintf(w, "What leaves %s (docs/reference/what-leaves.md):\n", p.Members[rank].Name)
 	if s.like != "" {
 		fmt.Fprintf(w, "  to all sites: the digest of %s, no name of a column, no text and no sum\n", s.like)
@@ -198,10 +189,12 @@ func (s *aligning) build(
 		Asked: func(site string, names, unknown int) error {
 			with.Record(admission.Record{Event: admission.Connected, Peer: p.IDOf(site), Name: site,
 				Rows: int64(names - unknown),
-				Text: fmt.Sprintf("it requested %d nodes of this site by name, of which %d do not exist", names, unknown)})
+				Text: fmt.Sprintf("it requested %d nodes of this site by name, of which %d do not exist", names,
+					unknown)})
 			if unknown > s.maxUnknown {
 				return fmt.Errorf("%s requested %d nodes of this site by name, of which at most %d may be unknown "+
-					"(got %d): its table is wrong, or it guesses names (--max-unknown)", site, names, s.maxUnknown, unknown)
+					"(got %d): its table is wrong, or it guesses names (--max-unknown)", site, names, s.maxUnknown,
+					unknown)
 			}
 			return nil
 		}})
@@ -224,7 +217,8 @@ func (s *aligning) build(
 	sent := g.Bytes()
 	with.Left("meet")
 	own := m.Parts[rank]
-	fmt.Fprintf(stdout, "%s: %s of %d sites, %d of %d nodes, %d edges into them, %d of these from other sites, %d features, %d classes\n",
+	fmt.Fprintf(stdout, "%s: %s of %d sites, %d of %d nodes, %d edges into them, %d of these from other sites, %d "+
+		"features, %d classes\n",
 		filepath.Join(s.out, fmt.Sprintf("part-%d", rank)), names[rank], len(names), own.Owned, m.Nodes, own.Edges,
 		own.Cut, shard.X.Cols(), shard.Labels.Classes)
 	relations(stdout, &shard.Typed)
