@@ -148,7 +148,7 @@ func plain(text string) string {
 const mostLines = 8
 
 func (s status) print(w io.Writer) {
-	fmt.Fprintf(w, "%s (%s, %s)\n%s\n", plain(s.Title), plain(s.Method), plain(s.Model), plain(s.State))
+	fmt.Fprintf(w, "%s (%s)\n%s\n", plain(s.Title), plain(strings.TrimSuffix(s.Method+", "+s.Model, ", ")), plain(s.State))
 	var known []string
 	if s.Loss != nil {
 		known = append(known, fmt.Sprintf("training loss %.4f", *s.Loss))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -29,7 +30,7 @@ func (r runPage) parts() int { return r.Shards[0].Parts }
 
 // lead says in sentences what was trained, how good it is and what it cost.
 func (r runPage) lead() []string {
-	model, nodes, named := r.Result.Plan.Gradient().Model, r.Shards[0].Nodes, ""
+	model, nodes, named := cmp.Or(r.Result.Plan.Gradient().Model, r.Result.Plan.Method), r.Shards[0].Nodes, ""
 	if n := len(r.Names); n > 0 && n <= 6 {
 		named = " (" + strings.Join(r.Names[:n-1], ", ") + " and " + r.Names[n-1] + ")"
 	}

@@ -128,7 +128,7 @@ func (p *livePage) pageOf(s federation.LiveState) Page {
 			page.Facts = append(page.Facts, Fact{"training loss", fmt.Sprintf("%.4f", s.Round.Loss)})
 		}
 	}
-	page.Facts = append(page.Facts, Fact{"method", p.About.Method + ", " + p.About.Model},
+	page.Facts = append(page.Facts, Fact{"method", strings.TrimSuffix(p.About.Method+", "+p.About.Model, ", ")},
 		Fact{"began", federation.Clock(s.Began)}, Fact{"last event", federation.Clock(s.Last)},
 		Fact{"checkpoints written", fmt.Sprint(s.Saved)}, Fact{"continued from checkpoints", fmt.Sprint(s.Restored)},
 		Fact{"repaired differences in rounding", fmt.Sprint(s.Resyncs)})
