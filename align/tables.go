@@ -87,25 +87,17 @@ func (t *Tables) table(kind string) *nodeTable {
 }
 
 // OpenSite reads a site's tables: what is wrong with them is best found before it meets the others.
-func OpenSite(cfg SiteConfig) (*Tables, error) {
+func OpenSite(cfg SiteConfig) (t *Tables, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	if cfg.Format.Faults == nil {
 		cfg.Format.Faults = &table.Faults{}
 	}
-	faults := cfg.Format.Faults
-	for {
-		known := faults.Count("")
-		t, err := cfg.open()
-		if err = cmp.Or(faults.Err(), err); err != nil {
-			return nil, err
-		}
-		if faults.Count("") == known {
-			return t, t.summable()
-		}
-		// The statistics of the columns still have the rows that were skipped: again without these.
+	if err := cfg.Format.Faults.Again(func() (err error) { t, err = cfg.open(); return err }); err != nil {
+		return nil, err
 	}
+	return t, t.summable()
 }
 
 // open finds out what the columns hold, and reads all by it to find faults.

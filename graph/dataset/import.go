@@ -138,25 +138,14 @@ func Import(cfg ImportConfig) (*graph.Graph, error) {
 }
 
 // Read is Import that also returns what the tables became.
-func (c ImportConfig) Read() (*graph.Graph, *table.Facts, error) {
+func (c ImportConfig) Read() (g *graph.Graph, f *table.Facts, err error) {
 	if c.Format.Faults == nil {
 		c.Format.Faults = &table.Faults{}
 	}
-	faults := c.Format.Faults
-	for {
-		known := faults.Count("")
-		g, f, err := c.readOnce()
-		if wrong := faults.Err(); wrong != nil {
-			return nil, nil, wrong
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if faults.Count("") == known {
-			return g, f, nil
-		}
-		// The statistics of the columns still have the rows that were skipped: again without these.
+	if err := c.Format.Faults.Again(func() (err error) { g, f, err = c.readOnce(); return err }); err != nil {
+		return nil, nil, err
 	}
+	return g, f, nil
 }
 
 func (c ImportConfig) readOnce() (*graph.Graph, *table.Facts, error) {
@@ -227,12 +216,8 @@ func Encode(
 	}
 	var g *graph.Graph
 	var r *Reading
-	for known := -1; known < format.Faults.Count(""); { // rows that were skipped are nodes of edges that were read before
-		known = format.Faults.Count("")
-		g, r, err = e.read(nodes, edges, format)
-		if err = cmp.Or(format.Faults.Err(), err); err != nil {
-			return nil, nil, err
-		}
+	if err := format.Faults.Again(func() (err error) { g, r, err = e.read(nodes, edges, format); return err }); err != nil {
+		return nil, nil, err
 	}
 	g.Name, _, _ = strings.Cut(filepath.Base(nodes[0]), ".")
 	g.Encoding = encoding

@@ -89,6 +89,19 @@ func (f *Faults) Err() error {
 	return errors.Join(all...)
 }
 
+// Again calls read until it adds no row to the faults: statistics of columns, and edges of nodes, are then without the
+// rows that are skipped. Faults that are not skipped are its error.
+func (f *Faults) Again(read func() error) error {
+	for known := -1; known < f.Count(""); {
+		known = f.Count("")
+		err := read()
+		if err = cmp.Or(f.Err(), err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sorted returns the faults in the order of their lines, table after table.
 func (f *Faults) sorted() []*RowFault {
 	place := map[string]int{}

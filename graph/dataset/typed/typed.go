@@ -54,23 +54,19 @@ type tablesReader struct {
 // (graph.Types). A type without features has one column, which is 1: what is learned of it is a row
 // for the type. The relations are called SOURCE-RELATION-TARGET, and each has its reverse beside it
 // unless the direction is in or out.
-func (c Config) Read() (*graph.Graph, *table.Facts, error) {
+func (c Config) Read() (g *graph.Graph, f *table.Facts, err error) {
 	if c.Tables.Format.Faults == nil {
 		c.Tables.Format.Faults = &table.Faults{}
 	}
-	faults := c.Tables.Format.Faults
-	for {
-		known := faults.Count("")
+	if err := c.Tables.Format.Faults.Again(func() (err error) {
 		r := &tablesReader{config: c, facts: &table.Facts{}}
-		g, err := r.read()
-		if err = cmp.Or(faults.Err(), err); err != nil {
-			return nil, nil, err
-		}
-		if faults.Count("") == known {
-			return g, r.facts, nil
-		}
-		// The statistics of the columns still have the rows that were skipped: again without these.
+		f = r.facts
+		g, err = r.read()
+		return err
+	}); err != nil {
+		return nil, nil, err
 	}
+	return g, f, nil
 }
 
 func (r *tablesReader) read() (*graph.Graph, error) {
