@@ -59,7 +59,8 @@ func TestSumsGoBesideRows(t *testing.T) {
 	const rounds = 2
 	messages := func(hidden int) int64 {
 		p := heddle.Defaults(plan.FullBatch, "")
-		p.Transport, p.Policy, p.Peers, p.Gradient().Layers, p.Gradient().Hidden, p.Gradient().Rounds, p.Gradient().EvalEvery = "memory", "random", 2, 3, hidden, rounds, rounds
+		p.Transport, p.Policy, p.Peers = "memory", "random", 2
+		p.Gradient().Layers, p.Gradient().Hidden, p.Gradient().Rounds, p.Gradient().EvalEvery = 3, hidden, rounds, rounds
 		r, err := heddle.Train(t.Context(), g, p)
 		if err != nil {
 			t.Fatal(err)

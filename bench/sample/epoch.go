@@ -27,7 +27,8 @@ const (
 func (o options) epochs(ctx context.Context, p *page.Page, adj *graph.CSR) error {
 	plan := heddle.Defaults(plan.MiniBatch, "sage")
 	plan.Transport, plan.Peers, plan.Gradient().EvalEvery, plan.Gradient().Layers, plan.Gradient().Hidden = "memory", 1, 1<<30, len(o.hops), epochHidden
-	plan.MiniBatch.Fanouts, plan.MiniBatch.BatchSize, plan.Gradient().Rounds, plan.Gradient().Dropout, plan.Joint().Norm = o.hops, 1000, o.turns+1, 0, "none"
+	plan.MiniBatch.Fanouts, plan.MiniBatch.BatchSize = o.hops, 1000
+	plan.Gradient().Rounds, plan.Gradient().Dropout, plan.Joint().Norm = o.turns+1, 0, "none"
 	shards, err := heddle.Split(o.labelled(adj), plan)
 	if err != nil {
 		return err

@@ -47,7 +47,8 @@ func besideDistDGL(ctx context.Context, p *page.Page, root, names string, share 
 		g = split(featured(g), share, 1)
 		plan := heddle.Defaults(plan.MiniBatch, "sage")
 		plan.Transport, plan.Peers, plan.Gradient().EvalEvery, plan.Gradient().Layers, plan.Gradient().Hidden = "memory", 2, 1<<30, len(bytesFanouts), besideHidden
-		plan.MiniBatch.Fanouts, plan.MiniBatch.BatchSize, plan.Gradient().Rounds, plan.Gradient().Dropout, plan.Joint().Norm = bytesFanouts, bytesBatch, besideEpochs, 0, "none"
+		plan.MiniBatch.Fanouts, plan.MiniBatch.BatchSize = bytesFanouts, bytesBatch
+		plan.Gradient().Rounds, plan.Gradient().Dropout, plan.Joint().Norm = besideEpochs, 0, "none"
 		shards, err := heddle.Split(g, plan)
 		if err != nil {
 			return err

@@ -235,7 +235,8 @@ func times(ctx context.Context, p *page.Page, root, names string, share float64,
 				}
 				for _, b := range sizes {
 					plan := heddle.Defaults(plan.MiniBatch, "sage")
-					plan.Transport, plan.Link, plan.Gradient().Rounds, plan.Gradient().EvalEvery, plan.MiniBatch.BatchSize = "memory", "latency="+latency, 4, 1<<30, 64
+					plan.Transport, plan.Link = "memory", "latency="+latency
+					plan.Gradient().Rounds, plan.Gradient().EvalEvery, plan.MiniBatch.BatchSize = 4, 1<<30, 64
 					plan.MiniBatch.Fanouts, plan.Gradient().Hidden, plan.Peers, plan.MiniBatch.Group = []int{5, 5}, 64, k, b
 					took, sent, err := timed(ctx, g, plan)
 					if err != nil {
