@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/rng"
@@ -50,7 +51,7 @@ func TestAdvice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := strings.Join(advise(p, shards[0]), "\n")
+		got := strings.Join(disclosure.Advice(p, shards[0]), "\n")
 		rest := got
 		for part := range strings.SplitSeq(c.want, "|") {
 			_, after, ok := strings.Cut(rest, part)

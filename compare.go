@@ -56,7 +56,7 @@ func Compare(ctx context.Context, g *graph.Graph, shards []*shard.Shard, trials 
 // settled returns p with the metric and the positive class that follow from the labels of all shards, so that all
 // trials have the same.
 func settled(p Plan, shards []*shard.Shard) Plan {
-	if len(shards) == 0 || sound(shards...) != nil || p.Task.Links() {
+	if len(shards) == 0 || shard.Sound(shards...) != nil || p.Task.Links() {
 		return p
 	}
 	counts := train.LocalLabels(shards...)
@@ -95,7 +95,7 @@ func (t Trial) together(ctx context.Context, g *graph.Graph, shards []*shard.Sha
 // alone trains a model at each site. A site that cannot train, such as one without training nodes,
 // is left out; it is an error if none can.
 func (t Trial) alone(ctx context.Context, shards []*shard.Shard) (Outcome, error) {
-	if err := sound(shards...); err != nil {
+	if err := shard.Sound(shards...); err != nil {
 		return Outcome{}, input(err)
 	}
 	o := Outcome{Name: t.Name, Test: math.NaN(), Runs: make([]*Result, len(shards)), Faults: make([]error, len(shards))}

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // TestFiguresOfARun: with every method the confusion matrix is that of the sites' own predictions, its accuracy the one that the
@@ -166,7 +167,7 @@ func TestThresholdOfARun(t *testing.T) {
 // TestThresholdsOfSeveral: where nodes have several classes, each class's threshold makes the predictions, figures and model
 // card alike, those of one peer and of three.
 func TestThresholdsOfSeveral(t *testing.T) {
-	var first *Figures
+	var first *figures.Figures
 	for _, peers := range []int{1, 3} {
 		l := ofSites(t, peers, "")
 		for _, s := range l.Shards {

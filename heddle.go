@@ -19,15 +19,6 @@ import "github.com/heddle-gnn/heddle/plan"
 // declares it.
 type Plan = plan.Plan
 
-// Member is one site of a run.
-type Member = plan.Member
-
-// Encoder is the encoding of a node's own features.
-type Encoder = plan.Encoder
-
-// Boundary says which rows of other peers a step reads.
-type Boundary = plan.Boundary
-
 // Auto, as Plan.Peers, leaves the number of peers to policy and partition.
 const Auto = plan.AutoPeers
 

@@ -3,7 +3,6 @@ package heddle
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -116,7 +115,7 @@ func modelled(m *nn.Model, own *shard.Shard) error {
 	if err := m.Whole(); err != nil {
 		return err
 	}
-	return sound(own)
+	return shard.Sound(own)
 }
 
 // apply calls do in a session in which the members of p apply m, and returns what this one sent. Another fault is
@@ -128,8 +127,8 @@ func (s Site) apply(ctx context.Context, what string, p Plan, m *nn.Model, card 
 		return sent, input(errors.Join(fault, err))
 	}
 	rank, err := p.Rank(s.Identity.PeerID())
-	if err = errors.Join(err, CheckMembers(p)); err == nil {
-		err = seated(p, s.Shard, rank)
+	if err = errors.Join(err, disclosure.CheckMembers(p)); err == nil {
+		err = disclosure.Seated(p, s.Shard, rank)
 	}
 	if err = errors.Join(err, infer.Fits(m, s.Shard), fault, modelfile.SameColumns(m.Spec, card.Encoding, s.Shard.Encoding)); err != nil {
 		return sent, input(err)
@@ -138,11 +137,11 @@ func (s Site) apply(ctx context.Context, what string, p Plan, m *nn.Model, card 
 	if err != nil {
 		return sent, input(err)
 	}
-	s.Gate.PlanText = InferenceText(s.Gate.PlanText, print)
-	text := string(InferenceText([]byte(q.Agreed()), print))
+	s.Gate.PlanText = disclosure.InferenceText(s.Gate.PlanText, print)
+	text := string(disclosure.InferenceText([]byte(q.Agreed()), print))
 	hello := p2p.Hello{Plan: sha256.Sum256([]byte(text)), Partition: s.Shard.Fingerprint, PlanText: text}
 	sends := func() (*disclosure.Disclosure, error) { return disclosure.OfModel(p, m, card, s.Shard) }
-	err = s.meet(ctx, p, what, hello, sends, func(ctx context.Context, at *session.Session) error {
+	err = disclosure.MeetAs(ctx, p, s.Site, what, hello, sends, func(ctx context.Context, at *session.Session) error {
 		err := do(ctx, c, at)
 		at.Left(what)
 		if err == nil {
@@ -176,10 +175,4 @@ func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 		return mat.Dense{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
 	}
 	return a.Hidden, nil
-}
-
-// InferenceText returns what a site approves before it computes predictions by a plan file and the model of that
-// fingerprint: the text of the file, and a line that names the model.
-func InferenceText(plan []byte, model [32]byte) []byte {
-	return fmt.Appendf(append([]byte{}, plan...), "predict: %q\n", hex.EncodeToString(model[:]))
 }

@@ -5,15 +5,19 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p"
-	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -42,15 +46,15 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err != nil {
 		return nil, input(err)
 	}
-	if err := errors.Join(CheckSite(p, s.Shard, rank), input(s.Init.checkPlan(p, s.Shard))); err != nil {
+	if err := errors.Join(disclosure.CheckSite(p, s.Shard, rank), input(s.Init.checkPlan(p, s.Shard))); err != nil {
 		return nil, err
 	}
-	t, err := training(p, rank, s.Shard)
+	t, err := disclosure.TrainingTerms(p, rank, s.Shard)
 	if err != nil {
 		return nil, err
 	}
 	err = s.Attend(ctx, t, func(ctx context.Context, at *session.Session) (err error) {
-		for _, advice := range advise(p, s.Shard) {
+		for _, advice := range disclosure.Advice(p, s.Shard) {
 			at.Warn("%s", advice)
 		}
 		if result, err = s.runs(ctx, p, at); err == nil {
@@ -59,32 +63,6 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 		return err
 	})
 	return result, err
-}
-
-// training returns the terms of a run by p of the member of that rank, which has own.
-func training(p Plan, rank int, own *shard.Shard) (t session.Terms, err error) {
-	id, err := p.Identify(own)
-	if err != nil {
-		return t, input(err)
-	}
-	text := p.Agreed()
-	t = termsOf(p, rank, own.Parts, func() (*disclosure.Disclosure, error) { return disclosure.Of(p, own) })
-	t.Hello = p2p.Hello{Plan: sha256.Sum256(append(id[:], text...)), Partition: own.Fingerprint, PlanText: text}
-	t.Run, t.ID = t.Hello.Plan, fmt.Sprintf("%x", id)
-	if p.ClassMeans.Epsilon == 0 {
-		return t, nil
-	}
-	c, err := p.ClosedForm(own)
-	if err != nil {
-		return t, input(err)
-	}
-	edges, err := c.Edges([32]byte{}) // for its statement
-	if err != nil {
-		return t, input(err)
-	}
-	spends := edges.Statement()
-	t.Spends = &spends
-	return t, nil
 }
 
 // runs trains by each of the plan's seeds, one after the other, and returns the run that validates best; without
@@ -137,51 +115,148 @@ func (r *Result) ahead(best *Result) bool {
 	return best == nil || r.Metric.Gain(r.Val, best.Val) > 0 || math.IsNaN(best.Val) && !math.IsNaN(r.Val)
 }
 
-// CheckSite returns all faults of p and of a shard for the member of that rank.
-func CheckSite(p Plan, own *shard.Shard, rank int) error {
-	if err := sound(own); err != nil {
-		return input(err)
+// JoinGraph takes part as Join does, with a graph of the site's own nodes that no edge connects to nodes of other sites, as on
+// phones; all members of p call it, in place of heddle match. Before they train they exchange how many nodes each has, and a digest
+// of its part. All graphs must have as many features and the same classes.
+//
+// dir keeps the part that the run began with and the checkpoints, or the sums with leaves, and belongs to this run alone: JoinGraph with the same dir,
+// in this process or another, continues with that part; g may be nil. s.Shard and s.State are not read.
+//
+// Where p has leaves, and does not list this peer, it takes part as one: it sends shares of its part of each sum to the sites,
+// shows them s.Evidence, and computes the model from the sums, with the bits that they have. dir then keeps the name by which
+// they know it in this run, and g must be given each time: JoinGraph with the same dir fetches the sums that it has missed and
+// goes on; one that closed without it stays without it. The error wraps leaf.ErrNotAdmitted if a site turns it away.
+func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) (*Result, error) {
+	rank, err := p.Rank(s.Identity.PeerID())
+	if err != nil && p.ClassMeans.Leaves > 0 {
+		return s.joinLeaf(ctx, p, g, dir)
 	}
-	if err := seated(p, own, rank); err != nil {
-		return input(err)
+	if err != nil {
+		return nil, input(err)
 	}
-	return input(errors.Join(p.Check([]*shard.Shard{own}), CheckMembers(p), p.Only("join"), p.CheckRuns()))
+	s.State = filepath.Join(dir, "state")
+	parts, until := filepath.Join(dir, "graph"), time.Now().Add(s.Wait)
+	for {
+		r, err := s.joinGraph(ctx, p, g, rank, parts)
+		if err == nil || ctx.Err() != nil || !otherStep(err) || time.Now().After(until) {
+			return r, err
+		}
+		// Some members exchange numbers of nodes, while others did and train. Of these, whoever has no checkpoint yet
+		// begins anew: one of the former was stopped before it had written its part.
+		held, err := (&checkpoint.Store{Dir: s.State}).List()
+		if err != nil {
+			return nil, input(err)
+		}
+		if len(held) == 0 {
+			if err := shard.Discard(parts); err != nil {
+				return nil, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(stepRetry):
+		}
+	}
 }
 
-// seated returns an error unless a shard is that of the member of p of that rank.
-func seated(p Plan, own *shard.Shard, rank int) error {
-	if own.Rank != rank || own.Parts != len(p.Members) {
-		return fmt.Errorf("the shard is part %d of %d, but this peer (%s) is number %d of the %d in the plan", own.Rank, own.Parts, p.Members[rank].Name, rank, len(p.Members))
-	}
-	return nil
+// stepRetry is how long a member waits for others that are at another step of JoinGraph.
+const stepRetry = 500 * time.Millisecond
+
+// gathering is a line of what members exchange when they connect to gather, and not when they train.
+const gathering = "step: gather\n"
+
+// otherStep reports whether some members gather while others train.
+func otherStep(err error) bool {
+	var m *p2p.MemberMismatchError
+	return errors.As(err, &m) && strings.HasSuffix(m.OurPlan, gathering) != strings.HasSuffix(m.PeerPlan, gathering)
 }
 
-// Meet connects the members of p and calls do at each of them, for something other than training.
-// All must call Meet with the same plan file and the same purpose in what. An error of do is
-// returned as an *InputError, unless a peer failed or ctx has ended.
-func Meet(ctx context.Context, p Plan, s Site, what string, do func(context.Context, *session.Session) error) error {
-	hello := p2p.Hello{Plan: sha256.Sum256(append([]byte(what+"\n"), s.Gate.PlanText...)), PlanText: p.Agreed()}
-	return s.meet(ctx, p, what, hello, nil, func(ctx context.Context, at *session.Session) error {
-		err := do(ctx, at)
-		var failed *comm.PeerError
-		if ctx.Err() != nil || errors.As(err, &failed) {
+// joinGraph gathers, unless parts has this site's part, and trains.
+func (s Site) joinGraph(ctx context.Context, p Plan, g *graph.Graph, rank int, parts string) (*Result, error) {
+	path := filepath.Join(parts, fmt.Sprintf("part-%d", rank))
+	own, closer, err := shard.ReadShard(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.gather(ctx, p, g, rank, parts); err != nil {
+			return nil, err
+		}
+		own, closer, err = shard.ReadShard(path)
+	}
+	if err != nil {
+		return nil, input(err)
+	}
+	s.Shard = own
+	r, err := Join(ctx, p, s)
+	return r, errors.Join(err, closer.Close())
+}
+
+// gather writes the site's part of the graph of all members into dir.
+func (s Site) gather(ctx context.Context, p Plan, g *graph.Graph, rank int, dir string) error {
+	if g == nil {
+		return input(errors.New("a run that begins needs a graph"))
+	}
+	if err := g.Valid(); err != nil {
+		return input(err)
+	}
+	own := shard.Whole(g)
+	own.Rank, own.Parts, own.HaloPtr, own.Boundary = rank, len(p.Members), make([]int, len(p.Members)+1), make([][]int32, len(p.Members))
+	for q := range own.HaloPtr {
+		own.HaloPtr[q] = own.Owned
+	}
+	for q := range own.Boundary {
+		own.Boundary[q] = []int32{}
+	}
+	text := p.Agreed() + gathering
+	s.Shard = nil
+	hello := p2p.Hello{Plan: sha256.Sum256([]byte(text)), PlanText: text}
+	return disclosure.MeetAs(ctx, p, s.Site, "gather", hello, nil, func(ctx context.Context, at *session.Session) error {
+		step := 0
+		tell := func(b []byte) ([][]byte, error) {
+			r, err := at.Group.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Step: step, Kind: "gather"}, Meta: b})
+			step++
+			return r.Meta, err
+		}
+		if err := shard.Number(own, p.Names(), tell); err != nil {
 			return err
 		}
-		return input(err)
+		if _, err := shard.WriteOwn(dir, own, shard.Meta{Policy: "by-column", Sites: p.Names()}, tell); err != nil {
+			return err
+		}
+		return at.Group.Barrier(ctx) // nobody leaves before all have what they need
 	})
 }
 
-// meet is Meet with what members greet one another with, and what leaves this one.
-func (s Site) meet(ctx context.Context, p Plan, what string, hello p2p.Hello,
-	sends func() (*disclosure.Disclosure, error), do func(context.Context, *session.Session) error) error {
-	rank, err := p.Rank(s.Identity.PeerID())
-	if err != nil {
-		return input(err)
+// joinLeaf is JoinGraph of a leaf. dir keeps the name by which the sites know it in this run, and nothing else.
+func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) (*Result, error) {
+	if g == nil {
+		return nil, input(errors.New("a leaf needs a graph"))
 	}
-	t := termsOf(p, rank, len(p.Members), sends)
-	t.Hello, t.Run, t.Phones, t.Seed = hello, sha256.Sum256([]byte(what+hello.PlanText)), nil, 1
-	s.State, s.Ledger, s.Phones = "", dp.Ledger{}, nil // of training only
-	return s.Attend(ctx, t, func(ctx context.Context, at *session.Session) error {
-		return at.Once(ctx, func(ctx context.Context) error { return do(ctx, at) })
+	if err := errors.Join(disclosure.CheckMembers(p), p.Only("join"), g.Valid()); err != nil {
+		return nil, input(err)
+	}
+	own := shard.Whole(g)
+	ids := own.IDs
+	if ids == nil {
+		ids = make([]string, own.Owned)
+	}
+	at, err := s.Phone(disclosure.TermsOf(p, 0, 0, nil), dir, ids)
+	if err != nil {
+		return nil, err
+	}
+	one := &peer{plan: p, shard: own, members: p.Names(), phone: true}
+	var r *Result
+	_, err = one.train(ctx, at, "", func(of *Result) (err error) {
+		r = of
+		r.Sums, r.Sent.Reduce, r.Peers[0].Reduce = p.SumTerms(len(p.Members)), at.Shared(), at.Shared()
+		// What differs between leaves stays out of the card: all of them write the same file.
+		r.Card.Dataset, r.Card.Nodes, r.Card.Peers, r.Card.Sums = "leaves", 0, len(p.Members), r.Sums.Trust
+		if s.OnModel != nil {
+			err = s.OnModel(r)
+		}
+		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -31,22 +32,6 @@ func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
 	return Local{Plan: p, Shards: shards}.Train(ctx)
 }
 
-// ForGraph returns p with policy auto replaced by what it means for g: by-column where g says which
-// site each node belongs to and there are as many peers as sites, else random, or with the methods of a
-// cluster (full-batch, mini-batch) multilevel or restream:5. Where g has sites, a Note or a Warning says
-// what becomes of them.
-func ForGraph(g *graph.Graph, p Plan) (Plan, []Event) {
-	if p.Policy != "auto" || g == nil {
-		return p, nil
-	}
-	parts := max(0, p.Peers)
-	policy, text := partition.Usual(g, parts, !p.Federated())
-	if p.Policy = policy; text == "" {
-		return p, nil
-	}
-	return p, []Event{{Kind: map[bool]train.EventKind{true: train.Note, false: train.Warning}[policy == "by-column"], Text: text}}
-}
-
 // Split returns the parts of g by rank, as p's Policy, Peers and Seed determine them; one part is
 // all of g. Nodes without features get a one-hot column each, so that the first layer learns a row
 // for each node. Errors are of type *InputError.
@@ -54,7 +39,7 @@ func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	if g == nil {
 		return nil, input(errNoGraph)
 	}
-	p, _ = ForGraph(g, p)
+	p, _ = p.ForGraph(g)
 	policy, err := partition.ParsePolicy(p.Policy)
 	if err != nil {
 		return nil, input(fmt.Errorf("%w, or auto", err))
@@ -81,22 +66,6 @@ func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 }
 
 var errNoGraph = errors.New("there must be a graph (got nil)")
-
-// sound returns what is wrong with the parts of a graph, which a program may have made by itself.
-func sound(shards ...*shard.Shard) error {
-	if len(shards) == 0 {
-		return errors.New("there must be at least one shard (got none)")
-	}
-	for r, s := range shards {
-		if s == nil {
-			return fmt.Errorf("shard %d must be a part of a graph (got nil)", r)
-		}
-		if err := s.Valid(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // applies returns an error if m or g is nil, or g is not sound.
 func applies(m *nn.Model, g *graph.Graph) error {
@@ -140,7 +109,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 
 // fault returns what is wrong with the plan or the shards; nil = nothing.
 func (l Local) fault() error {
-	if err := sound(l.Shards...); err != nil {
+	if err := shard.Sound(l.Shards...); err != nil {
 		return err
 	}
 	return errors.Join(l.Plan.Check(l.Shards), l.Plan.Only("train"), l.Init.checkPlan(l.Plan, l.Shards[0]))
@@ -149,13 +118,13 @@ func (l Local) fault() error {
 // train is Train, without faults.
 func (l Local) train(ctx context.Context) (*Result, error) {
 	p, size := l.Plan, len(l.Shards)
-	network, err := ParseLink(p.Link, size)
+	network, err := netsim.ParseLink(p.Link, size)
 	if err != nil {
-		return nil, err
+		return nil, input(err)
 	}
 	all := make([]session.Terms, size)
 	for r, own := range l.Shards {
-		if all[r], err = training(p, r, own); err != nil {
+		if all[r], err = disclosure.TrainingTerms(p, r, own); err != nil {
 			return nil, err
 		}
 	}
@@ -167,7 +136,7 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, advice := range advise(p, l.Shards[0]) {
+	for _, advice := range disclosure.Advice(p, l.Shards[0]) {
 		l.OnEvent(Event{Kind: train.Warning, Text: advice})
 	}
 	results := make([]*Result, size)
@@ -219,22 +188,6 @@ func (l Local) Interrupted() (bool, error) {
 	return false, nil
 }
 
-// ParseLink reads a simulated network of size peers, written as in Plan.Link; nil: the text is
-// empty.
-func ParseLink(text string, size int) (*netsim.Table, error) {
-	if text == "" {
-		return nil, nil
-	}
-	table, err := netsim.ParseTable(text)
-	if err == nil {
-		err = table.Check(size)
-	}
-	if err != nil {
-		return nil, input(fmt.Errorf("link: %w", err))
-	}
-	return &table, nil
-}
-
 // loopback returns where peers of one process listen; nil: they are connected in memory.
 func loopback(p Plan) []string {
 	if p.Transport == "memory" {
@@ -246,9 +199,9 @@ func loopback(p Plan) []string {
 // Groups connects size peers of this process, in memory or over loopback as p's Transport says, and
 // calls do for each with its group, all at the same time. The first error ends ctx for all.
 func Groups(ctx context.Context, p Plan, size int, do func(context.Context, *comm.Group) error) error {
-	network, err := ParseLink(p.Link, size)
+	network, err := netsim.ParseLink(p.Link, size)
 	if err != nil {
-		return err
+		return input(err)
 	}
 	all := make([]session.Terms, size)
 	for r := range all {

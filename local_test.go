@@ -47,7 +47,7 @@ func TestSitesAreThePeers(t *testing.T) {
 		if c.plain {
 			of = &plain
 		}
-		q, said := heddle.ForGraph(of, p)
+		q, said := p.ForGraph(of)
 		if q.Policy != c.wantPolicy {
 			t.Errorf("%s: policy %s, must be %s", c.name, q.Policy, c.wantPolicy)
 		}
@@ -83,7 +83,7 @@ func TestManySites(t *testing.T) {
 	for i := range g.Site {
 		g.Site[i] = int32(i)
 	}
-	p, said := heddle.ForGraph(g, heddle.Defaults("", ""))
+	p, said := heddle.Defaults("", "").ForGraph(g)
 	if p.Policy != "random" || len(said) != 1 || said[0].Kind != train.Warning || !strings.Contains(said[0].Text, "90 sites, more than 64") {
 		t.Errorf("policy %s, said %v", p.Policy, said)
 	}

@@ -3,6 +3,8 @@ package heddle
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,13 +12,13 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
@@ -207,41 +209,63 @@ func (p *peer) measured(r *Result, t *train.Trained) error {
 	return nil
 }
 
-// advise says what of a plan is allowed and hardly meant.
-func advise(p Plan, own *shard.Shard) (advice []string) {
-	f := own.X.Cols()
-	if most := p.Halved(f); most > 0 {
-		advice = append(advice, fmt.Sprintf("encoder %s keeps %d components, half of the %d columns: more would give back features", p.LayerWise.Encoder, most, f))
+// Initial is a model from whose parameters training starts: what a file holds whose SHA-256 Plan.Init is.
+type Initial struct {
+	Model *nn.Model
+	Card  modelfile.Card
+}
+
+// Fingerprint returns the SHA-256 of i's file, as Plan.Init has it.
+func (i *Initial) Fingerprint() (string, error) {
+	print, err := modelfile.Fingerprint(i.Model, i.Card)
+	return hex.EncodeToString(print[:]), err
+}
+
+// checkPlan returns why training by p over own cannot start from i, which may be nil; nil: it can, or p does not ask for it.
+func (i *Initial) checkPlan(p Plan, own *shard.Shard) error {
+	switch {
+	case p.Gradient().Init == "" && i != nil:
+		return errors.New("the plan must name the model file that training starts from (init)")
+	case p.Gradient().Init == "":
+		return nil
+	case i == nil:
+		return fmt.Errorf("the plan starts from a model file: the file of SHA-256 %s must be given (--init)", p.Gradient().Init)
 	}
-	conv, _ := nn.ConvolutionNamed(p.Gradient().Model)
-	if n := own.EdgeX.Cols; n > 0 && !conv.EdgeColumns {
-		readers := nn.Convolutions(func(c nn.Convolution) bool { return c.EdgeColumns })
-		advice = append(advice, fmt.Sprintf("the %d columns of the edges of %s are not read: method full-batch with model %s reads them", n, own.Name, strings.Join(readers, " or ")))
+	if err := i.Model.Whole(); err != nil {
+		return err
 	}
-	if own.Typed.Count() > 0 && !conv.Typed {
-		advice = append(advice, fmt.Sprintf("the %d relations of the edges of %s are taken for one: method full-batch with model rgcn tells them apart",
-			own.Typed.Count(), own.Name))
+	print, err := i.Fingerprint()
+	if err != nil {
+		return err
 	}
-	if _, bare := own.X.Numbers(); bare && int64(f) == own.Nodes && own.Parts > 1 && p.Method == plan.FullBatch && p.FullBatch.Encoder.Kind == "raw" && !p.Task.Links() {
-		advice = append(advice, fmt.Sprintf("nodes have no features, so each step sums weights for %d nodes over all sites: "+
-			"with --encoder embedding:16 each site keeps the rows of its nodes", own.Nodes))
+	if print != p.Gradient().Init {
+		return fmt.Errorf("the model file that training starts from must be that of SHA-256 %s (got %s)", p.Gradient().Init, print)
 	}
-	if p.Method == plan.LayerWise && !p.Task.Links() {
-		means := plan.Defaults(plan.ClassMeans, "")
-		means.Federation().SecureSums, means.Inductive = p.Federation().SecureSums, p.Inductive
-		of, err := disclosure.Of(means, own)
-		this, fault := disclosure.Of(p, own)
-		if err == nil && fault == nil && 0 < of.Bytes && of.Bytes < this.Bytes/50 {
-			advice = append(advice, fmt.Sprintf("this site sends up to %.0f MB; with --method class-means it would send up to %.2g MB",
-				float64(this.Bytes)/1e6, float64(of.Bytes)/1e6))
-		}
+	return errors.Join(modelfile.SameClasses(i.Card.Classes, own.Labels.Names), modelfile.SameColumns(i.Model.Spec, i.Card.Encoding, own.Encoding))
+}
+
+// rowNorm returns the row_norm of i.
+func (i *Initial) rowNorm() string {
+	switch e := i.Model.Spec.Encoder; {
+	case e.L1Norm:
+		return "l1"
+	case e.L2Norm:
+		return "l2"
 	}
-	if own.Labels.Kind() == graph.Numbers && !p.Task.Links() && conv.Aggregates && !conv.OwnRow && !p.Gradient().Residual && p.Method != plan.ClassMeans {
-		keep := nn.Convolutions(func(c nn.Convolution) bool {
-			return c.Aggregates && c.OwnRow && (c.LayerWise || p.Method != plan.LayerWise) && (!c.Typed || own.Typed.Count() > 0)
-		})
-		advice = append(advice, fmt.Sprintf("model %s mixes the features of a node with its neighbours', which costs most with a numeric target: "+
-			"%s keep them apart (--model)", p.Gradient().Model, strings.Join(keep, ", ")))
+	return "none"
+}
+
+// copyParams copies the parameters of i to a model that is to be trained, unless i is nil.
+func (i *Initial) copyParams(m *nn.Model) error {
+	if i == nil {
+		return nil
 	}
-	return advice
+	if err := modelfile.SameArchitecture(i.Model.Spec, m.Spec); err != nil {
+		return fmt.Errorf("the model file that training starts from does not fit the plan: %w", err)
+	}
+	from := i.Model.Params()
+	for k, p := range m.Params() {
+		p.Value.CopyFrom(from[k].Value)
+	}
+	return nil
 }

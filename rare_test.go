@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -110,7 +111,7 @@ func TestRareClass(t *testing.T) {
 				c.positive, c.metric, "f1"
 			p.Gradient().Rounds, p.Gradient().Hidden = 3, 8
 			if c.method == "layer-wise" {
-				p.LayerWise.Encoder = Encoder{Kind: "raw"}
+				p.LayerWise.Encoder = plan.Encoder{Kind: "raw"}
 			}
 			shards, err := Split(g, p)
 			if err != nil {

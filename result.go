@@ -24,9 +24,6 @@ import (
 // Progress bars, logs, reports and audit logs subscribe to the same events.
 type Event = train.Event
 
-// Figures are what a model's predictions are worth over the labelled nodes of all peers.
-type Figures = figures.Figures
-
 // Result is the outcome of a run. Metrics are over the nodes of all peers.
 type Result struct {
 	train.Result // stages and bytes as this peer, or peer 0 of a local run, saw them
@@ -47,7 +44,7 @@ type Result struct {
 
 	// Figures say what the predictions are worth, beside a baseline and with intervals. nil: the run was stopped early, or a
 	// peer failed between the end of training and these sums.
-	Figures *Figures
+	Figures *figures.Figures
 
 	// Own are predictions for the nodes of the peers of this process, by rank, computed with the rows of neighbours at
 	// other peers. Val and Test are their metrics. A peer that received the model from another peer has no logits.
@@ -158,7 +155,7 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 }
 
 // measure completes r by the figures of its model.
-func (r *Result) measure(f *Figures) {
+func (r *Result) measure(f *figures.Figures) {
 	if r.Figures = f; f == nil {
 		return
 	}

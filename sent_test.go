@@ -102,7 +102,7 @@ func TestHeldToTheList(t *testing.T) {
 	terms := make([]session.Terms, 2)
 	var err error
 	for r, own := range l.Shards {
-		if terms[r], err = training(l.Plan, r, own); err != nil {
+		if terms[r], err = disclosure.TrainingTerms(l.Plan, r, own); err != nil {
 			t.Fatal(err)
 		}
 	}

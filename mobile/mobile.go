@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/leaf"
 )
 
@@ -131,7 +132,7 @@ func (c *Config) read() (*heddle.Plan, error) {
 	if len(c.plan) > 0 {
 		var err error
 		if p, err = heddle.ReadPlan(c.plan, nil, nil); err == nil {
-			err = heddle.CheckMembers(*p)
+			err = disclosure.CheckMembers(*p)
 		}
 		errs = append(errs, err)
 	}

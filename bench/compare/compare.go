@@ -35,9 +35,9 @@ type way struct {
 }
 
 var ways = []way{
-	{"full batch", endToEnd(heddle.Boundary{Kind: "exact"})},
-	{"sample:0.1", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.1})},
-	{"sample:0.01", endToEnd(heddle.Boundary{Kind: "sample", Fraction: 0.01})},
+	{"full batch", endToEnd(plan.Boundary{Kind: "exact"})},
+	{"sample:0.1", endToEnd(plan.Boundary{Kind: "sample", Fraction: 0.1})},
+	{"sample:0.01", endToEnd(plan.Boundary{Kind: "sample", Fraction: 0.01})},
 	{"layer-wise, reference", reference},
 	{"class means", func(settings) heddle.Plan { return heddle.Defaults(plan.ClassMeans, "") }},
 }
@@ -45,7 +45,7 @@ var ways = []way{
 // End to end and layer by layer, the same two layers of GCN, width and number of steps: those of the
 // reference.
 
-func endToEnd(boundary heddle.Boundary) func(settings) heddle.Plan {
+func endToEnd(boundary plan.Boundary) func(settings) heddle.Plan {
 	return func(s settings) heddle.Plan {
 		p := heddle.Defaults(plan.FullBatch, "")
 		p.FullBatch.Hidden, p.FullBatch.EvalEvery, p.FullBatch.Exchange, p.FullBatch.Boundary = 256, 10, "halo", boundary
@@ -56,7 +56,7 @@ func endToEnd(boundary heddle.Boundary) func(settings) heddle.Plan {
 
 func reference(s settings) heddle.Plan {
 	p := heddle.Defaults(plan.LayerWise, "")
-	p.LayerWise.Encoder, p.Gradient().LR, p.Federation().Exchange, p.LayerWise.KeepLast = heddle.Encoder{Kind: "raw"}, 0.01, "halo", true
+	p.LayerWise.Encoder, p.Gradient().LR, p.Federation().Exchange, p.LayerWise.KeepLast = plan.Encoder{Kind: "raw"}, 0.01, "halo", true
 	p.Gradient().EvalEvery, p.Gradient().Decay, p.RowNorm = 10, s.layerDecay, s.layerNorm
 	return p
 }

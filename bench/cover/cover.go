@@ -94,7 +94,7 @@ func measure(ctx context.Context, p *page.Page, g *graph.Graph, name, policy str
 // plans are two layers of GCN, layer by layer for five rounds each, and together for three epochs.
 func plans(policy string, parts, hidden int) (layerwise, endToEnd heddle.Plan) {
 	layerwise = heddle.Defaults(plan.LayerWise, "")
-	layerwise.LayerWise.Encoder, layerwise.LayerWise.Rounds = heddle.Encoder{Kind: "pca", K: hidden}, 5
+	layerwise.LayerWise.Encoder, layerwise.LayerWise.Rounds = plan.Encoder{Kind: "pca", K: hidden}, 5
 	endToEnd = heddle.Defaults(plan.FullBatch, "")
 	endToEnd.FullBatch.Rounds, endToEnd.FullBatch.EvalEvery = 3, 1000
 	for _, p := range []*heddle.Plan{&layerwise, &endToEnd} {

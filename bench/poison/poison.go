@@ -78,7 +78,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 // trained is a plan of layers that are trained in rounds.
 func trained() heddle.Plan {
 	p := heddle.Defaults(plan.LayerWise, "")
-	p.LayerWise.Encoder, p.Gradient().Hidden, p.Gradient().LR, p.Gradient().Decay = heddle.Encoder{Kind: "pca", K: 64}, 64, 0.01, 5e-4
+	p.LayerWise.Encoder, p.Gradient().Hidden, p.Gradient().LR, p.Gradient().Decay = plan.Encoder{Kind: "pca", K: 64}, 64, 0.01, 5e-4
 	p.LayerWise.LocalSteps, p.Gradient().Rounds, p.Gradient().Patience, p.Rows, p.Federation().Sums = 5, 40, 8, "int8", plan.Auto
 	return p
 }

@@ -159,7 +159,7 @@ func base(name, method, model string) experiment {
 	e.Policy = "random"
 	e.Gradient().Hidden, e.Gradient().Rounds, e.Gradient().LR, e.Gradient().Dropout = 64, 200, 0.01, 0.5
 	if e.Peers = 1; method == plan.LayerWise {
-		e.Peers, e.LayerWise.Encoder = 4, heddle.Encoder{Kind: "raw"}
+		e.Peers, e.LayerWise.Encoder = 4, plan.Encoder{Kind: "raw"}
 		e.LayerWise.Exchange = "halo" // whose bytes the formulas give
 	}
 	if c, _ := nn.ConvolutionNamed(model); c.Heads {
@@ -206,7 +206,7 @@ func rowNorms() []func(*experiment) {
 }
 
 // pca is an encoder of k principal components.
-func pca(k int) heddle.Encoder { return heddle.Encoder{Kind: "pca", K: k} }
+func pca(k int) plan.Encoder { return plan.Encoder{Kind: "pca", K: k} }
 
 // reference is Retexo's own setting: raw features, two layers of 256, 200 rounds each, one local
 // step.
@@ -246,7 +246,7 @@ func everything(data string) (rows []row) {
 		rows = append(rows, row{experiment: e, grid: grid})
 	}
 	for _, m := range []string{"gcn", "sage"} {
-		for _, encoder := range []heddle.Encoder{{Kind: "raw"}, pca(components), {Kind: "mlp"}} {
+		for _, encoder := range []plan.Encoder{{Kind: "raw"}, pca(components), {Kind: "mlp"}} {
 			e := base("layer-wise, encoder "+encoder.Kind+", "+m, plan.LayerWise, m)
 			e.LayerWise.Encoder, e.Gradient().Dropout = encoder, 0.3
 			e = fix(e)

@@ -10,13 +10,14 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/retexo"
 )
 
-// plan is what is trained over a transport: memory, quic or tcp.
-func plan(transport string, rounds int) (heddle.Plan, error) {
+// planOver is what is trained over a transport: memory, quic or tcp.
+func planOver(transport string, rounds int) (heddle.Plan, error) {
 	p := heddle.Defaults("layer-wise", "")
-	p.LayerWise.Encoder = heddle.Encoder{Kind: "raw"}
+	p.LayerWise.Encoder = plan.Encoder{Kind: "raw"}
 	p.Gradient().Rounds, p.Peers = rounds, 4
 	switch transport {
 	case "memory":
@@ -31,7 +32,7 @@ func plan(transport string, rounds int) (heddle.Plan, error) {
 
 // train trains once and measures from the first greeting to the last test count.
 func (o options) train(ctx context.Context, data string) (f figures, err error) {
-	p, err := plan(o.one, o.rounds)
+	p, err := planOver(o.one, o.rounds)
 	if err != nil {
 		return f, err
 	}

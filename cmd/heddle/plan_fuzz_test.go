@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
@@ -28,7 +29,7 @@ func FuzzPlan(f *testing.F) {
 			return
 		}
 		p.Identify(&shard.Shard{X: graph.Features{Dense: mat.New(1, 10)}, Labels: graph.Labels{Classes: 3}})
-		heddle.CheckMembers(*p)
+		disclosure.CheckMembers(*p)
 		node.Config{Transport: p.Carrier, Relays: p.Relays}.Validate()
 		if rank, err := p.Rank("12D3KooW"); err == nil && p.Members[rank].ID != "12D3KooW" {
 			t.Fatalf("rank %d", rank)

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -63,7 +63,7 @@ func (f *flock) lie(ctx context.Context, r int, l *liar) error {
 	if err != nil {
 		return err
 	}
-	roster, text := heddle.Roster(*p), p.Agreed()
+	roster, text := disclosure.Roster(*p), p.Agreed()
 	listen := node.Config{Identity: key, Listen: roster.Members[r].Addrs, Transport: p.Carrier, MaxPeers: len(p.Members)}
 	h, err := p2p.Listen(listen)
 	if err != nil {

@@ -112,3 +112,18 @@ func (t Table) Worst() Model {
 	}
 	return worst
 }
+
+// ParseLink reads the table of a network of size members; nil: the text is empty.
+func ParseLink(text string, size int) (*Table, error) {
+	if text == "" {
+		return nil, nil
+	}
+	table, err := ParseTable(text)
+	if err == nil {
+		err = table.Check(size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("link: %w", err)
+	}
+	return &table, nil
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
@@ -92,7 +93,7 @@ func (l LaunchFlags) derive(path string, p *heddle.Plan, env func(string) string
 	if err != nil {
 		return own, 0, Invalidf("secret: %w", err)
 	}
-	if own, err = heddle.DeriveMembers(p, secret, t.Hosts, t.Rank, l.port); err != nil {
+	if own, err = disclosure.DeriveMembers(p, secret, t.Hosts, t.Rank, l.port); err != nil {
 		return own, 0, Invalidf("%s: %w", l.Secret, err)
 	}
 	return own, t.Rank, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/train/figures"
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
@@ -54,12 +55,12 @@ type ResultFile struct {
 	Sums    plan.SumTerms `json:"sums"`              // who sees what of the sums over the peers
 	Privacy *dp.Statement `json:"privacy,omitempty"` // what the run kept private, and how
 
-	Figures  *heddle.Figures `json:"figures"`         // null: a peer failed before they were summed
-	Warnings []string        `json:"warnings"`        // what whoever reads the figures must know first
-	Ranks    *links.Ranked   `json:"ranks,omitempty"` // of task links, in place of figures
-	Data     dataFacts       `json:"data"`
-	Versions versions        `json:"versions"`
-	Date     time.Time       `json:"date"` // when this was written
+	Figures  *figures.Figures `json:"figures"`         // null: a peer failed before they were summed
+	Warnings []string         `json:"warnings"`        // what whoever reads the figures must know first
+	Ranks    *links.Ranked    `json:"ranks,omitempty"` // of task links, in place of figures
+	Data     dataFacts        `json:"data"`
+	Versions versions         `json:"versions"`
+	Date     time.Time        `json:"date"` // when this was written
 
 	Runs     []RunOfAll `json:"runs,omitempty"` // of --seeds
 	TestRuns *overRuns  `json:"test_over_runs,omitempty"`

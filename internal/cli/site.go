@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/p2p/identity"
@@ -78,7 +80,7 @@ func readPlan(path string, given map[string]string) (*heddle.Plan, []byte, error
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := heddle.CheckMembers(*p); err != nil {
+	if err := disclosure.CheckMembers(*p); err != nil {
 		return nil, nil, Invalidf("%s: %w", path, err)
 	}
 	return p, text, nil
@@ -133,7 +135,7 @@ func (s *SiteFlags) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identi
 	if s.Site.Identity, err = identify(p); err != nil {
 		return nil, 0, err
 	}
-	if s.Site.Link, err = heddle.ParseLink(s.Link, len(p.Members)); err != nil {
+	if s.Site.Link, err = netsim.ParseLink(s.Link, len(p.Members)); err != nil {
 		return nil, 0, err
 	}
 	rank, err := p.Rank(s.Site.Identity.PeerID())

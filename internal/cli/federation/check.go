@@ -105,7 +105,7 @@ func (k *checking) load() error {
 		if k.print, err = modelfile.Fingerprint(k.asked, k.card); err != nil {
 			return cli.Invalid(err)
 		}
-		k.text = heddle.InferenceText(k.text, k.print)
+		k.text = disclosure.InferenceText(k.text, k.print)
 	}
 	if k.policy == "" {
 		return nil
@@ -132,7 +132,7 @@ func (k *checking) page(own *shard.Shard) (*page, error) {
 		}
 		return p, nil
 	}
-	if err = heddle.CheckSite(k.read, own, own.Rank); err != nil {
+	if err = disclosure.CheckSite(k.read, own, own.Rank); err != nil {
 		return nil, fmt.Errorf("%s: %w", k.plan, err)
 	}
 	if p.Disclosure, err = disclosure.Of(k.read, own); err != nil {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p/node"
@@ -137,7 +137,7 @@ func (d *doctor) meet(now time.Time) (m reach, err error) {
 		}
 	}
 	listed := m.members.Members
-	m.carrier, m.members, m.relays = p.Carrier, heddle.Roster(*p), append(m.relays, p.Relays...)
+	m.carrier, m.members, m.relays = p.Carrier, disclosure.Roster(*p), append(m.relays, p.Relays...)
 	for i, one := range m.members.Members {
 		for _, other := range listed {
 			if one.ID == other.ID && len(one.Addrs) == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
@@ -222,7 +223,7 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 	site := p
 	defer func() {
 		if err != nil {
-			heddle.Decline(ctx, *site, s.Site)
+			disclosure.Decline(ctx, *site, s.Site.Site)
 		}
 	}()
 	if s.Site.Shard, closer, err = cli.ReadParts(s.shard, len(p.Members)); err != nil {
@@ -239,7 +240,7 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 		s.warnings = facts.Warnings
 	}
 	name := cli.FileName(s.Site.Shard.Name)
-	if err = heddle.CheckSite(*p, s.Site.Shard, rank); err != nil {
+	if err = disclosure.CheckSite(*p, s.Site.Shard, rank); err != nil {
 		err = fmt.Errorf("%s: %w", s.shard, err)
 	}
 	if s.out.Dir == "" {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/plan"
 )
@@ -39,7 +39,7 @@ of phones, and must come first.`,
 					err = p.CollectLeaves(leafPort)
 				}
 				if err == nil {
-					err = heddle.CheckMembers(*p)
+					err = disclosure.CheckMembers(*p)
 				}
 				if err != nil {
 					return cli.Invalid(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/align"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/session"
@@ -74,12 +75,12 @@ func (s *aligning) matchTables(ctx context.Context, w *cli.Watch, stdout io.Writ
 	}
 	own, err := s.open(ctx, w, stdout, p, rank)
 	if err != nil && !s.dry {
-		heddle.Decline(ctx, *p, s.Site)
+		disclosure.Decline(ctx, *p, s.Site.Site)
 	}
 	if err != nil || s.dry {
 		return err
 	}
-	return heddle.Meet(ctx, *p, s.Site, "meet", func(ctx context.Context, m *session.Session) error {
+	return disclosure.Meet(ctx, *p, s.Site.Site, "meet", func(ctx context.Context, m *session.Session) error {
 		return s.build(ctx, p, m, own, w, stdout)
 	})
 }

@@ -144,7 +144,7 @@ func (s *Source) openParts(p *heddle.Plan, event func(heddle.Event)) ([]*shard.S
 
 // Place cuts g into parts, and makes p what it means for g.
 func Place(g *graph.Graph, p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, error) {
-	placed, notes := heddle.ForGraph(g, *p)
+	placed, notes := p.ForGraph(g)
 	for _, e := range notes {
 		event(e)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
@@ -48,7 +49,7 @@ func (s *cutting) together(ctx context.Context, w *cli.Watch) error {
 		return cli.Invalid(err)
 	}
 	s.seed = p.Seed
-	return heddle.Meet(ctx, *p, s.site.Site, "partition", func(ctx context.Context, m *session.Session) (err error) {
+	return disclosure.Meet(ctx, *p, s.site.Site.Site, "partition", func(ctx context.Context, m *session.Session) (err error) {
 		s.manifest, err = g.WriteShare(s.out, external.Job{Policy: s.policy, Meta: s.meta(sites)},
 			external.Team{Rank: rank, Size: len(p.Members), Rounds: s.rounds,
 				Swap: func(what string, out [][]byte, limit int) ([][]byte, error) {

@@ -36,7 +36,7 @@ func sample(t *testing.T) cli.RunPage {
 	}
 	p := heddle.Defaults(plan.LayerWise, "")
 	o := &heddle.Result{Plan: p, Metric: "accuracy", Val: 0.8, Test: 0.812, Seconds: 200, Rounds: 100}
-	o.Figures = &heddle.Figures{Metric: "accuracy", Majority: 1, Temperature: 0.4, Test: set(0.812), Val: set(0.8),
+	o.Figures = &figures.Figures{Metric: "accuracy", Majority: 1, Temperature: 0.4, Test: set(0.812), Val: set(0.8),
 		Threshold: &figures.Threshold{Goal: "f1", Probability: 0.31}}
 	for k := range shards {
 		o.Figures.Sites = append(o.Figures.Sites, figures.SiteFigures{Name: fmt.Sprint("peer ", k), Test: set(0.8), Val: set(0.7)})

@@ -1,0 +1,23 @@
+package plan
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/train"
+)
+
+// ForGraph returns p with policy auto replaced by what it means for g: by-column where g says which
+// site each node belongs to and there are as many peers as sites, else random, or with the methods of a
+// cluster (full-batch, mini-batch) multilevel or restream:5. Where g has sites, a Note or a Warning says
+// what becomes of them.
+func (p Plan) ForGraph(g *graph.Graph) (Plan, []train.Event) {
+	if p.Policy != "auto" || g == nil {
+		return p, nil
+	}
+	parts := max(0, p.Peers)
+	policy, text := partition.Usual(g, parts, !p.Federated())
+	if p.Policy = policy; text == "" {
+		return p, nil
+	}
+	return p, []train.Event{{Kind: map[bool]train.EventKind{true: train.Note, false: train.Warning}[policy == "by-column"], Text: text}}
+}
